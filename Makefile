@@ -1,0 +1,51 @@
+# One word per need. Every target makes the virtual environment it runs in; a fresh machine needs
+# Python 3.11+, make and git, and nothing else.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+# Two workers by default: the suite is sized for two cores. `make test PYTEST_ARGS="-k name"` narrows it.
+PYTEST_ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help setup test test-long check format verify bench build clean
+
+help:  ## what can be made
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
+
+$(READY): requirements.lock pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "RedKey needs Python 3.11 or newer; set PYTHON=")'
+	$(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+setup: $(READY)  ## make the virtual environment
+
+test: $(READY)  ## run every test
+	$(BIN)/python -m pytest -n 2 --dist loadgroup $(PYTEST_ARGS)
+
+test-long: $(READY)  ## run the same tests at their large sizes
+	REDKEY_TEST_LONG=1 $(BIN)/python -m pytest -n 2 --dist loadgroup $(PYTEST_ARGS)
+
+check: $(READY)  ## lint, types, import layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(READY)  ## format the code
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+verify: $(READY)  ## prove that everything generated is current
+	$(BIN)/python tools/verify.py
+
+bench: $(READY)  ## measure, as ratios in one run
+	$(BIN)/python -m bench
+
+build: $(READY)  ## build the sdist and the wheel
+	$(BIN)/python -m build --no-isolation
+
+clean:  ## remove what the targets made
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

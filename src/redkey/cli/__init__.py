@@ -1,0 +1,48 @@
+"""The `redkey` command. Each subcommand is a module of this package, imported only when it is called.
+
+Exit codes: 0 the answer is yes, 1 it is no (invalid, damaged, refused), 2 the command was used wrongly.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from redkey.errors import RedKeyError
+
+# name -> (module under redkey.cli, one line of help); the module has a click command named `command`.
+COMMANDS: Mapping[str, tuple[str, str]] = {}
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands by name and imports one only to run it or to show its own help."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        found: click.Command = importlib.import_module(f"redkey.cli.{COMMANDS[cmd_name][0]}").command
+        return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, COMMANDS[name][1]) for name in self.list_commands(ctx)])
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Every refusal of RedKey's own ends as one line on stderr and exit 1, never as a traceback."""
+        try:
+            return super().invoke(ctx)
+        except RedKeyError as refused:
+            click.echo(f"redkey: {refused.message} [{refused.code}]", err=True)
+            ctx.exit(1)
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="redkey")
+def main() -> None:
+    """RedKey gives parallel agents a shared verified queue."""

@@ -1,0 +1,77 @@
+"""The error tree. Every error has a stable `code`, a sentence, and where it helps a JSON pointer.
+
+    RedKeyError
+    ├── JsonRefused            bytes that are not JSON, or JSON that two parsers could read differently
+    ├── WireRefused            JSON that is no valid wire, card or step; carries all findings
+    ├── ContractBroken         a contract file of this installation is missing or damaged
+    └── LedgerError            the ledger cannot do what was asked
+
+A *finding* is one thing wrong with a document; a refusal carries them all, so that a caller can mend
+everything at once. A lost race or a refused claim is a result, never an exception.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing wrong with a document: a stable code, where (a JSON pointer), and what to do about it."""
+
+    code: str
+    pointer: str
+    message: str
+    severity: Literal["error", "warning"] = "error"
+
+    def as_json(self) -> dict[str, str]:
+        return {"code": self.code, "pointer": self.pointer, "message": self.message, "severity": self.severity}
+
+
+class RedKeyError(Exception):
+    """Something RedKey refuses or cannot do."""
+
+    code = "redkey_error"
+
+    def __init__(self, message: str | None = None, *, code: str | None = None, pointer: str = "") -> None:
+        self.code = code or type(self).code
+        self.pointer = pointer
+        self.message = message or (type(self).__doc__ or "").strip().split("\n")[0]
+        super().__init__(self.message)
+
+    def findings(self) -> Sequence[Finding]:
+        return (Finding(self.code, self.pointer, self.message),)
+
+
+class JsonRefused(RedKeyError):
+    """The bytes are not JSON that every parser reads the same way."""
+
+    code = "json_syntax"
+
+
+class WireRefused(RedKeyError):
+    """The document is valid JSON but not a valid document of its kind."""
+
+    code = "wire_invalid"
+
+    def __init__(self, findings: Sequence[Finding]) -> None:
+        self._findings = tuple(findings)
+        first = self._findings[0]
+        super().__init__(first.message, code=first.code, pointer=first.pointer)
+
+    def findings(self) -> Sequence[Finding]:
+        return self._findings
+
+
+class ContractBroken(RedKeyError):
+    """A contract file of this installation is missing or damaged; install RedKey again."""
+
+    code = "contract_broken"
+
+
+class LedgerError(RedKeyError):
+    """The ledger cannot do what was asked."""
+
+    code = "ledger_error"

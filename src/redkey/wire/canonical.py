@@ -1,0 +1,116 @@
+"""Canonical bytes by RFC 8785: the one encoding that is hashed, stored and sent.
+
+Almost every value takes orjson's sorted encoding, which is RFC 8785 as long as keys are ASCII and numbers
+are integers: one walk over the value finds out. Other values are written by the rules of the RFC here.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import orjson
+
+from redkey.errors import JsonRefused
+from redkey.wire.decode import LARGEST_INTEGER
+
+_SORTED = orjson.OPT_SORT_KEYS
+
+
+def canonical(value: Any) -> bytes:
+    """The RFC 8785 bytes of a JSON value."""
+    try:
+        if _is_plain(value):
+            return orjson.dumps(value, option=_SORTED)
+        parts: list[str] = []
+        _write(value, parts.append)
+        return "".join(parts).encode()
+    except (orjson.JSONEncodeError, UnicodeEncodeError) as cause:
+        raise JsonRefused(f"a string cannot be written as UTF-8: {cause}", code="json_surrogate") from cause
+    except RecursionError as cause:
+        raise JsonRefused("the JSON is nested too deep", code="json_too_deep") from cause
+
+
+def _is_plain(value: Any) -> bool:
+    """True when orjson's sorted encoding of the value is its RFC 8785 encoding."""
+    kind = type(value)
+    if kind is str or kind is bool or value is None:
+        return True
+    if kind is int:
+        return -LARGEST_INTEGER <= value <= LARGEST_INTEGER
+    if kind is dict:
+        for key, item in value.items():
+            if type(key) is not str or not key.isascii():
+                return False
+            kind = type(item)
+            if kind is not str and not _is_plain(item):
+                return False
+        return True
+    if kind is list:
+        return all(type(item) is str or _is_plain(item) for item in value)
+    return False
+
+
+def _write(value: Any, put: Any) -> None:
+    if value is None or value is True or value is False:
+        put("null" if value is None else "true" if value else "false")
+    elif isinstance(value, str):
+        put(orjson.dumps(value).decode())
+    elif isinstance(value, int):
+        if abs(value) > LARGEST_INTEGER:
+            raise JsonRefused(f"the integer {value} is beyond 2^53 - 1; send it as a string", code="json_number")
+        put(str(value))
+    elif isinstance(value, float):
+        put(number(value))
+    elif isinstance(value, dict):
+        _write_object(value, put)
+    elif isinstance(value, list | tuple):
+        put("[")
+        for index, item in enumerate(value):
+            if index:
+                put(",")
+            _write(item, put)
+        put("]")
+    else:
+        raise JsonRefused(f"{type(value).__name__} is not a JSON value", code="json_type")
+
+
+def _write_object(value: dict[str, Any], put: Any) -> None:
+    if not all(isinstance(key, str) for key in value):
+        raise JsonRefused("an object has a key that is not a string", code="json_type")
+    put("{")
+    # RFC 8785 sorts by UTF-16 code units, which is not the order of code points beyond U+D7FF.
+    for index, key in enumerate(sorted(value, key=lambda text: text.encode("utf-16-be"))):
+        if index:
+            put(",")
+        put(orjson.dumps(key).decode())
+        put(":")
+        _write(value[key], put)
+    put("}")
+
+
+def number(value: float) -> str:
+    """A number as ECMAScript writes it: the shortest digits that read back the same."""
+    if not math.isfinite(value):
+        raise JsonRefused(f"{value} is not JSON", code="json_number")
+    if value == 0:
+        return "0"
+    sign, (digits, exponent) = "-" if value < 0 else "", _shortest(abs(value))
+    point = len(digits) + exponent
+    if 0 < point <= 21:
+        whole = digits.ljust(point, "0")
+        return sign + whole[:point] + ("." + whole[point:] if len(whole) > point else "")
+    if -6 < point <= 0:
+        return sign + "0." + "0" * -point + digits
+    power = f"e{'+' if point > 0 else '-'}{abs(point - 1)}"
+    return sign + digits[0] + ("." + digits[1:] if len(digits) > 1 else "") + power
+
+
+def _shortest(value: float) -> tuple[str, int]:
+    """The shortest round-trip digits of a positive float, and the power of ten they stand before."""
+    mantissa, _, power = repr(value).partition("e")
+    whole, _, fraction = mantissa.partition(".")
+    exponent = int(power or 0) - len(fraction)
+    digits = (whole + fraction).lstrip("0")
+    kept = digits.rstrip("0")
+    return kept, exponent + len(digits) - len(kept)
