@@ -14,7 +14,18 @@ import click
 from redkey.errors import RedKeyError
 
 # name -> (module under redkey.cli, one line of help); the module has a click command named `command`.
-COMMANDS: Mapping[str, tuple[str, str]] = {}
+COMMANDS: Mapping[str, tuple[str, str]] = {
+    "backup": ("backup", "Copy a data directory while it is in use."),
+    "card": ("card", "Lint Agent Cards."),
+    "fsck": ("fsck", "Check a data directory, trusting nothing in it."),
+    "hcs": ("hcs", "Verify saved Hedera Consensus Service messages."),
+    "ledger": ("ledger", "Dump, load, tail, replay and export ledgers."),
+    "receipt": ("receipt", "Verify receipts offline."),
+    "restore": ("restore", "Open a backup as a new epoch of its log."),
+    "step": ("step", "Validate agent-protocol input and output envelopes."),
+    "wire": ("wire", "Validate, lift and replay Agent Wire messages."),
+    "witness": ("witness", "Cosign a log's checkpoints after checking their consistency."),
+}
 
 
 class LazyGroup(click.Group):

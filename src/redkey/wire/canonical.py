@@ -37,7 +37,7 @@ def _is_plain(value: Any) -> bool:
     if kind is str or kind is bool or value is None:
         return True
     if kind is int:
-        return -LARGEST_INTEGER <= value <= LARGEST_INTEGER
+        return bool(-LARGEST_INTEGER <= value <= LARGEST_INTEGER)
     if kind is dict:
         for key, item in value.items():
             if type(key) is not str or not key.isascii():
