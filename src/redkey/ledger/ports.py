@@ -1,0 +1,172 @@
+"""The store ports: what the ledger asks of whoever keeps it.
+
+A *sequenced store* (memory, SQLite, PostgreSQL) orders by a writer lock: a unit of work reads what others
+wrote, decides, appends and commits, so a decision is never made on a stale world. A *submitted store*
+(Hedera) orders after submission. Reading is the same for both. Adapters live in `redkey.stores`; each kind
+has a conformance suite in `tests/conformance/stores` that every adapter runs.
+
+All calls are synchronous: a unit is decided and committed without yielding the event loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+import msgspec
+
+from redkey.ledger.record import Head, Record
+
+
+class Clock(Protocol):
+    """Wall time as whole nanoseconds since the epoch, and a monotonic time that never steps."""
+
+    def wall(self) -> int: ...
+
+    def monotonic(self) -> int: ...
+
+
+class Entry(msgspec.Struct, frozen=True, gc=False):
+    """A wire to append: its canonical bytes, its id, and the ids of what it speaks of (the event index)."""
+
+    wire: bytes
+    wire_id: str
+    subjects: tuple[str, ...] = ()
+
+
+class Row(msgspec.Struct, frozen=True, gc=False):
+    """One entity of the read model: canonical JSON under (kind, key), listed at `position` of one list."""
+
+    kind: str
+    key: str
+    body: bytes
+    listed: str = ""
+    position: int = 0
+
+
+class Content(msgspec.Struct, frozen=True, gc=False):
+    """Bytes outside the ledger, named on it by hash. Pinned content cannot be erased: replay needs it."""
+
+    sha256: str
+    data: bytes
+    pinned: bool = False
+
+
+class Reader(Protocol):
+    """What may be read of a store, at its last commit, or inside a unit with what the unit has added."""
+
+    def topics(self) -> Sequence[str]: ...
+
+    def head(self, topic: str) -> Head: ...
+
+    def read(self, topic: str, after: int = 0, limit: int = 1000) -> Sequence[Record]:
+        """Records with a sequence above `after`, in order."""
+        ...
+
+    def read_back(self, topic: str, before: int, limit: int = 1000) -> Sequence[Record]:
+        """Records with a sequence below `before`, newest first."""
+        ...
+
+    def find(self, topic: str, wire_id: str) -> Record | None: ...
+
+    def events(
+        self, topic: str, subject: str, after: int = 0, limit: int = 500, *, newest_first: bool = False
+    ) -> Sequence[Record]:
+        """Records that speak of `subject`, in order above `after`, or newest first below it (0: from the head)."""
+        ...
+
+    def row(self, topic: str, kind: str, key: str) -> Row | None: ...
+
+    def rows(
+        self, topic: str, kind: str, listed: str | None = None, after: tuple[int, str] = (0, ""), limit: int = 500
+    ) -> Sequence[Row]:
+        """Rows of a kind: by key, or those of one list by (position, key)."""
+        ...
+
+    def content(self, topic: str, sha256: str) -> Content | None: ...
+
+    def counters(self, topic: str, prefix: str = "") -> Sequence[tuple[str, int]]: ...
+
+    def tile(self, topic: str, level: int, index: int) -> bytes | None:
+        """A complete Merkle tile: 256 hashes of 32 bytes."""
+        ...
+
+    def checkpoints(self, topic: str, limit: int = 1) -> Sequence[tuple[int, bytes]]:
+        """Signed checkpoints as (tree size, signed note), largest first."""
+        ...
+
+
+class Unit(Reader, Protocol):
+    """One unit of work: everything in it becomes durable together, or nothing does."""
+
+    def next_timestamp(self, topic: str) -> int:
+        """The consensus timestamp that the next appended record will have: what decisions call now."""
+        ...
+
+    def create_topic(self) -> str: ...
+
+    def append(self, topic: str, entries: Sequence[Entry], expected: int, payer: str = ...) -> Sequence[Record]:
+        """Append after sequence `expected`, which must be the head's: an assertion, not a retry loop."""
+        ...
+
+    def put_rows(self, topic: str, rows: Iterable[Row]) -> None: ...
+
+    def delete_rows(self, topic: str, kind: str, keys: Iterable[str]) -> None: ...
+
+    def put_content(self, topic: str, items: Iterable[Content]) -> None: ...
+
+    def erase_content(self, topic: str, sha256: str) -> bool:
+        """Make the bytes unreadable, in the file too; false when they are not there; pinned content refuses."""
+        ...
+
+    def count(self, topic: str, amounts: Iterable[tuple[str, int]]) -> None: ...
+
+    def put_checkpoint(self, topic: str, size: int, note: bytes) -> None: ...
+
+
+class SequencedStore(Reader, Protocol):
+    """A store whose writers take turns."""
+
+    def write(self, *, wait: bool = True) -> AbstractContextManager[Unit]:
+        """Take the writer lock and open a unit; commit when the block ends, roll back when it raises.
+
+        With `wait=False`, raises WriterBusy at once when another process holds the lock.
+        """
+        ...
+
+    def hold(self) -> None:
+        """Wait for the writer lock (call it in a thread) and keep it for this process's next unit."""
+        ...
+
+    def changed(self) -> bool:
+        """True when another process committed since this was last asked: worlds must read their tails."""
+        ...
+
+    def follow(self, topic: str, after: int = 0) -> Iterator[Sequence[Record]]:
+        """Batches of records above `after` as they are committed, by any process; ends when closed."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Submitted(msgspec.Struct, frozen=True, gc=False):
+    """What a network answers to a submission, once it has ordered it."""
+
+    topic: str
+    sequence: int
+    transaction_id: str
+
+
+class SubmittedStore(Protocol):
+    """A store that orders after submission, as a public network does; who won is read from the order."""
+
+    def submit(self, topic: str, wire: bytes, transaction_id: str) -> Submitted:
+        """Submit once per transaction id: a second submission of the same id answers as the first did."""
+        ...
+
+    def head(self, topic: str) -> Head: ...
+
+    def read(self, topic: str, after: int = 0, limit: int = 1000) -> Sequence[Record]: ...
+
+    def follow(self, topic: str, after: int = 0) -> Iterator[Sequence[Record]]: ...
