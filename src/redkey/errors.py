@@ -4,7 +4,11 @@
     ├── JsonRefused            bytes that are not JSON, or JSON that two parsers could read differently
     ├── WireRefused            JSON that is no valid wire, card or step; carries all findings
     ├── ContractBroken         a contract file of this installation is missing or damaged
+    ├── ProofRefused           a note, checkpoint, proof, receipt or mirror page that cannot be read
+    ├── KeyRefused             a key or key file that cannot be used
+    ├── WitnessRefused         a checkpoint that a witness does not cosign
     └── LedgerError            the ledger cannot do what was asked
+        └── TreeDamaged        stored Merkle tiles are missing or damaged
 
 A *finding* is one thing wrong with a document; a refusal carries them all, so that a caller can mend
 everything at once. A lost race or a refused claim is a result, never an exception.
@@ -71,7 +75,31 @@ class ContractBroken(RedKeyError):
     code = "contract_broken"
 
 
+class ProofRefused(RedKeyError):
+    """The bytes are not a note, checkpoint, proof, receipt or mirror page that can be read."""
+
+    code = "proof_malformed"
+
+
+class KeyRefused(RedKeyError):
+    """The key cannot be used."""
+
+    code = "key_refused"
+
+
+class WitnessRefused(RedKeyError):
+    """The witness does not cosign this checkpoint."""
+
+    code = "witness_refused"
+
+
 class LedgerError(RedKeyError):
     """The ledger cannot do what was asked."""
 
     code = "ledger_error"
+
+
+class TreeDamaged(LedgerError):
+    """A stored Merkle tile is missing or damaged."""
+
+    code = "tree_damaged"

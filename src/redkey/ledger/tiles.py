@@ -1,0 +1,160 @@
+"""The tree as tiles of 256 hashes, so that a store writes 8 KiB once per 256 records and reads O(log n).
+
+A tile at level L holds the roots of perfect subtrees of 256^L leaves: level 0 leaf hashes, level 1 the roots
+of complete level-0 tiles, and so on. Only complete tiles are stored, and they never change. What is right of
+them is rebuilt when a tree is opened: at most 255 leaf hashes from the records, the rest from stored tiles.
+
+Where tiles and records are kept is the store's; the hashing and the proofs are `merkle`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from hashlib import sha256
+
+from redkey.errors import TreeDamaged
+from redkey.ledger import merkle
+from redkey.ledger.merkle import HASH_BYTES, Edge
+
+TILE_HEIGHT = 8
+TILE_WIDTH = 1 << TILE_HEIGHT
+TILE_BYTES = TILE_WIDTH * HASH_BYTES
+# Stored tiles kept in memory with the nodes above their hashes, about 33 KiB each: the upper ones are in every proof.
+_KEPT_TILES = 8
+
+# The bytes of the complete tile (level, index); None when the store has none.
+TileReader = Callable[[int, int], bytes | None]
+# A tile to store: level, index, bytes.
+Tile = tuple[int, int, bytes]
+
+
+class _Pyramid:
+    """The hashes of one tile, complete or growing, and all nodes of perfect subtrees above them."""
+
+    __slots__ = ("rows",)
+
+    def __init__(self, hashes: Iterable[bytes] = ()) -> None:
+        self.rows: list[list[bytes]] = [[] for _ in range(TILE_HEIGHT + 1)]
+        for one in hashes:
+            self.append(one)
+
+    def append(self, grown: bytes) -> None:
+        for row in self.rows:
+            row.append(grown)
+            if len(row) & 1:
+                return
+            grown = sha256(b"\x01" + row[-2] + grown).digest()
+
+    def edge(self) -> list[bytes]:
+        """The roots of the perfect subtrees that nothing larger covers yet, largest first."""
+        return [row[-1] for row in reversed(self.rows) if len(row) & 1]
+
+    def copy(self) -> _Pyramid:
+        twin = _Pyramid()
+        twin.rows = [row.copy() for row in self.rows]
+        return twin
+
+
+class TileTree:
+    """A tree that grows at its right edge and answers for every size it ever had.
+
+    `tail` holds the leaf hashes after the last complete tile (size % 256 of them). A tree is one writer's: a
+    unit of work appends to a `copy()` and keeps it when the unit commits.
+    """
+
+    __slots__ = ("_growing", "_kept", "_read", "size")
+
+    def __init__(self, read: TileReader, size: int = 0, tail: Sequence[bytes] = ()) -> None:
+        if len(tail) != size % TILE_WIDTH:
+            raise ValueError(f"a tree of {size} leaves opens with {size % TILE_WIDTH} leaf hashes, not {len(tail)}")
+        self.size = size
+        self._read = read
+        self._kept: dict[tuple[int, int], _Pyramid] = {}
+        # Per level the tile that is not complete yet; lowest level first.
+        self._growing: list[_Pyramid] = []
+        for level in range(-(-size.bit_length() // TILE_HEIGHT)):
+            self._growing.append(_Pyramid(tail if level == 0 else self._roots_below(level)))
+
+    def append(self, leaves: Iterable[bytes]) -> list[Tile]:
+        """Add leaf hashes in order; the tiles that became complete are the caller's to store."""
+        complete: list[Tile] = []
+        for leaf in leaves:
+            self.size += 1
+            level, grown = 0, leaf
+            while True:
+                if level == len(self._growing):
+                    self._growing.append(_Pyramid())
+                tile = self._growing[level]
+                tile.append(grown)
+                if not tile.rows[TILE_HEIGHT]:
+                    break
+                complete.append((level, (self.size >> TILE_HEIGHT * (level + 1)) - 1, b"".join(tile.rows[0])))
+                self._growing[level] = _Pyramid()
+                level, grown = level + 1, tile.rows[TILE_HEIGHT][0]
+        return complete
+
+    def root(self, size: int | None = None) -> bytes:
+        """The root now, or when the tree held `size` leaves."""
+        if size is None or size == self.size:
+            return merkle.fold([node for tile in reversed(self._growing) for node in tile.edge()])
+        return self.edge(size).root()
+
+    def edge(self, size: int) -> Edge:
+        """The right edge that the tree had at `size` leaves."""
+        self._check_size(size)
+        return merkle.edge_at(size, self.node)
+
+    def inclusion_proof(self, index: int, size: int | None = None) -> list[bytes]:
+        """The proof that leaf `index` is in the tree of `size` leaves (by default all of them)."""
+        size = self.size if size is None else size
+        self._check_size(size)
+        return merkle.inclusion_proof(index, size, self.node)
+
+    def consistency_proof(self, old: int, new: int | None = None) -> list[bytes]:
+        """The proof that the tree of `new` leaves (by default all) begins with the tree of `old` leaves."""
+        new = self.size if new is None else new
+        self._check_size(new)
+        return merkle.consistency_proof(old, new, self.node)
+
+    def node(self, height: int, index: int) -> bytes:
+        """The root of the perfect subtree of 2^height leaves that begins at leaf index * 2^height."""
+        if index < 0 or index + 1 << height > self.size:
+            raise ValueError(f"the tree holds {self.size} leaves and no node {index} at height {height}")
+        level, row = divmod(height, TILE_HEIGHT)
+        tile, offset = divmod(index, TILE_WIDTH >> row)
+        if tile == self.size >> TILE_HEIGHT * (level + 1):
+            return self._growing[level].rows[row][offset]
+        return self._pyramid(level, tile).rows[row][offset]
+
+    def copy(self) -> TileTree:
+        """A tree that grows apart from this one, over the same stored tiles."""
+        twin = TileTree(self._read)
+        twin.size = self.size
+        twin._growing = [tile.copy() for tile in self._growing]
+        # Its own dictionary: what a unit that is rolled back has completed must not be remembered here.
+        twin._kept = self._kept.copy()
+        return twin
+
+    def _roots_below(self, level: int) -> Iterable[bytes]:
+        """The hashes of the incomplete tile of a level above 0: the roots of the complete tiles below it."""
+        last = self.size >> TILE_HEIGHT * level
+        for index in range(last - last % TILE_WIDTH, last):
+            yield self._load(level - 1, index).rows[TILE_HEIGHT][0]
+
+    def _pyramid(self, level: int, index: int) -> _Pyramid:
+        kept = self._kept.pop((level, index), None) or self._load(level, index)
+        self._kept[level, index] = kept
+        if len(self._kept) > _KEPT_TILES:
+            del self._kept[next(iter(self._kept))]
+        return kept
+
+    def _load(self, level: int, index: int) -> _Pyramid:
+        data = self._read(level, index)
+        if data is None or len(data) != TILE_BYTES:
+            found = "missing" if data is None else f"{len(data)} bytes long"
+            raise TreeDamaged(f"the Merkle tile at level {level}, index {index} is {found}")
+        return _Pyramid(data[at : at + HASH_BYTES] for at in range(0, TILE_BYTES, HASH_BYTES))
+
+    def _check_size(self, size: int) -> None:
+        if not 0 <= size <= self.size:
+            raise ValueError(f"the tree holds {self.size} leaves and cannot answer for {size}")
