@@ -8,7 +8,16 @@
     ├── KeyRefused             a key or key file that cannot be used
     ├── WitnessRefused         a checkpoint that a witness does not cosign
     └── LedgerError            the ledger cannot do what was asked
-        └── TreeDamaged        stored Merkle tiles are missing or damaged
+        ├── TreeDamaged        stored Merkle tiles are missing or damaged
+        ├── AppendRefused      a message that takes no place: its size, its topic, its place or time
+        ├── ContentRefused     content that cannot be kept as asked, or not be erased
+        └── StoreError         the store cannot be used
+            ├── StoreRefused   a data directory that cannot be opened safely
+            ├── StoreMisused   a store used after its end, twice at once, or in a forked process
+            ├── WriterBusy     another writer has the lock
+            ├── StoreFull      no space left; nothing of the unit was kept
+            ├── StoreFailed    reading or writing failed; nothing of the unit was kept
+            └── StorePoisoned  an fsync failed: what is on disk is not known, the process must stop
 
 A *finding* is one thing wrong with a document; a refusal carries them all, so that a caller can mend
 everything at once. A lost race or a refused claim is a result, never an exception.
@@ -103,3 +112,57 @@ class TreeDamaged(LedgerError):
     """A stored Merkle tile is missing or damaged."""
 
     code = "tree_damaged"
+
+
+class AppendRefused(LedgerError):
+    """The message cannot be appended; it took no sequence number."""
+
+    code = "append_refused"
+
+
+class ContentRefused(LedgerError):
+    """The content cannot be kept or erased as asked."""
+
+    code = "content_refused"
+
+
+class StoreError(LedgerError):
+    """The store cannot be used."""
+
+    code = "store_error"
+
+
+class StoreRefused(StoreError):
+    """The data directory cannot be opened safely."""
+
+    code = "store_refused"
+
+
+class StoreMisused(StoreError):
+    """The store was used in a way it does not allow."""
+
+    code = "store_misused"
+
+
+class WriterBusy(StoreError):
+    """Another writer holds the lock; wait for it, or try again."""
+
+    code = "writer_busy"
+
+
+class StoreFull(StoreError):
+    """No space is left; nothing of the unit was kept, and the store goes on when there is space again."""
+
+    code = "store_full"
+
+
+class StoreFailed(StoreError):
+    """Reading or writing failed; nothing of the unit was kept."""
+
+    code = "store_failed"
+
+
+class StorePoisoned(StoreError):
+    """An fsync failed, so what is on disk is not known: stop this process and start it again."""
+
+    code = "store_poisoned"
