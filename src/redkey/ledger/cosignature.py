@@ -1,0 +1,40 @@
+"""Cosignatures as C2SP tlog-cosignature, version 1: a witness says that at this time it saw this checkpoint
+as the largest consistent one of its log. The time is signed with the checkpoint and stands before the
+signature, eight bytes, big-endian.
+"""
+
+from __future__ import annotations
+
+from redkey.errors import KeyRefused
+from redkey.ledger.note import COSIGNATURE, SIGNATURE_BYTES, Signature, VerifierKey, is_signed_by
+from redkey.ledger.signer import Signer
+
+TIME_BYTES = 8
+COSIGNATURE_BYTES = TIME_BYTES + SIGNATURE_BYTES
+
+
+def cosign(witness: Signer, text: bytes, seconds: int) -> Signature:
+    """The witness's signature line for the text of a checkpoint, at a time in seconds since the epoch."""
+    key = witness.verifier
+    if key.algorithm != COSIGNATURE:
+        raise KeyRefused(f"the key of {key.name} is a log's: it does not cosign", code="key_type_wrong")
+    return Signature(key.name, key.key_id, seconds.to_bytes(TIME_BYTES) + witness.sign_bytes(_message(text, seconds)))
+
+
+def cosigned_at(key: VerifierKey, signature: Signature, text: bytes) -> int | None:
+    """When the witness cosigned this text, in seconds since the epoch; None when it did not."""
+    if key.algorithm != COSIGNATURE or len(signature.data) != COSIGNATURE_BYTES:
+        return None
+    seconds = int.from_bytes(signature.data[:TIME_BYTES])
+    if seconds >= 2**63 or not is_signed_by(key, signature.data[TIME_BYTES:], _message(text, seconds)):
+        return None
+    return seconds
+
+
+def is_cosignature(signature: Signature) -> bool:
+    """True when the line has a cosignature's length; whose it is, and whether it is right, is another matter."""
+    return len(signature.data) == COSIGNATURE_BYTES
+
+
+def _message(text: bytes, seconds: int) -> bytes:
+    return b"cosignature/v1\ntime %d\n" % seconds + text
