@@ -1,0 +1,80 @@
+"""Ids and stream ids: how they are spelled, made and taken apart.
+
+An id is a prefix and a ULID. Ids are made from bytes that a caller brings (time and randomness come in
+through ports), or from a hash where the same cause must always give the same id.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+
+_ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+# Two characters at a time: half the steps for the same text.
+_PAIRS = [a + b for a in _ALPHABET for b in _ALPHABET]
+
+
+def ulid(milliseconds: int, randomness: bytes) -> str:
+    """The ULID of a time and 10 random bytes."""
+    number = (milliseconds & (1 << 48) - 1) << 80 | int.from_bytes(randomness)
+    return "".join([_PAIRS[number >> shift & 1023] for shift in range(120, -1, -10)])
+
+
+def derived_ulid(milliseconds: int, *cause: str) -> str:
+    """A ULID that the same cause always gives: the time of the cause, and a hash in place of randomness."""
+    return ulid(milliseconds, sha256("\n".join(cause).encode()).digest()[:10])
+
+
+def event_id(wire_id: str) -> str:
+    """The public id of the event that a wire records."""
+    return "evt_" + wire_id.removeprefix("wire_")
+
+
+def wire_id_of(event: str) -> str:
+    """The wire that a public event id names."""
+    return "wire_" + event.removeprefix("evt_")
+
+
+class Stream(msgspec.Struct, frozen=True):
+    """A stream id taken apart; `attempt` is 0 for every kind but task."""
+
+    kind: str
+    subject: str
+    attempt: int = 0
+
+
+def task_stream(task_id: str, attempt: int) -> str:
+    return f"task:{task_id}:attempt:{attempt}"
+
+
+def parse_stream(stream_id: str) -> Stream:
+    """The parts of a stream id that is valid by schema."""
+    kind, _, rest = stream_id.partition(":")
+    if kind == "task":
+        subject, _, attempt = rest.partition(":attempt:")
+        return Stream(kind, subject, int(attempt))
+    return Stream(kind, rest)
+
+
+# The payload field that repeats what the stream id says, by kind of stream.
+SUBJECT_FIELD = {
+    "task": "task_id",
+    "agent": "agent_id",
+    "workflow": "workflow_id",
+    "queue": "queue_id",
+    "role": "role_id",
+    "workspace": "workspace_id",
+}
+
+
+def stated(wire: dict[str, Any], field: str) -> Any:
+    """What a wire says of `field`: in its payload, or by the stream it stands on; None when it says nothing."""
+    value = wire["payload"].get(field)
+    if value is not None:
+        return value
+    stream = parse_stream(wire["stream"]["stream_id"])
+    if SUBJECT_FIELD.get(stream.kind) == field:
+        return stream.subject
+    return stream.attempt if field == "attempt" and stream.attempt else None
