@@ -1,0 +1,52 @@
+"""`redkey card`: lint Agent Cards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from redkey.cli.documents import FILE, check_documents
+from redkey.cli.report import report
+from redkey.errors import Finding, RedKeyError
+from redkey.wire import decode
+from redkey.wire.card import read_card, validate_card
+from redkey.wire.lint import Registry, lint_card, read_registry
+
+
+@click.group()
+def command() -> None:
+    """Lint Agent Cards."""
+
+
+@command.command()
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=FILE)
+@click.option(
+    "--registry",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A JSON file {agents, roles, output_types}: names that the cards may use.",
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per card.")
+@click.pass_context
+def lint(ctx: click.Context, files: tuple[str, ...], registry: Path | None, as_json: bool) -> None:
+    """Check cards against the schema and the rules that no schema can hold.
+
+    Each FILE is a card, or JSON lines of cards; `-` reads standard input. Errors make a card invalid,
+    warnings are advice. Exit 0 when every card is valid, 1 when one is not, 2 for wrong use.
+    """
+    names = _load_registry(registry) if registry else None
+
+    def check(value: Any) -> tuple[str, Iterable[Finding]]:
+        return "Agent Card 1.0", validate_card(value) or lint_card(read_card(value), names)
+
+    ctx.exit(0 if report(check_documents(files, check), as_json=as_json) else 1)
+
+
+def _load_registry(path: Path) -> Registry:
+    try:
+        return read_registry(decode.decode(path.read_bytes()))
+    except (OSError, RedKeyError) as cause:
+        what = f"{cause.pointer or '/'}: {cause.message}" if isinstance(cause, RedKeyError) else cause.strerror
+        raise click.BadParameter(f"{click.format_filename(path)}: {what}", param_hint="--registry") from cause

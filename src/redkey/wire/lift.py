@@ -1,0 +1,102 @@
+"""Older and looser wires, lifted to Agent Wire 1.1: a tolerant reader at the door of a strict ledger.
+
+- 1.0 messages become 1.1 wires; what people wrote in them becomes content that the wires name by hash.
+- A flat 1.1 wire (`stream_id` and its like at top level, no `state`) is put into the nested form.
+- `task.claim`, the name before 1.1, reads as `task.claimed`.
+
+Every lifted wire is valid by the 1.1 schemas. What has no place in 1.1 is listed as lost; what 1.1 needs and
+the older form does not say is listed as assumed. Lifting is pure: the same messages give the same bytes.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from redkey.errors import Finding, WireRefused
+from redkey.wire import files, lifted
+from redkey.wire.canonical import canonical
+from redkey.wire.catalogue import SCHEMAS, VERSION, catalogue
+from redkey.wire.lift_legacy import lift_legacy
+from redkey.wire.lifted import Content, Lifted, Log
+from redkey.wire.validate import drop_nulls, too_large, validate
+
+__all__ = ["Content", "Lifted", "Log", "lift"]
+
+
+def lift(value: Any, log: Log | None = None) -> Lifted:
+    """The 1.1 wires of a decoded wire of any known version; WireRefused when it is no wire or cannot be lifted."""
+    log = log or Log()
+    if isinstance(value, dict) and value.get("wire") == VERSION:
+        found = _lift_loose(value, log)
+    else:
+        if isinstance(value, dict) and value.get("type") == "task.claim":
+            value = {**value, "type": "claim"}
+        found = lift_legacy(value, log)
+    for wire in found.wires:
+        findings = validate(wire) or too_large(canonical(wire))
+        if findings:
+            raise WireRefused(findings)
+    return found
+
+
+def _lift_loose(value: dict[str, Any], log: Log) -> Lifted:
+    wire = drop_nulls(value)
+    lost: list[Finding] = []
+    assumed: list[Finding] = []
+    if wire.get("type") == "task.claim":
+        wire["type"] = "task.claimed"
+        _name_claim(wire, log, assumed)
+    _nest_stream(wire, lost)
+    event = catalogue().get(wire["type"]) if isinstance(wire.get("type"), str) else None
+    if event is not None and event.state is not None:
+        wire.setdefault("state", event.state)
+    if isinstance(wire.get("wire_id"), str) and not lifted.fits("wire_id", wire["wire_id"]):
+        text = f"{wire['wire_id'][:64]!r} is no wire id of 1.1; the new one comes from the wire's bytes"
+        lost.append(lifted.lost("/wire_id", text))
+        wire["wire_id"] = lifted.hashed("wire", canonical(value))
+    return Lifted((wire,), lost=tuple(lost), assumed=tuple(assumed))
+
+
+def _nest_stream(wire: dict[str, Any], lost: list[Finding]) -> None:
+    stream = wire.get("stream", {})
+    if not isinstance(stream, dict):
+        return
+    stream = dict(stream)
+    for name in _stream_fields():
+        if name in wire:
+            flat = wire.pop(name)
+            if stream.setdefault(name, flat) != flat:
+                text = f"{name} stands in the stream with another value, which is kept"
+                lost.append(lifted.lost(f"/{name}", text))
+    # What correlates is, if nothing else is said, the context; 1.1 spells it only when the two differ.
+    correlation = stream.get("correlation_id")
+    if correlation is not None and stream.setdefault("context_id", correlation) == correlation:
+        del stream["correlation_id"]
+    if stream:
+        wire["stream"] = stream
+
+
+def _name_claim(wire: dict[str, Any], log: Log, assumed: list[Finding]) -> None:
+    """Spell the payload of a `task.claim` as 1.1 does; other fields are left for the schema to judge."""
+    payload = wire.get("payload")
+    if not isinstance(payload, dict):
+        return
+    payload = dict(payload)
+    if isinstance(payload.get("agent"), str):
+        payload.setdefault("agent_id", lifted.agent_id(payload.pop("agent")))
+    if isinstance(payload.get("role"), str):
+        payload.setdefault("role_id", lifted.role_id(payload.pop("role")))
+    task_id, agent_id = payload.get("task_id"), payload.get("agent_id")
+    if "claim_id" not in payload and isinstance(task_id, str) and isinstance(agent_id, str):
+        hold = (task_id, agent_id)
+        log.claims[hold] = log.claims.get(hold, 0) + 1
+        payload["claim_id"] = lifted.claim_id(*hold, log.claims[hold])
+        text = "the claim has no id; it is made from task and agent"
+        assumed.append(lifted.assumed("/payload/claim_id", text))
+    wire["payload"] = payload
+
+
+@cache
+def _stream_fields() -> tuple[str, ...]:
+    return tuple(files.load(f"{SCHEMAS}/stream.schema.json")["properties"])

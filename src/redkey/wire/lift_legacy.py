@@ -1,0 +1,219 @@
+"""Agent Wire 1.0 lifted to 1.1: what each of its five messages means there (`lift` is the door)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from redkey.errors import Finding
+from redkey.wire import legacy, lifted
+from redkey.wire.canonical import canonical
+from redkey.wire.catalogue import VERSION, catalogue
+from redkey.wire.ids import task_stream
+from redkey.wire.legacy import Blocked, Brief, Claim, Complete, Inbox, LegacyWire
+from redkey.wire.lifted import NO_WORKSPACE, Content, Lifted, Log
+
+# The name of the artifact that a 1.0 `output_ref` becomes, and of the output that a 1.0 brief requires.
+OUTPUT_NAME = "output_ref"
+
+
+def lift_legacy(value: dict[str, Any], log: Log) -> Lifted:
+    """The 1.1 wires of a decoded 1.0 message."""
+    lifting = _Lifting(legacy.read_wire_1_0(value), canonical(value), log)
+    _LIFTS[lifting.message.type](lifting, lifting.message.payload)
+    return Lifted(tuple(lifting.wires), tuple(lifting.content), tuple(lifting.lost), tuple(lifting.assumed))
+
+
+class _Lifting:
+    """One 1.0 message on its way: collects the wires, content and notes it becomes."""
+
+    def __init__(self, message: LegacyWire, data: bytes, log: Log) -> None:
+        self.message, self.data, self.log = message, data, log
+        self.wires: list[dict[str, Any]] = []
+        self.content: list[Content] = []
+        self.lost: list[Finding] = []
+        self.assumed: list[Finding] = []
+
+    def write(self, event: str, stream_id: str, context_id: str, payload: dict[str, Any]) -> None:
+        """Add a wire; its id comes from the bytes of the message, which may give an artifact and its end."""
+        if stream_id not in self.log.places and event != "task.created":
+            self.assume("/stream/stream_seq", "nothing earlier of this stream was lifted; it is counted from here")
+        cause = self.data + b"\nartifact.ready" if event == "artifact.ready" else self.data
+        self.log.places[stream_id] = self.log.places.get(stream_id, 0) + 1
+        wire = {
+            "wire": VERSION,
+            "wire_id": lifted.hashed("wire", cause),
+            "type": event,
+            "sender": _sender(self.message.sender),
+            "ts": legacy.utc(self.message.ts),
+            "stream": {
+                "stream_id": stream_id,
+                "stream_seq": self.log.places[stream_id],
+                "context_id": context_id,
+            },
+        }
+        state = catalogue()[event].state
+        self.wires.append(wire | ({"state": state} if state else {}) | {"payload": payload})
+
+    def write_task(self, event: str, task_id: str, payload: dict[str, Any]) -> None:
+        """Add a wire to the stream of the task's first attempt: 1.0 knows no other."""
+        context_id = self.log.contexts.get(task_id)
+        if context_id is None:
+            self.assume("/stream/context_id", "no brief of this task was lifted before; its context is the task")
+            context_id = f"task:{task_id}"
+        self.write(event, task_stream(task_id, 1), context_id, payload)
+
+    def keep(self, document: dict[str, Any]) -> dict[str, Any]:
+        """Make a document content, and give its ref."""
+        item = Content(canonical({key: part for key, part in document.items() if part is not None}))
+        self.content.append(item)
+        return item.ref
+
+    def lose(self, pointer: str, message: str) -> None:
+        self.lost.append(lifted.lost(pointer, message))
+
+    def assume(self, pointer: str, message: str) -> None:
+        self.assumed.append(lifted.assumed(pointer, message))
+
+    def claim_id(self, task_id: str, agent: str) -> str:
+        """The agent's hold on the task, as far as the log tells."""
+        agent_id = lifted.agent_id(agent)
+        return lifted.claim_id(task_id, agent_id, self.log.claims.get((task_id, agent_id), 1))
+
+
+def _lift_brief(lifting: _Lifting, brief: Brief) -> None:
+    env = brief.env
+    queue_id = lifted.named("queue_id", f"queue_{env.client_id}")
+    context_id = f"project:{env.project_id}" if env.project_id else f"queue:{queue_id}"
+    lifting.log.contexts[env.task_id] = context_id
+    lifting.assume("/payload/queue_id", "1.0 has no queues; each client's tasks are one")
+    lifting.assume("/payload/priority", "1.0 has no priority of tasks; normal is taken")
+    payload: dict[str, Any] = {
+        "queue_id": queue_id,
+        "priority": "normal",
+        "content_ref": lifting.keep({"title": brief.goal, "brief": msgspec.json.decode(lifting.data)}),
+    }
+    if brief.output_contract.output_ref_required:
+        payload["outputs"] = [OUTPUT_NAME]
+    lifting.write_task("task.created", env.task_id, payload)
+
+
+def _lift_claim(lifting: _Lifting, claim: Claim) -> None:
+    agent_id = lifted.agent_id(claim.agent)
+    hold = (claim.task_id, agent_id)
+    lifting.log.claims[hold] = lifting.log.claims.get(hold, 0) + 1
+    lifting.assume("/payload/claim_id", "1.0 claims have no id and no lease; the id is made from task and agent")
+    payload = {
+        "agent_id": agent_id,
+        "claim_id": lifting.claim_id(claim.task_id, claim.agent),
+        "role_id": lifted.role_id(claim.role),
+    }
+    lifting.write_task("task.claimed", claim.task_id, payload)
+
+
+def _lift_blocked(lifting: _Lifting, blocked: Blocked) -> None:
+    document = {"reason": blocked.reason, "suggested_resolution": blocked.suggested_resolution}
+    payload = {
+        "claim_id": lifting.claim_id(blocked.task_id, blocked.agent),
+        "agent_id": lifted.agent_id(blocked.agent),
+        "blocker_type": blocked.blocker_type,
+        "reason_ref": lifting.keep(document),
+        "attempts": blocked.attempts,
+    }
+    lifting.write_task("task.blocked", blocked.task_id, payload)
+
+
+def _lift_complete(lifting: _Lifting, complete: Complete) -> None:
+    if complete.verification.mechanical == "fail":
+        _lift_failed_check(lifting, complete)
+        return
+    artifact_ids = [] if complete.output_ref is None else [_lift_output(lifting, complete, complete.output_ref)]
+    seconds = round(complete.duration_seconds)
+    if seconds != complete.duration_seconds:
+        lifting.lose("/payload/duration_seconds", f"1.1 counts whole seconds: {complete.duration_seconds} is {seconds}")
+    payload = {
+        "claim_id": lifting.claim_id(complete.task_id, complete.agent),
+        "agent_id": lifted.agent_id(complete.agent),
+        "artifact_ids": artifact_ids,
+        "output_ref": lifting.keep({"summary": complete.summary}),
+        "cost_usd": complete.cost_usd,
+        "duration_seconds": seconds,
+        "verification": msgspec.to_builtins(complete.verification),
+    }
+    lifting.write_task("task.complete", complete.task_id, payload)
+
+
+def _lift_output(lifting: _Lifting, complete: Complete, output_ref: str) -> str:
+    """The artifact of a 1.0 `output_ref`, ready before the task is complete; its id."""
+    artifact_id = lifted.hashed("art", f"{complete.task_id}\n{output_ref}".encode())
+    ref = lifting.keep({"uri": output_ref})
+    lifting.assume("/payload/sha256", "1.0 names an output without a hash; this is the hash of the document naming it")
+    payload = {
+        "claim_id": lifting.claim_id(complete.task_id, complete.agent),
+        "artifact_id": artifact_id,
+        "name": OUTPUT_NAME,
+        "version": 1,
+        "content_ref": ref,
+        **ref,
+        "readiness": "final",
+    }
+    lifting.write_task("artifact.ready", complete.task_id, payload)
+    return artifact_id
+
+
+def _lift_failed_check(lifting: _Lifting, complete: Complete) -> None:
+    """In 1.1 a task that failed its mechanical check is not complete: it is blocked."""
+    document = {
+        "reason": complete.summary,
+        "output_ref": complete.output_ref,
+        "cost_usd": complete.cost_usd,
+        "duration_seconds": complete.duration_seconds,
+        "semantic": complete.verification.semantic,
+    }
+    for name in ("cost_usd", "duration_seconds", "verification/semantic", "output_ref"):
+        if name != "output_ref" or complete.output_ref is not None:
+            lifting.lose(f"/payload/{name}", "a blocked task does not carry this on the wire; it is in the content")
+    payload = {
+        "claim_id": lifting.claim_id(complete.task_id, complete.agent),
+        "agent_id": lifted.agent_id(complete.agent),
+        "blocker_type": "verification_fail",
+        "reason_ref": lifting.keep(document),
+        "attempts": complete.verification.attempts,
+    }
+    lifting.write_task("task.blocked", complete.task_id, payload)
+
+
+def _lift_inbox(lifting: _Lifting, inbox: Inbox) -> None:
+    payload: dict[str, Any] = {
+        "message_id": lifted.hashed("msg", lifting.data),
+        "to": "human" if inbox.to_agent == "human" else f"agent:{lifted.agent_id(inbox.to_agent)}",
+        "priority": inbox.priority,
+        "message_type": inbox.message_type,
+        "body_ref": lifting.keep({"subject": inbox.subject, "body": inbox.body}),
+        "action_required": inbox.action_required,
+    }
+    stream_id = payload["to"]
+    if inbox.to_agent == "human":
+        stream_id = f"workspace:{lifting.log.workspace_id}"
+        if lifting.log.workspace_id == NO_WORKSPACE:
+            lifting.assume("/stream/stream_id", "1.0 has no workspaces; mail to a human stands on nobody's")
+    context_id = stream_id
+    if inbox.ref_task_id is not None:
+        payload["ref_task_id"] = inbox.ref_task_id
+        context_id = lifting.log.contexts.get(inbox.ref_task_id, f"task:{inbox.ref_task_id}")
+    lifting.write("inbox.sent", stream_id, context_id, payload)
+
+
+_LIFTS: Mapping[str, Callable[[_Lifting, Any], None]] = {
+    "brief": _lift_brief,
+    "inbox": _lift_inbox,
+    "complete": _lift_complete,
+    "blocked": _lift_blocked,
+    "claim": _lift_claim,
+}
+
+
+def _sender(name: str) -> str:
+    return {"system": "system", "runner": "runner:runner", "human": "human:human"}.get(name, f"agent:{name}")

@@ -1,0 +1,128 @@
+"""What the linter must know of prose: how many words, how many sentences, whether it is a command.
+
+Counting follows a rule and not a model, so that two readers count alike. The rule of sentences:
+
+1. A sentence ends at `.`, `!`, `?` or `…`, or several of them, with the closing quotes and brackets behind
+   them, when white space or the end of the text follows. So `v1.2` and `output_ref.json` end nothing.
+   The wide marks `。！？` need no white space.
+2. A blank line ends it too, and so does the beginning of a list item (`- `, `* `, `• `, `1. `, `2) `).
+3. A single full stop ends nothing behind an abbreviation that never stands last (e.g., i.e., vs., Dr.), behind
+   one that announces a number (no. 5, fig. 2), and behind a single capital, which is an initial.
+4. Behind an abbreviation that may stand last (etc., Inc., U.S.), behind several marks (`...`) and behind a
+   closing quote or bracket, a lower-case letter continues the sentence and anything else begins a new one.
+5. What holds no letter is no sentence: a list number, three dots.
+6. Text in backticks is one word, whatever stands in it.
+"""
+
+from __future__ import annotations
+
+import re
+
+_BLOCK = re.compile(r"\n[ \t\r]*\n|\n(?=[ \t]*(?:[-*•]|[0-9]+[.)])[ \t])")
+_CODE = re.compile(r"`[^`]*`")
+_END = re.compile(r"""[.!?…]+["'”’»)\]]*(?=\s|$)|[。！？]+[」』”’）]*""")
+_LAST_WORD = re.compile(r"""[^\s("'“‘«\[]*$""")
+_VISIBLE = re.compile(r"\S")
+_LETTER = re.compile(r"[^\W\d_]")
+_DOTTED = re.compile(r"(?:[^\W\d_]\.)+[^\W\d_]")
+
+_NEVER_LAST = frozenset({"e.g", "i.e", "eg", "ie", "vs", "cf", "ca", "approx", "resp", "viz", "incl", "excl"})
+_TITLES = frozenset({"Mr", "Mrs", "Ms", "Dr", "Prof", "St"})
+_BEFORE_NUMBER = frozenset({"no", "nr", "fig", "eq", "sec", "ch", "vol", "p", "pp", "art"})
+_MAYBE_LAST = frozenset({"etc", "inc", "ltd", "co", "corp", "al", "jr", "sr"})
+
+
+def words(text: str) -> int:
+    """How many words: runs between white space that hold a letter or a digit."""
+    return sum(any(sign.isalnum() for sign in run) for run in text.split())
+
+
+def sentences(text: str) -> int:
+    """How many sentences, by the rule of this module."""
+    total = 0
+    for block in _BLOCK.split(_CODE.sub("x", text)):
+        start = 0
+        for mark in _END.finditer(block):
+            if _ends(block, mark) and _LETTER.search(block, start, mark.start()):
+                total, start = total + 1, mark.end()
+        total += _LETTER.search(block, start) is not None
+    return total
+
+
+def _ends(block: str, mark: re.Match[str]) -> bool:
+    """Whether a sentence ends at the mark (rules 3 and 4)."""
+    behind = _VISIBLE.search(block, mark.end())
+    if behind is None or mark.group()[0] in "。！？":
+        return True
+    goes_on = behind.group().islower()
+    if mark.group() != ".":
+        return not goes_on
+    found = _LAST_WORD.search(block, max(0, mark.start() - 40), mark.start())
+    word = found.group() if found else ""
+    if word.lower() in _NEVER_LAST or word in _TITLES or (len(word) == 1 and word.isupper()):
+        return False
+    if word.lower() in _BEFORE_NUMBER and behind.group().isdigit():
+        return False
+    return not (goes_on and (word.lower() in _MAYBE_LAST or _DOTTED.fullmatch(word)))
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# Words before the verb that leave a command a command: "Please carefully build the page."
+_BEFORE_VERB = _words("please kindly then first next also now just always never not")
+_VERBS = _words(
+    """
+    add adjust allow analyse analyze apply assign attach avoid bring calculate choose collect compare compute
+    configure confirm connect consolidate convert create debug decide define delete deliver deploy describe
+    determine develop diagnose disable discover do don't drop edit eliminate enable ensure establish evaluate
+    examine execute expand explain explore expose extend extract fetch figure find finish follow gather generate
+    get give go handle identify implement improve include increase inspect install integrate introduce
+    investigate keep launch let let's maintain make migrate modify move normalise normalize optimise optimize
+    organise organize perform pick prepare prevent produce propose provide publish put rebuild reduce refactor
+    remove rename repair replace reproduce resolve restore retrieve rewrite scaffold select send set show
+    simplify solve specify submit summarise summarize take tell translate troubleshoot tune turn upload
+    validate verify write
+    """
+)
+# These name a thing as well as an act: "Build the page" commands, "Build time is under a minute" does not.
+_VERBS_OR_NOUNS = _words(
+    """
+    archive build call change check clean close complete correct cover cut design display document draft export
+    fix help import index link list load log look map merge model monitor open patch plan port process query
+    release report research return review run scan schedule search secure ship sort split start stop store
+    support test track update upgrade use work
+    """
+)
+_DETERMINERS = _words(
+    """
+    a an the this that these those all any each every both some our your their its it them new existing missing
+    up out for to
+    """
+)
+_FINITE = _words(
+    """
+    is are was were has have had can cannot must will may should does exists exist passes pass works runs returns
+    shows contains contain holds hold accepts accept covers cover meets meet fails fail stays stay uses needs
+    includes include gives takes remains remain lists reads writes sends reports
+    """
+)
+
+
+def commands(text: str) -> bool:
+    """Whether the text tells somebody to do something ("Build X") instead of what is so ("X is built")."""
+    spoken = [word.strip("\"'“”‘’«»()[]*_-:;,.!?`").lower().replace("’", "'") for word in text.split()[:60]]
+    spoken = [word for word in spoken if word]
+    while spoken and (spoken[0] in _BEFORE_VERB or (spoken[0].endswith("ly") and len(spoken[0]) > 4)):
+        del spoken[0]
+    if not spoken:
+        return False
+    first, rest = spoken[0], spoken[1:]
+    if first == "you":
+        return bool(rest) and rest[0] in {"must", "should", "will", "need", "have", "can"}
+    if first in _VERBS:
+        return True
+    if first not in _VERBS_OR_NOUNS or not rest:
+        return False
+    return rest[0] in _DETERMINERS or _FINITE.isdisjoint(rest)

@@ -1,0 +1,184 @@
+"""Older outputs of a step, brought into today's form.
+
+`next_recommendation` is `recommendation`; the operation `overwrite`, or none, is `update`; `result` and an
+agent's own fields are summed up in `summary` and `notes`; `state_updates` belong into the index file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import orjson
+
+from redkey.wire.step_legacy import Changes, Migrated
+from redkey.wire.step_paths import normal
+
+FIELDS = ("success", "summary", "artifacts", "notes", "recommendation")
+# Fields that tell an output from an input.
+SIGNS = frozenset({*FIELDS, "next_recommendation", "state_updates", "result"})
+
+
+class IndexFile(msgspec.Struct, frozen=True):
+    """The workflow's index file as it stands: what `state_updates` are to be written into."""
+
+    path: str
+    content: str
+
+
+def migrate_output(
+    value: Any, *, index: IndexFile | None = None, exists: Callable[[str], bool] = lambda path: True
+) -> Migrated:
+    """Today's form of an output, whichever form it has.
+
+    `index` receives the `state_updates` of old, which are otherwise only summed up. `exists` tells whether an
+    artifact without operation is an update or a creation.
+    """
+    if not isinstance(value, dict) or not isinstance(value.get("notes") or [], list):
+        return Migrated(value)
+    older = _Older(value)
+    older.mend_artifacts(exists)
+    if "next_recommendation" in value:
+        older.rename_recommendation(value["next_recommendation"])
+    if "result" in value:
+        older.take_result(value["result"])
+    if "state_updates" in value:
+        older.take_state_updates(value["state_updates"], index)
+    for name, item in value.items():
+        if name not in SIGNS:
+            older.sum_up(name, item, name)
+    return older.finish()
+
+
+class _Older:
+    """An older output on its way into today's form."""
+
+    def __init__(self, value: dict[str, Any]) -> None:
+        self.value = value
+        self.new = {name: value[name] for name in FIELDS if name in value}
+        self.notes: list[Any] = list(value.get("notes") or [])
+        self.changes = Changes()
+
+    def mend_artifacts(self, exists: Callable[[str], bool]) -> None:
+        artifacts = self.value.get("artifacts")
+        if not isinstance(artifacts, list):
+            return
+        mended: list[Any] = []
+        for at, artifact in enumerate(artifacts):
+            if isinstance(artifact, dict) and isinstance(artifact.get("path"), str):
+                if artifact.get("operation") == "overwrite":
+                    self.changes.note("legacy_overwrite", "artifacts", at, "operation")
+                    artifact = {**artifact, "operation": "update"}
+                elif artifact.get("operation") is None:
+                    operation = "update" if exists(artifact["path"]) else "create"
+                    self.changes.note("legacy_operation", "artifacts", at, operation=operation)
+                    artifact = {**artifact, "operation": operation}
+            mended.append(artifact)
+        self.new["artifacts"] = mended
+
+    def rename_recommendation(self, older: Any) -> None:
+        if self.new.setdefault("recommendation", older) == older:
+            self.changes.note("legacy_recommendation", "next_recommendation")
+        else:
+            self.changes.note("legacy_lost", "next_recommendation", what="recommendation says otherwise and is kept")
+
+    def take_result(self, result: Any) -> None:
+        if isinstance(result, str):
+            if "summary" not in self.new:
+                self._take_summary(result, "result")
+            elif result != self.new["summary"]:
+                self.sum_up("result", result, "result")
+        elif isinstance(result, dict):
+            for name, item in result.items():
+                if name in ("summary", "message") and isinstance(item, str) and "summary" not in self.new:
+                    self._take_summary(item, "result", name)
+                else:
+                    self.sum_up(name, item, "result", name)
+        elif result is not None:
+            self.sum_up("result", result, "result")
+
+    def take_state_updates(self, updates: Any, index: IndexFile | None) -> None:
+        if not updates:
+            self.changes.note("legacy_state_updates", "state_updates", outcome="there were none")
+            return
+        artifacts = self.new.setdefault("artifacts", [])
+        written = _find_index(artifacts, index)
+        if written is not None:
+            outcome = f"{written} is among the artifacts and stands for them"
+        elif index is not None and isinstance(artifacts, list):
+            content = f"{index.content.rstrip()}\n\n## State updates\n\n```json\n{_pretty(updates)}\n```\n"
+            artifacts.append({"path": index.path, "operation": "update", "content": content.lstrip()})
+            outcome = f"they are appended to {index.path}"
+        else:
+            outcome = "without that file they are summed up in the notes"
+            for name, item in updates.items() if isinstance(updates, dict) else [("state_updates", updates)]:
+                self.sum_up(name, item, "state_updates", name)
+        self.changes.note("legacy_state_updates", "state_updates", outcome=outcome)
+
+    def sum_up(self, name: str, item: Any, *path: str) -> None:
+        """Sum up a field in one note, as the seed does."""
+        line, is_whole = _sum_up(name, item)
+        self.changes.note("legacy_notes", *path, name=name)
+        if not is_whole:
+            self.changes.note("legacy_lost", *path, what="the note tells how many entries there are, not what they say")
+        self.changes.add_line(self.notes, line, *path)
+
+    def finish(self) -> Migrated:
+        if not self.changes:
+            return Migrated(self.value)
+        if "summary" not in self.new and isinstance(self.new.get("success"), bool):
+            self._assume("summary", "The step succeeded." if self.new["success"] else "The step failed.")
+        if "artifacts" not in self.new:
+            self._assume("artifacts", [])
+        if self.notes:
+            self.new["notes"] = self.notes
+        return Migrated(self.new, tuple(self.changes))
+
+    def _take_summary(self, text: str, *path: str) -> None:
+        self.new["summary"] = text
+        self.changes.note("legacy_summary", *path, name=".".join(path))
+
+    def _assume(self, name: str, value: Any) -> None:
+        self.new[name] = value
+        self.changes.note("legacy_assumed", name=name, value=orjson.dumps(value).decode())
+
+
+def _find_index(artifacts: Any, index: IndexFile | None) -> str | None:
+    """The index file among the artifacts: the one that is given, else any file of that name."""
+    for artifact in artifacts if isinstance(artifacts, list) else []:
+        path = artifact.get("path") if isinstance(artifact, dict) else None
+        if isinstance(path, str):
+            plain = normal(path)
+            if plain == normal(index.path) if index else plain.split("/")[-1] == "index.md":
+                return path
+    return None
+
+
+def _sum_up(name: str, item: Any) -> tuple[str, bool]:
+    """A field in one line, and whether the line says all of it."""
+    called = name.replace("_", " ").strip()
+    title = called.removesuffix(" report").capitalize()
+    if isinstance(item, list):
+        thing = called[:-1] if len(item) == 1 and called.endswith("s") else called
+        return f"{len(item)} {thing} detected", not item
+    if isinstance(item, dict):
+        if any(isinstance(part, dict | list) for part in item.values()):
+            return f"{title}: {len(item)} entries", False
+        return f"{title}: " + ", ".join(_entry(key, part) for key, part in item.items()), True
+    return f"{title}: {_plain(item)}", True
+
+
+def _entry(key: str, part: Any) -> str:
+    called = key.replace("_", " ")
+    if isinstance(part, int | float) and not isinstance(part, bool):
+        return f"{_plain(part)} {called}"
+    return f"{called} {_plain(part)}"
+
+
+def _plain(item: Any) -> str:
+    return item if isinstance(item, str) else orjson.dumps(item).decode()
+
+
+def _pretty(item: Any) -> str:
+    return orjson.dumps(item, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS).decode()
