@@ -1,0 +1,77 @@
+"""An event: a record as the public API and receipts show it, worked out from the wire and its place alone.
+
+Nothing here is believed from elsewhere, so a verifier that holds a proven wire knows what the event must
+look like, and a receipt whose fields say something else is refused.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from redkey.errors import ProofRefused
+from redkey.ledger.record import Record, iso_time
+from redkey.wire.decode import decode
+from redkey.wire.ids import event_id, parse_stream, stated
+
+# The subject of these types is not what the first word of the type names.
+_SUBJECT_KIND = {"inbox": "message"}
+
+
+class Party(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Who acted, or what was acted on."""
+
+    type: str
+    id: str
+
+
+class Event(msgspec.Struct, frozen=True, rename="camel"):
+    """What happened, in the shape of seed 004."""
+
+    event_id: str
+    type: str
+    sequence: int
+    timestamp: str
+    actor: Party
+    subject: Party
+
+
+def event_of(record: Record) -> Event:
+    """The event that a record is."""
+    return event_at(decode(record.wire), record.sequence, record.timestamp)
+
+
+def event_at(wire: Any, sequence: int, timestamp: int) -> Event:
+    """The event that a decoded wire is at its place in the order; ProofRefused when it is not a 1.1 wire."""
+    try:
+        return Event(
+            event_id=event_id(wire["wire_id"]),
+            type=wire["type"],
+            sequence=sequence,
+            timestamp=iso_time(timestamp),
+            actor=_actor(wire),
+            subject=_subject(wire),
+        )
+    except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as cause:
+        raise ProofRefused("the wire is not an Agent Wire 1.1 message", code="wire_unreadable") from cause
+
+
+def _actor(wire: dict[str, Any]) -> Party:
+    kind, _, name = wire["sender"].partition(":")
+    # The system settles a claim, but the agent that asked is the one who acted, as seed 004 shows it.
+    if wire["type"].startswith("task.claim"):
+        return Party("agent", str(stated(wire, "agent_id") or name or kind))
+    if kind == "agent":
+        return Party(kind, str(wire["payload"].get("agent_id") or name))
+    return Party(kind, name or kind)
+
+
+def _subject(wire: dict[str, Any]) -> Party:
+    first = wire["type"].partition(".")[0]
+    kind = _SUBJECT_KIND.get(first, first)
+    named = stated(wire, f"{kind}_id")
+    if named is not None:
+        return Party(kind, str(named))
+    stream = parse_stream(wire["stream"]["stream_id"])
+    return Party(stream.kind, stream.subject)
