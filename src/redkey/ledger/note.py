@@ -9,6 +9,7 @@ tells keys apart and proves nothing. Keys that sign are `signer`; what the text 
 from __future__ import annotations
 
 import binascii
+import re
 from base64 import b64decode, b64encode
 from hashlib import sha256
 
@@ -28,6 +29,8 @@ SIGNATURES_LIMIT = 64
 NAME_LIMIT = 255
 
 _DASH = "— "
+_CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f]")
+_NAME = re.compile(r"[^\s+\x00-\x1f]+")
 
 
 class VerifierKey(msgspec.Struct, frozen=True):
@@ -89,7 +92,7 @@ def parse_note(data: bytes) -> Note:
         whole = data.decode()
     except UnicodeDecodeError as cause:
         raise ProofRefused("the note is not UTF-8", code="note_malformed") from cause
-    if any(character < " " and character != "\n" for character in whole):
+    if _CONTROL.search(whole):
         raise ProofRefused("the note holds a control character", code="note_malformed")
     # The text may hold empty lines itself: the last one parts it from the signatures.
     text, parted, lines = whole.rpartition("\n\n")
@@ -136,11 +139,7 @@ def parse_key(text: str) -> VerifierKey:
 
 def is_key_name(name: str) -> bool:
     """True when C2SP allows this name for a key: not empty, no space of any kind, no plus, printable."""
-    return (
-        0 < len(name.encode(errors="replace")) <= NAME_LIMIT
-        and "+" not in name
-        and not any(character.isspace() or character < " " for character in name)
-    )
+    return _NAME.fullmatch(name) is not None and len(name.encode(errors="replace")) <= NAME_LIMIT
 
 
 def is_signed_by(key: VerifierKey, signature: bytes, message: bytes) -> bool:

@@ -86,10 +86,10 @@ class Offline(_Part, frozen=True):
     wire: str
     internal: Internal
     proof: str
-    signers: tuple[SignerTerm, ...] = ()
-    content: tuple[str, ...] = ()
-    anchor: tuple[dict[str, Any], ...] = ()
-    attestation: tuple[str, ...] = ()
+    signers: list[SignerTerm] = []
+    content: list[str] = []
+    anchor: list[dict[str, Any]] = []
+    attestation: list[str] = []
 
 
 class Receipt(_Part, frozen=True):
@@ -140,9 +140,9 @@ def build_receipt(
             wire=record.wire.decode(),
             internal=_internal(record, previous),
             proof=proof.encode().decode(),
-            signers=tuple(history),
-            content=tuple(encode_base64(body) for body in content),
-            anchor=tuple(anchor),
+            signers=list(history),
+            content=[encode_base64(body) for body in content],
+            anchor=list(anchor),
         )
     receipt = Receipt(
         **_fields(event),

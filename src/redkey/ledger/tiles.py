@@ -19,7 +19,7 @@ from redkey.ledger.merkle import HASH_BYTES, Edge
 TILE_HEIGHT = 8
 TILE_WIDTH = 1 << TILE_HEIGHT
 TILE_BYTES = TILE_WIDTH * HASH_BYTES
-# Stored tiles kept in memory with the nodes above their hashes, about 33 KiB each: the upper ones are in every proof.
+# Stored tiles kept in memory with the nodes above their hashes, 16 KiB each: the upper ones are in every proof.
 _KEPT_TILES = 8
 
 # The bytes of the complete tile (level, index); None when the store has none.
@@ -28,8 +28,8 @@ TileReader = Callable[[int, int], bytes | None]
 Tile = tuple[int, int, bytes]
 
 
-class _Pyramid:
-    """The hashes of one tile, complete or growing, and all nodes of perfect subtrees above them."""
+class _Growing:
+    """A tile that is not complete: its hashes, and all nodes of perfect subtrees above them, row by row."""
 
     __slots__ = ("rows",)
 
@@ -49,10 +49,20 @@ class _Pyramid:
         """The roots of the perfect subtrees that nothing larger covers yet, largest first."""
         return [row[-1] for row in reversed(self.rows) if len(row) & 1]
 
-    def copy(self) -> _Pyramid:
-        twin = _Pyramid()
+    def copy(self) -> _Growing:
+        twin = _Growing()
         twin.rows = [row.copy() for row in self.rows]
         return twin
+
+
+def _rows(tile: bytes) -> list[bytes]:
+    """A complete tile and the nodes above it, as rows of hashes end to end; the last row is the tile's root."""
+    rows = [tile]
+    for _ in range(TILE_HEIGHT):
+        row = rows[-1]
+        # The two children of a node lie side by side, so they are hashed as they lie.
+        rows.append(b"".join([sha256(b"\x01" + row[at : at + 64]).digest() for at in range(0, len(row), 64)]))
+    return rows
 
 
 class TileTree:
@@ -69,11 +79,11 @@ class TileTree:
             raise ValueError(f"a tree of {size} leaves opens with {size % TILE_WIDTH} leaf hashes, not {len(tail)}")
         self.size = size
         self._read = read
-        self._kept: dict[tuple[int, int], _Pyramid] = {}
+        self._kept: dict[tuple[int, int], list[bytes]] = {}
         # Per level the tile that is not complete yet; lowest level first.
-        self._growing: list[_Pyramid] = []
+        self._growing: list[_Growing] = []
         for level in range(-(-size.bit_length() // TILE_HEIGHT)):
-            self._growing.append(_Pyramid(tail if level == 0 else self._roots_below(level)))
+            self._growing.append(_Growing(tail if level == 0 else self._roots_below(level)))
 
     def append(self, leaves: Iterable[bytes]) -> list[Tile]:
         """Add leaf hashes in order; the tiles that became complete are the caller's to store."""
@@ -83,13 +93,13 @@ class TileTree:
             level, grown = 0, leaf
             while True:
                 if level == len(self._growing):
-                    self._growing.append(_Pyramid())
+                    self._growing.append(_Growing())
                 tile = self._growing[level]
                 tile.append(grown)
                 if not tile.rows[TILE_HEIGHT]:
                     break
                 complete.append((level, (self.size >> TILE_HEIGHT * (level + 1)) - 1, b"".join(tile.rows[0])))
-                self._growing[level] = _Pyramid()
+                self._growing[level] = _Growing()
                 level, grown = level + 1, tile.rows[TILE_HEIGHT][0]
         return complete
 
@@ -124,7 +134,7 @@ class TileTree:
         tile, offset = divmod(index, TILE_WIDTH >> row)
         if tile == self.size >> TILE_HEIGHT * (level + 1):
             return self._growing[level].rows[row][offset]
-        return self._pyramid(level, tile).rows[row][offset]
+        return self._tile(level, tile)[row][offset * HASH_BYTES : (offset + 1) * HASH_BYTES]
 
     def copy(self) -> TileTree:
         """A tree that grows apart from this one, over the same stored tiles."""
@@ -139,21 +149,21 @@ class TileTree:
         """The hashes of the incomplete tile of a level above 0: the roots of the complete tiles below it."""
         last = self.size >> TILE_HEIGHT * level
         for index in range(last - last % TILE_WIDTH, last):
-            yield self._load(level - 1, index).rows[TILE_HEIGHT][0]
+            yield _rows(self._load(level - 1, index))[TILE_HEIGHT]
 
-    def _pyramid(self, level: int, index: int) -> _Pyramid:
-        kept = self._kept.pop((level, index), None) or self._load(level, index)
-        self._kept[level, index] = kept
+    def _tile(self, level: int, index: int) -> list[bytes]:
+        rows = self._kept.pop((level, index), None) or _rows(self._load(level, index))
+        self._kept[level, index] = rows
         if len(self._kept) > _KEPT_TILES:
             del self._kept[next(iter(self._kept))]
-        return kept
+        return rows
 
-    def _load(self, level: int, index: int) -> _Pyramid:
+    def _load(self, level: int, index: int) -> bytes:
         data = self._read(level, index)
         if data is None or len(data) != TILE_BYTES:
             found = "missing" if data is None else f"{len(data)} bytes long"
             raise TreeDamaged(f"the Merkle tile at level {level}, index {index} is {found}")
-        return _Pyramid(data[at : at + HASH_BYTES] for at in range(0, TILE_BYTES, HASH_BYTES))
+        return data
 
     def _check_size(self, size: int) -> None:
         if not 0 <= size <= self.size:
