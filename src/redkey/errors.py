@@ -101,6 +101,12 @@ class WitnessRefused(RedKeyError):
 
     code = "witness_refused"
 
+    def __init__(self, message: str, *, code: str, status: int, size: int | None = None) -> None:
+        """`status` is what C2SP tlog-witness answers over HTTP; `size` the last tree size that was cosigned."""
+        super().__init__(message, code=code)
+        self.status = status
+        self.size = size
+
 
 class LedgerError(RedKeyError):
     """The ledger cannot do what was asked."""

@@ -18,7 +18,7 @@ from redkey.ledger.signer import Signer, sign_note
 
 EXTENSIONS_LIMIT = 16
 _DECIMAL = re.compile(r"0|[1-9][0-9]{0,18}")
-_EPOCH = re.compile(r"(?P<log>.+)/e(?P<epoch>[1-9][0-9]{0,5})")
+_EPOCH = re.compile(r"(?P<log>redkey/[^/]+/[^/]+)/e(?P<epoch>[1-9][0-9]{0,5})")
 
 
 class Checkpoint(msgspec.Struct, frozen=True):
@@ -45,7 +45,7 @@ def log_name(log_id: str) -> str:
 
 
 def split_epoch(origin: str) -> tuple[str, int]:
-    """An origin without its epoch, and the epoch; 0 for an origin that has none."""
+    """An origin without its epoch, and the epoch; 0 for a log of another make, which has none."""
     found = _EPOCH.fullmatch(origin)
     return (found["log"], int(found["epoch"])) if found else (origin, 0)
 

@@ -29,6 +29,7 @@ from redkey.ledger.note import Signature, VerifierKey, decode_base64, parse_key
 from redkey.ledger.proof import LogProof, parse_proof
 from redkey.ledger.receipt import (
     PROVIDER,
+    Effect,
     Internal,
     Offline,
     Receipt,
@@ -68,6 +69,7 @@ class Verdict(msgspec.Struct, frozen=True):
     findings: tuple[Finding, ...]
     event: Event | None = None
     checkpoint: Checkpoint | None = None
+    effect: Effect | None = None
 
     def holds(self, *names: str) -> bool:
         return all(self.levels[name].holds for name in names)
@@ -86,7 +88,7 @@ def verify_receipt(data: bytes, policy: Policy) -> Verdict:
     try:
         document, receipt = read_receipt(data)
         if receipt.offline is None:
-            return _nothing(Finding("offline_missing", "/offline", _no_offline(receipt)))
+            return nothing_holds(Finding("offline_missing", "/offline", _no_offline(receipt)))
         proof = parse_proof(receipt.offline.proof.encode())
         shown = _record(receipt.offline.wire, receipt.offline.internal, receipt.sequence)
         event = event_at(shown.wire, receipt.sequence, shown.timestamp)
@@ -94,11 +96,12 @@ def verify_receipt(data: bytes, policy: Policy) -> Verdict:
         retired = _retirements(receipt.offline)
         attestation = attestations(receipt.offline, proof.checkpoint)
     except (ProofRefused, JsonRefused) as refused:
-        return _nothing(*refused.findings())
+        return nothing_holds(*refused.findings())
     signed = signed_level(proof.checkpoint, proof.note, policy.keys, retired)
     if signed.level.holds:
         signed = _attested(signed, attestation, attested_text(document, proof.checkpoint))
-    return _verdict(proof, wrong, signed, policy, receipt.offline.anchor, retired, event)
+    verdict = _verdict(proof, wrong, signed, policy, receipt.offline.anchor, retired, event)
+    return msgspec.structs.replace(verdict, effect=receipt.effect)
 
 
 def verify_proof(proof: LogProof, leaf: bytes, policy: Policy, event: Event | None = None) -> Verdict:
@@ -114,8 +117,14 @@ def verify_record_proof(proof: LogProof, wire: str, internal: Internal, policy: 
         shown = _record(wire, internal, proof.index + 1)
         event = event_at(shown.wire, proof.index + 1, shown.timestamp)
     except (ProofRefused, JsonRefused) as refused:
-        return _nothing(*refused.findings())
+        return nothing_holds(*refused.findings())
     return verify_proof(proof, shown.leaf, policy, event)
+
+
+def nothing_holds(*findings: Finding) -> Verdict:
+    """The verdict on what cannot be read, or contradicts itself."""
+    why = [findings[0].message, *("the receipt is not whole",) * 3]
+    return Verdict({name: Level(False, text) for name, text in zip(LEVELS, why, strict=True)}, findings)
 
 
 def _verdict(
@@ -127,15 +136,14 @@ def _verdict(
     retired: dict[bytes, int],
     event: Event | None,
 ) -> Verdict:
+    if wrong:
+        return nothing_holds(*wrong)
     checkpoint = proof.checkpoint
     own = {one.key.public_key for one in policy.keys} | set(retired)
     witnessed = witnessed_level(proof.note, policy.witnesses, policy.quorum, own)
     anchored = anchored_level(checkpoint, anchor, policy.mirror)
     inside = f"record {proof.index + 1} is in the tree of {checkpoint.size:,} records of {checkpoint.origin}"
     opinions = (Opinion(Level(True, inside)), signed, witnessed, anchored)
-    if wrong:
-        refused = [Level(False, wrong[0].message), *(Level(False, "the receipt is not whole"),) * 3]
-        return Verdict(dict(zip(LEVELS, refused, strict=True)), wrong, event, checkpoint)
     levels = {name: opinion.level for name, opinion in zip(LEVELS, opinions, strict=True)}
     return Verdict(levels, tuple(found for one in opinions for found in one.findings), event, checkpoint)
 
@@ -249,8 +257,3 @@ def _no_offline(receipt: Receipt) -> str:
     if receipt.verification.status == "pending":
         return "no checkpoint covers this record yet: fetch the receipt again"
     return "the receipt has no offline part: fetch it with ?format=proof"
-
-
-def _nothing(*findings: Finding) -> Verdict:
-    why = [findings[0].message, *("the receipt is not whole",) * 3]
-    return Verdict({name: Level(False, text) for name, text in zip(LEVELS, why, strict=True)}, findings)

@@ -1,0 +1,149 @@
+"""`redkey receipt verify`: what a receipt proves, on nothing but its file and the caller's keys."""
+
+from __future__ import annotations
+
+import click
+import msgspec
+
+from redkey.cli.documents import FILE, decode_document
+from redkey.cli.keys import log_key_option, witness_key_option
+from redkey.cli.report import print_json
+from redkey.errors import JsonRefused, ProofRefused
+from redkey.ledger.checkpoint import Checkpoint
+from redkey.ledger.mirror import MirrorRow, parse_row, rows_in
+from redkey.ledger.note import encode_base64
+from redkey.ledger.proof import HEADER, parse_proof
+from redkey.ledger.receipt import RECEIPT_LIMIT, read_extra
+from redkey.ledger.verify import (
+    LEVELS,
+    Policy,
+    Verdict,
+    nothing_holds,
+    verify_proof,
+    verify_receipt,
+    verify_record_proof,
+)
+
+_MIRROR_LIMIT = 64 * 1024 * 1024
+
+
+@click.group()
+def command() -> None:
+    """Verify receipts offline."""
+
+
+@command.command()
+@click.argument("file", type=FILE)
+@click.option("--key", "keys", multiple=True, metavar="KEY", help="A log's verifier key, or a file of such keys.")
+@click.option("--witness", "witnesses", multiple=True, metavar="KEY", help="A witness's verifier key, or a file.")
+@click.option("--witness-quorum", "quorum", type=click.IntRange(min=1), help="How many witnesses are enough [all].")
+@click.option("--mirror", "mirrors", multiple=True, type=FILE, help="A mirror node's answer that you fetched yourself.")
+@click.option("--leaf", type=FILE, help="For a bare proof: the file whose bytes are the leaf.")
+@click.option("--record", type=FILE, help="For a bare proof: JSON with `wire` and `internal`, as in a receipt.")
+@click.option("--json", "as_json", is_flag=True, help="Report as one JSON document.")
+@click.pass_context
+def verify(
+    ctx: click.Context,
+    file: str,
+    keys: tuple[str, ...],
+    witnesses: tuple[str, ...],
+    quorum: int | None,
+    mirrors: tuple[str, ...],
+    leaf: str | None,
+    record: str | None,
+    as_json: bool,
+) -> None:
+    """Say what the receipt in FILE proves; no server, account or network is needed.
+
+    Four levels are reported, each with its reason. integrity: the record is in the tree of the checkpoint, and
+    everything the receipt says follows from it. signed: a key that you gave signed that checkpoint and the
+    receipt. witnessed: the witnesses that you gave cosigned it. anchored: the mirror answers that you gave
+    show it on a public topic. Keys that come with a receipt prove nothing.
+
+    KEY is a C2SP verifier key (name+id+base64) or a file with one a line; `KEY retired SIZE` in such a file
+    says that a key signs no checkpoint of that size or above. FILE may also be a C2SP tlog-proof.
+
+    Exit code 0: integrity and every level you gave keys or answers for hold. 1: one of them does not.
+    """
+    policy = Policy(
+        keys=tuple(log_key_option(keys)),
+        witnesses=tuple(witness_key_option(witnesses)),
+        quorum=quorum,
+        mirror=tuple(row for path in mirrors for row in _rows(path)),
+    )
+    if quorum is not None and quorum > len(policy.witnesses):
+        raise click.UsageError(f"--witness-quorum is {quorum}, but {len(policy.witnesses)} witnesses were given")
+    verdict = _verdict(_read(file), policy, leaf, record)
+    passed = verdict.holds(*policy.asked)
+    if as_json:
+        print_json({"file": file, "passed": passed, "asked": policy.asked, **_as_json(verdict)})
+    else:
+        _print(file, verdict, policy, passed=passed)
+    ctx.exit(0 if passed else 1)
+
+
+def _verdict(data: bytes, policy: Policy, leaf: str | None, record: str | None) -> Verdict:
+    if not data.startswith(HEADER.encode() + b"\n"):
+        if leaf or record:
+            raise click.UsageError("--leaf and --record are for a bare tlog-proof, not for a receipt")
+        return verify_receipt(data, policy)
+    try:
+        proof = parse_proof(data)
+        if leaf:
+            return verify_proof(proof, _read(leaf), policy)
+        if not record and not proof.extra:
+            raise click.UsageError("a bare proof does not say what it proves: give --leaf or --record")
+        return verify_record_proof(proof, *read_extra(_read(record) if record else proof.extra), policy)
+    except ProofRefused as refused:
+        return nothing_holds(*refused.findings())
+
+
+def _rows(path: str) -> list[MirrorRow]:
+    try:
+        return [parse_row(value, place) for place, value in rows_in(decode_document(_read(path), _MIRROR_LIMIT), path)]
+    except (JsonRefused, ProofRefused) as refused:
+        raise click.UsageError(f"--mirror {path}: {refused.message} [{refused.code}]") from refused
+
+
+def _read(path: str) -> bytes:
+    try:
+        with click.open_file(path, "rb") as stream:
+            data: bytes = stream.read(RECEIPT_LIMIT + 1)
+            return data
+    except OSError as cause:
+        raise click.UsageError(f"{path} cannot be read: {cause.strerror}") from cause
+
+
+def _as_json(verdict: Verdict) -> dict[str, object]:
+    return {
+        "levels": {name: {"holds": level.holds, "why": level.why} for name, level in verdict.levels.items()},
+        "findings": [finding.as_json() for finding in verdict.findings],
+        "event": msgspec.to_builtins(verdict.event),
+        "effect": verdict.effect and msgspec.to_builtins(verdict.effect),
+        "checkpoint": verdict.checkpoint and _checkpoint(verdict.checkpoint),
+    }
+
+
+def _checkpoint(checkpoint: Checkpoint) -> dict[str, object]:
+    return {"origin": checkpoint.origin, "size": checkpoint.size, "root": encode_base64(checkpoint.root)}
+
+
+def _print(file: str, verdict: Verdict, policy: Policy, *, passed: bool) -> None:
+    event = verdict.event
+    told = (
+        f"{event.type} {event.event_id}, record {event.sequence} of {event.timestamp}" if event else "nothing is proven"
+    )
+    click.echo(f"{file}: {told}")
+    for name in LEVELS:
+        level = verdict.levels[name]
+        colour = "green" if level.holds else "red" if name in policy.asked else "yellow"
+        holds = click.style(f"{'holds' if level.holds else 'does not hold':<13}", fg=colour)
+        click.echo(f"  {name:<10} {holds}  {level.why}")
+    for finding in verdict.findings:
+        click.echo(f"  {click.style(finding.code, fg='red')}: {finding.pointer or '/'}: {finding.message}")
+    if verdict.effect and verdict.levels["integrity"].holds:
+        vouched = "signed by the log" if verdict.levels["signed"].holds else "nobody vouched for this"
+        reason = f" ({verdict.effect.reason})" if verdict.effect.reason else ""
+        click.echo(f"  effect     {verdict.effect.status}{reason}, {vouched}")
+    if not passed:
+        click.echo("refused: not every level that was asked for holds")
