@@ -5,8 +5,18 @@ signature, eight bytes, big-endian.
 
 from __future__ import annotations
 
-from redkey.errors import KeyRefused
-from redkey.ledger.note import COSIGNATURE, SIGNATURE_BYTES, Signature, VerifierKey, is_signed_by
+from collections.abc import Iterable
+
+from redkey.errors import KeyRefused, ProofRefused
+from redkey.ledger.note import (
+    COSIGNATURE,
+    SIGNATURE_BYTES,
+    Note,
+    Signature,
+    VerifierKey,
+    is_signed_by,
+    parse_signature,
+)
 from redkey.ledger.signer import Signer
 
 TIME_BYTES = 8
@@ -29,6 +39,25 @@ def cosigned_at(key: VerifierKey, signature: Signature, text: bytes) -> int | No
     if seconds >= 2**63 or not is_signed_by(key, signature.data[TIME_BYTES:], _message(text, seconds)):
         return None
     return seconds
+
+
+def with_cosignatures(note: Note, answer: bytes, witnesses: Iterable[VerifierKey]) -> Note:
+    """The checkpoint with the signature lines of a witness's answer; only those of these witnesses, and right.
+
+    A line of the same witness that was there before is replaced: its time is older.
+    """
+    try:
+        lines = [parse_signature(line) for line in answer.decode().splitlines()]
+    except UnicodeDecodeError as cause:
+        raise ProofRefused("the answer of the witness is not UTF-8", code="note_malformed") from cause
+    known = {(key.name, key.key_id): key for key in witnesses}
+    good = {
+        (line.name, line.key_id): line
+        for line in lines
+        if (key := known.get((line.name, line.key_id))) and cosigned_at(key, line, note.text) is not None
+    }
+    kept = (one for one in note.signatures if (one.name, one.key_id) not in good)
+    return Note(note.text, (*kept, *good.values()))
 
 
 def is_cosignature(signature: Signature) -> bool:
