@@ -7,6 +7,7 @@
     ├── ProofRefused           a note, checkpoint, proof, receipt or mirror page that cannot be read
     ├── KeyRefused             a key or key file that cannot be used
     ├── WitnessRefused         a checkpoint that a witness does not cosign
+    ├── UpgradeNeeded          a ledger of newer rules than this code folds
     └── LedgerError            the ledger cannot do what was asked
         ├── TreeDamaged        stored Merkle tiles are missing or damaged
         ├── AppendRefused      a message that takes no place: its size, its topic, its place or time
@@ -25,9 +26,14 @@ everything at once. A lost race or a refused claim is a result, never an excepti
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
+
+
+def pointer(path: Iterable[str | int]) -> str:
+    """A path of keys and indexes as a JSON pointer (RFC 6901)."""
+    return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +112,12 @@ class WitnessRefused(RedKeyError):
         super().__init__(message, code=code)
         self.status = status
         self.size = size
+
+
+class UpgradeNeeded(RedKeyError):
+    """The ledger holds records of newer rules; a newer RedKey reads them."""
+
+    code = "upgrade_needed"
 
 
 class LedgerError(RedKeyError):

@@ -22,6 +22,12 @@ def ulid(milliseconds: int, randomness: bytes) -> str:
     return "".join([_PAIRS[number >> shift & 1023] for shift in range(120, -1, -10)])
 
 
+def crockford(data: bytes) -> str:
+    """Bytes, in multiples of five, as Crockford base 32."""
+    number = int.from_bytes(data)
+    return "".join([_PAIRS[number >> shift & 1023] for shift in range(len(data) * 8 - 10, -1, -10)])
+
+
 def derived_ulid(milliseconds: int, *cause: str) -> str:
     """A ULID that the same cause always gives: the time of the cause, and a hash in place of randomness."""
     return ulid(milliseconds, sha256("\n".join(cause).encode()).digest()[:10])

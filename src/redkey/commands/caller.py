@@ -1,0 +1,31 @@
+"""Who asks: the authenticated principal behind a command. What it may do is told by its scopes."""
+
+from __future__ import annotations
+
+import msgspec
+
+from redkey.reducers.world import World
+
+
+class Caller(msgspec.Struct, frozen=True):
+    """The key a request came with, in one workspace."""
+
+    workspace_id: str
+    key_id: str
+    scopes: frozenset[str]
+    agent_id: str = ""
+
+    @property
+    def is_admin(self) -> bool:
+        return "admin" in self.scopes or "operator" in self.scopes
+
+    def may_act_as(self, agent_id: str) -> bool:
+        """An agent key acts only as its agent; admin and runner keys act as any agent of the workspace."""
+        return self.agent_id == agent_id if self.agent_id else self.is_admin or "runner" in self.scopes
+
+    def sender(self, world: World) -> str:
+        """How wires name this caller; never believed from a body."""
+        if self.agent_id:
+            agent = world.agents.get(self.agent_id)
+            return f"agent:{agent.slug}" if agent is not None else f"human:{self.key_id}"
+        return f"runner:{self.key_id}" if "runner" in self.scopes else f"human:{self.key_id}"

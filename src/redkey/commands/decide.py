@@ -1,0 +1,55 @@
+"""Decide: one command against the world of its place in the order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from redkey.commands import claims, registry, tasks
+from redkey.commands.caller import Caller
+from redkey.commands.decision import Decision
+from redkey.commands.draft import Ids
+from redkey.reducers.world import World
+
+Decide = Callable[[World, Any, Caller, int, Ids], Decision]
+
+DECIDERS: Mapping[type, Decide] = {
+    claims.ClaimTask: claims.claim_task,
+    claims.ClaimNext: claims.claim_next,
+    claims.StartClaim: claims.start,
+    claims.ReleaseClaim: claims.release,
+    claims.HeartbeatClaim: claims.heartbeat,
+    claims.BlockClaim: claims.block,
+    claims.AddArtifact: claims.add_artifact,
+    claims.PlanClaim: claims.plan,
+    claims.CompleteClaim: claims.complete,
+    claims.FailClaim: claims.fail,
+    tasks.CreateTask: tasks.create,
+    tasks.CancelTask: tasks.cancel,
+    tasks.RetryTask: tasks.retry,
+    tasks.UnblockTask: tasks.unblock,
+    tasks.AddMessage: tasks.add_message,
+    tasks.RaiseConcern: tasks.raise_concern,
+    registry.CreateWorkspace: registry.create_workspace,
+    registry.CreateKey: registry.create_key,
+    registry.RevokeKey: registry.revoke_key,
+    registry.RegisterAgent: registry.register_agent,
+    registry.UpdateAgent: registry.update_agent,
+    registry.DeactivateAgent: registry.deactivate_agent,
+    registry.HeartbeatAgent: registry.heartbeat_agent,
+    registry.CreateRole: registry.create_role,
+    registry.GrantRole: registry.grant_role,
+    registry.RevokeRole: registry.revoke_role,
+    registry.CreateQueue: registry.create_queue,
+    registry.UpdateQueue: registry.update_queue,
+    registry.SendMessage: registry.send_message,
+    registry.ReadMessage: registry.read_message,
+    registry.GrantCredits: registry.grant_credits,
+    registry.PriceCredits: registry.price_credits,
+    registry.EraseContent: registry.erase_content,
+}
+
+
+def decide(world: World, command: Any, caller: Caller, now: int, ids: Ids) -> Decision:
+    """The wires that a command asks for, an answer that writes nothing, or Refused."""
+    return DECIDERS[type(command)](world, command, caller, now, ids)

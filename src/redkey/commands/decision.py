@@ -1,0 +1,34 @@
+"""What deciding gives: drafts to record, or a record that is the answer already, or an answer that writes nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from redkey.commands.draft import Draft
+from redkey.errors import RedKeyError
+
+
+class Decision(msgspec.Struct):
+    """Drafts to append; or `repeat`, the sequence of the event that answers; or `answer`, which nothing records."""
+
+    drafts: list[Draft] = []
+    repeat: int = 0
+    answer: dict[str, Any] | None = None
+
+
+class Refused(RedKeyError):
+    """The command is not allowed, and nothing is recorded."""
+
+    code = "refused"
+
+    def __init__(self, status: int, code: str, detail: str, pointer: str = "", **members: Any) -> None:
+        super().__init__(detail, code=code, pointer=pointer)
+        self.status = status
+        self.members = members
+
+
+def not_found(what: str, key: str) -> Refused:
+    """The same answer for what is missing and for what belongs to another workspace."""
+    return Refused(404, f"{what}_not_found", f"There is no {what} {key[:64]!r} in this workspace.")

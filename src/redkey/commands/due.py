@@ -1,0 +1,196 @@
+"""What is due: the wires that follow from the records so far, and from the time. Pure; any server may run it.
+
+Ids come from the cause, so a second copy of the same consequence is void. Outcomes of claims come first and in
+the order of the attempts: they are what callers wait for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from heapq import heappop
+from typing import Any
+
+from redkey.commands.claims import retries, stream
+from redkey.commands.draft import Draft, derived_id
+from redkey.reducers.entities import PRIORITIES, Pending, Task
+from redkey.reducers.world import LOST_AFTER_NANOSECONDS, SECOND, World
+from redkey.wire.ids import task_stream
+from redkey.wire.times import write_time
+
+
+def due(world: World, now: int) -> list[Draft]:
+    """The next wires that follow; fold them and ask again until there are none."""
+    drafts = [_consequence(world, kind, subject, cause) for (kind, subject), cause in world.agenda.items()]
+    drafts.extend(outcome(world, pending, now) for pending in world.pending.values() if not _waits(world, pending))
+    # Several timers may tell of one thing; its id is the same.
+    return drafts or list({draft.wire_id: draft for draft in _timed(world, now)}.values())
+
+
+def next_time(world: World) -> int:
+    """When something may be due next; 0 when nothing will be."""
+    return world.timers[0][0] if world.timers else 0
+
+
+def _waits(world: World, pending: Pending) -> bool:
+    # The hold it lost is still to be opened by the expiry on the agenda.
+    return ("expire", pending.task_id) in world.agenda
+
+
+def outcome(world: World, pending: Pending, now: int) -> Draft:
+    """The wire that settles an attempt."""
+    task = world.tasks.get(pending.task_id)
+    if pending.reason or task is None:
+        return _settle(pending, "task.claim_rejected", task, _rejection(pending))
+    if task.reserved == pending.claim_id and task.state == "available" and task.attempt == pending.attempt:
+        return _claimed(pending, task)
+    if task.winner_claim_id and task.state in ("claimed", "working", "completed"):
+        reason = "task_completed" if task.state == "completed" else "claim_already_won"
+        payload = {
+            "attempt": task.attempt,
+            "reason": reason,
+            "winning_claim_id": task.winner_claim_id,
+            "winning_agent_id": task.winner_agent_id,
+        }
+        return _settle(pending, "task.claim_missed", task, payload)
+    return _settle(pending, "task.claim_rejected", task, {"reason": "task_not_available", "detail": task.state})
+
+
+def _rejection(pending: Pending) -> dict[str, Any]:
+    payload = {"reason": pending.reason or "task_not_available"}
+    return payload | {"detail": pending.detail} if pending.detail else payload
+
+
+def _settle(pending: Pending, event: str, task: Task | None, payload: dict[str, Any]) -> Draft:
+    body = {"task_id": pending.task_id, "claim_id": pending.claim_id, **payload}
+    context = task.context_id if task is not None else "task:unknown"
+    wire_id = derived_id(pending.wire_id, "outcome", pending.claim_id)
+    return Draft(event, f"agent:{pending.agent_id}", body, context, causation_id=pending.wire_id, wire_id=wire_id)
+
+
+def _claimed(pending: Pending, task: Task) -> Draft:
+    payload = {
+        "claim_id": pending.claim_id,
+        "agent_id": pending.agent_id,
+        "lease_expires_at": write_time(pending.timestamp + pending.lease_seconds * SECOND),
+    }
+    if task.roles:
+        payload["role_id"] = task.roles[0]
+    wire_id = derived_id(pending.wire_id, "outcome", pending.claim_id)
+    return Draft("task.claimed", stream(task), payload, task.context_id, causation_id=pending.wire_id, wire_id=wire_id)
+
+
+def _consequence(world: World, kind: str, subject: str, cause: str) -> Draft:
+    task = world.tasks[subject]
+    if kind == "available":
+        return _follow(task, "task.available", {}, cause)
+    if kind == "unblocked":
+        return _follow(task, "task.unblocked", {}, cause)
+    if kind == "expire":
+        return _follow(task, "task.lease_expired", {"claim_id": task.claim_id}, cause)
+    if kind == "retry":
+        return _retry(task, cause)
+    if kind.startswith("mail:"):
+        return _mail(world, task, kind[5:], cause)
+    # dependency_failed and lease_losses: failures that no holder reports bear their own name.
+    return _follow(task, "task.failed", {"kind": kind, "retry": retries(task, kind)}, cause)
+
+
+def _follow(task: Task, event: str, payload: dict[str, Any], cause: str) -> Draft:
+    where = stream(task)
+    return Draft(event, where, payload, task.context_id, causation_id=cause, wire_id=derived_id(cause, event, where))
+
+
+def _retry(task: Task, cause: str) -> Draft:
+    where = task_stream(task.task_id, task.attempt + 1)
+    return Draft(
+        "task.created",
+        where,
+        another_attempt(task),
+        task.context_id,
+        causation_id=cause,
+        wire_id=derived_id(cause, "task.created", where),
+        stream=lineage(task),
+    )
+
+
+def another_attempt(task: Task) -> dict[str, Any]:
+    """The payload of a task's next attempt: the same task, tried again."""
+    payload: dict[str, Any] = {
+        "queue_id": task.queue_id,
+        "priority": PRIORITIES[task.priority],
+        "content_ref": {"sha256": task.content_sha256, "bytes": task.content_bytes},
+        "retry_of": task.attempt,
+    }
+    if task.workflow_id:
+        return payload | {"workflow_id": task.workflow_id, "plan_task": task.plan_task}
+    if task.structure_sha256:
+        return payload | {"structure_ref": {"sha256": task.structure_sha256, "bytes": task.structure_bytes}}
+    for name, values in (("roles", task.roles), ("capabilities", task.capabilities), ("outputs", task.outputs)):
+        if values:
+            payload[name] = list(values)
+    if task.lease_seconds:
+        payload["lease_seconds"] = task.lease_seconds
+    if task.deadline_at:
+        payload["deadline_seconds"] = (task.deadline_at - task.created_at) // SECOND
+    if task.max_attempts > 1:
+        payload["max_attempts"] = task.max_attempts
+    return payload
+
+
+def lineage(task: Task) -> dict[str, Any] | None:
+    """The references and the parent that a task's streams carry."""
+    stated: dict[str, Any] = {}
+    if task.reference_task_ids:
+        stated["reference_task_ids"] = list(task.reference_task_ids)
+    if task.parent_task_id:
+        stated["parent_task_id"] = task.parent_task_id
+    return stated or None
+
+
+def _mail(world: World, task: Task, to: str, cause: str) -> Draft:
+    wire_id = derived_id(cause, "inbox.sent", to)
+    payload = {
+        "message_id": "msg_" + wire_id[5:],
+        "to": to,
+        "priority": 1,
+        "message_type": "task.blocked",
+        "ref_task_id": task.task_id,
+        "body_ref": {"sha256": task.reason_sha256, "bytes": task.reason_bytes},
+        "action_required": True,
+    }
+    where = to if to.startswith("agent:") else f"workspace:{world.workspace.workspace_id}"
+    return Draft("inbox.sent", where, payload, task.context_id, causation_id=cause, wire_id=wire_id)
+
+
+def _timed(world: World, now: int) -> Iterator[Draft]:
+    """What time has brought. Timers that no longer hold are dropped; one that holds is dropped by its wire's fold."""
+    while world.timers and world.timers[0][0] <= now:
+        _, kind, key = heappop(world.timers)
+        if kind == "lost":
+            yield from _lost(world, key, now)
+            continue
+        task = world.tasks.get(key)
+        if task is None:
+            continue
+        if kind == "lease" and task.claim_id and task.lease_expires_at <= now:
+            wire_id = derived_id(task.claim_id, f"task.lease_expired:{task.lease_expires_at}", stream(task))
+            yield Draft(
+                "task.lease_expired", stream(task), {"claim_id": task.claim_id}, task.context_id, wire_id=wire_id
+            )
+        elif kind == "deadline" and not task.ended_at and 0 < task.deadline_at <= now:
+            wire_id = derived_id(task.task_id, "task.failed:deadline", stream(task))
+            payload = {"kind": "deadline", "retry": False}
+            yield Draft("task.failed", stream(task), payload, task.context_id, wire_id=wire_id)
+
+
+def _lost(world: World, agent_id: str, now: int) -> Iterator[Draft]:
+    agent = world.agents.get(agent_id)
+    if agent is None or agent.lost or not agent.active:
+        return
+    silent_until = agent.last_act_at + LOST_AFTER_NANOSECONDS
+    if silent_until > now:
+        world.at(silent_until, "lost", agent_id)
+        return
+    wire_id = derived_id(agent_id, f"agent.lost:{agent.last_act_at}", agent_id)
+    context = f"workspace:{world.workspace.workspace_id}"
+    yield Draft("agent.lost", f"agent:{agent_id}", {}, context, wire_id=wire_id)

@@ -1,0 +1,334 @@
+"""Agents, roles, queues, keys, inboxes, credits and content: what their owners may do with them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from redkey.commands.caller import Caller
+from redkey.commands.claims import acting_agent
+from redkey.commands.decision import Decision, Refused, not_found
+from redkey.commands.draft import Draft, Ids
+from redkey.reducers.world import LOST_AFTER_NANOSECONDS, RULES, World
+
+Ref = dict[str, Any]
+CAPABILITIES_A_WIRE = 8
+
+
+class CreateWorkspace(msgspec.Struct, frozen=True):
+    workspace_id: str
+    name_ref: Ref | None = None
+
+
+class CreateKey(msgspec.Struct, frozen=True):
+    key_id: str
+    prefix: str
+    scopes: tuple[str, ...]
+    agent_id: str = ""
+    name_ref: Ref | None = None
+
+
+class RevokeKey(msgspec.Struct, frozen=True):
+    key_id: str
+
+
+class RegisterAgent(msgspec.Struct, frozen=True):
+    agent_id: str
+    slug: str
+    card_ref: Ref
+    capabilities: tuple[str, ...] = ()
+    verification: str = "unverified"
+
+
+class UpdateAgent(msgspec.Struct, frozen=True):
+    agent_id: str
+    slug: str = ""
+    card_ref: Ref | None = None
+    capabilities: tuple[str, ...] | None = None
+    verification: str = ""
+    active: bool | None = None
+
+
+class DeactivateAgent(msgspec.Struct, frozen=True):
+    agent_id: str
+
+
+class HeartbeatAgent(msgspec.Struct, frozen=True):
+    agent_id: str
+    capacity: int | None = None
+    in_use: int | None = None
+
+
+class CreateRole(msgspec.Struct, frozen=True):
+    role_id: str
+    role_ref: Ref | None = None
+    capabilities: tuple[str, ...] = ()
+
+
+class GrantRole(msgspec.Struct, frozen=True):
+    role_id: str
+    agent_id: str
+
+
+class RevokeRole(msgspec.Struct, frozen=True):
+    role_id: str
+    agent_id: str
+
+
+class CreateQueue(msgspec.Struct, frozen=True):
+    queue_id: str
+    settings: dict[str, Any]
+    name_ref: Ref | None = None
+
+
+class UpdateQueue(msgspec.Struct, frozen=True):
+    queue_id: str
+    settings: dict[str, Any]
+    name_ref: Ref | None = None
+
+
+class SendMessage(msgspec.Struct, frozen=True):
+    message_id: str
+    to: str
+    priority: int
+    message_type: str
+    body_ref: Ref
+    ref_task_id: str = ""
+    action_required: bool = False
+
+
+class ReadMessage(msgspec.Struct, frozen=True):
+    message_id: str
+
+
+class GrantCredits(msgspec.Struct, frozen=True):
+    amount: int
+    unit: str = "credit"
+
+
+class PriceCredits(msgspec.Struct, frozen=True):
+    version: int
+    prices_ref: Ref
+
+
+class EraseContent(msgspec.Struct, frozen=True):
+    sha256: str
+
+
+def _workspace(world: World, event: str, payload: dict[str, Any], sender: str, workspace_id: str = "") -> Decision:
+    where = f"workspace:{workspace_id or world.workspace.workspace_id}"
+    return Decision([Draft(event, where, payload, where, sender)])
+
+
+def create_workspace(world: World, command: CreateWorkspace, caller: Caller, now: int, ids: Ids) -> Decision:
+    payload: dict[str, Any] = {"rules": RULES}
+    if command.name_ref is not None:
+        payload["name_ref"] = command.name_ref
+    return _workspace(world, "workspace.created", payload, caller.sender(world), command.workspace_id)
+
+
+def create_key(world: World, command: CreateKey, caller: Caller, now: int, ids: Ids) -> Decision:
+    payload: dict[str, Any] = {"key_id": command.key_id, "scopes": list(command.scopes), "prefix": command.prefix}
+    if command.agent_id:
+        if command.agent_id not in world.agents:
+            raise not_found("agent", command.agent_id)
+        payload["agent_id"] = command.agent_id
+    if command.name_ref is not None:
+        payload["name_ref"] = command.name_ref
+    return _workspace(world, "key.created", payload, caller.sender(world))
+
+
+def revoke_key(world: World, command: RevokeKey, caller: Caller, now: int, ids: Ids) -> Decision:
+    key = world.keys.get(command.key_id)
+    if key is None or key.revoked_at:
+        raise not_found("key", command.key_id)
+    return _workspace(world, "key.revoked", {"key_id": command.key_id}, caller.sender(world))
+
+
+def register_agent(world: World, command: RegisterAgent, caller: Caller, now: int, ids: Ids) -> Decision:
+    if command.slug in world.slugs:
+        raise Refused(409, "slug_taken", f"An agent with the slug {command.slug!r} is registered already.")
+    where, context, sender = _agent_place(world, command.agent_id, caller)
+    first, more = command.capabilities[:CAPABILITIES_A_WIRE], command.capabilities[CAPABILITIES_A_WIRE:]
+    payload = {
+        "slug": command.slug,
+        "card_ref": command.card_ref,
+        "capabilities": list(first),
+        "verification": command.verification,
+    }
+    drafts = [Draft("agent.registered", where, payload, context, sender)]
+    drafts.extend(_more_capabilities(where, context, sender, more))
+    return Decision(drafts)
+
+
+def _agent_place(world: World, agent_id: str, caller: Caller) -> tuple[str, str, str]:
+    return f"agent:{agent_id}", f"workspace:{world.workspace.workspace_id}", caller.sender(world)
+
+
+def _more_capabilities(where: str, context: str, sender: str, more: tuple[str, ...]) -> list[Draft]:
+    return [
+        Draft(
+            "agent.updated",
+            where,
+            {"capabilities": list(more[i : i + CAPABILITIES_A_WIRE]), "add": True},
+            context,
+            sender,
+        )
+        for i in range(0, len(more), CAPABILITIES_A_WIRE)
+    ]
+
+
+def update_agent(world: World, command: UpdateAgent, caller: Caller, now: int, ids: Ids) -> Decision:
+    agent = world.agents.get(command.agent_id)
+    if agent is None:
+        raise not_found("agent", command.agent_id)
+    if command.slug and world.slugs.get(command.slug, agent.agent_id) != agent.agent_id:
+        raise Refused(409, "slug_taken", f"An agent with the slug {command.slug!r} is registered already.", "/slug")
+    payload: dict[str, Any] = {}
+    more: tuple[str, ...] = ()
+    if command.slug:
+        payload["slug"] = command.slug
+    if command.card_ref is not None:
+        payload["card_ref"] = command.card_ref
+    if command.capabilities is not None:
+        payload["capabilities"] = list(command.capabilities[:CAPABILITIES_A_WIRE])
+        more = command.capabilities[CAPABILITIES_A_WIRE:]
+    if command.verification:
+        payload["verification"] = command.verification
+    if command.active is not None:
+        payload["active"] = command.active
+    where, context, sender = _agent_place(world, command.agent_id, caller)
+    drafts = [Draft("agent.updated", where, payload, context, sender)]
+    return Decision([*drafts, *_more_capabilities(where, context, sender, more)])
+
+
+def deactivate_agent(world: World, command: DeactivateAgent, caller: Caller, now: int, ids: Ids) -> Decision:
+    agent = acting_agent(world, caller, command.agent_id)
+    if not agent.active:
+        raise Refused(409, "inactive_agent", "The agent is not active.")
+    where, context, sender = _agent_place(world, command.agent_id, caller)
+    return Decision([Draft("agent.deactivated", where, {}, context, sender)])
+
+
+def heartbeat_agent(world: World, command: HeartbeatAgent, caller: Caller, now: int, ids: Ids) -> Decision:
+    """Recorded when capacity or use changed, and each third of the time after which an agent counts as lost."""
+    agent = acting_agent(world, caller, command.agent_id)
+    changed = command.capacity not in (None, agent.capacity) or command.in_use not in (None, agent.in_use)
+    quiet = now - max(agent.heartbeat_at, agent.last_act_at) < LOST_AFTER_NANOSECONDS // 3
+    if quiet and not changed and not agent.lost:
+        return Decision(answer={"active": agent.active})
+    payload = {
+        name: value for name, value in (("capacity", command.capacity), ("in_use", command.in_use)) if value is not None
+    }
+    where, context, sender = _agent_place(world, command.agent_id, caller)
+    return Decision([Draft("agent.heartbeat", where, payload, context, sender)])
+
+
+def create_role(world: World, command: CreateRole, caller: Caller, now: int, ids: Ids) -> Decision:
+    if command.role_id in world.roles:
+        raise Refused(409, "role_exists", f"The role {command.role_id!r} exists already.")
+    payload: dict[str, Any] = {"capabilities": list(command.capabilities)} if command.capabilities else {}
+    if command.role_ref is not None:
+        payload["role_ref"] = command.role_ref
+    return Decision([_role_draft(world, "role.created", command.role_id, payload, caller)])
+
+
+def _role_draft(world: World, event: str, role_id: str, payload: dict[str, Any], caller: Caller) -> Draft:
+    context = f"workspace:{world.workspace.workspace_id}"
+    return Draft(event, f"role:{role_id}", payload, context, caller.sender(world))
+
+
+def grant_role(world: World, command: GrantRole, caller: Caller, now: int, ids: Ids) -> Decision:
+    return _grant(world, "role.granted", command.role_id, command.agent_id, caller, held=False)
+
+
+def revoke_role(world: World, command: RevokeRole, caller: Caller, now: int, ids: Ids) -> Decision:
+    return _grant(world, "role.revoked", command.role_id, command.agent_id, caller, held=True)
+
+
+def _grant(world: World, event: str, role_id: str, agent_id: str, caller: Caller, *, held: bool) -> Decision:
+    role = world.roles.get(role_id)
+    if role is None:
+        raise not_found("role", role_id)
+    if agent_id not in world.agents:
+        raise not_found("agent", agent_id)
+    if (agent_id in role.agents) != held:
+        # It is so already: saying it again changes nothing and is not recorded.
+        return Decision(answer={"unchanged": True})
+    return Decision([_role_draft(world, event, role_id, {"agent_id": agent_id}, caller)])
+
+
+def create_queue(world: World, command: CreateQueue, caller: Caller, now: int, ids: Ids) -> Decision:
+    if command.queue_id in world.queues:
+        raise Refused(409, "queue_exists", f"The queue {command.queue_id!r} exists already.")
+    return _queue(world, "queue.created", command, caller)
+
+
+def update_queue(world: World, command: UpdateQueue, caller: Caller, now: int, ids: Ids) -> Decision:
+    if command.queue_id not in world.queues:
+        raise not_found("queue", command.queue_id)
+    return _queue(world, "queue.updated", command, caller)
+
+
+def _queue(world: World, event: str, command: CreateQueue | UpdateQueue, caller: Caller) -> Decision:
+    payload: dict[str, Any] = {"settings": command.settings}
+    if command.name_ref is not None:
+        payload["name_ref"] = command.name_ref
+    context = f"workspace:{world.workspace.workspace_id}"
+    return Decision([Draft(event, f"queue:{command.queue_id}", payload, context, caller.sender(world))])
+
+
+def send_message(world: World, command: SendMessage, caller: Caller, now: int, ids: Ids) -> Decision:
+    """To an agent, to each active holder of a role (to the humans when there is none), or to the humans."""
+    recipients = [command.to]
+    kind, _, key = command.to.partition(":")
+    if kind == "agent" and key not in world.agents:
+        raise not_found("agent", key)
+    if kind == "role":
+        if key not in world.roles:
+            raise not_found("role", key)
+        active = [agent_id for agent_id in world.roles[key].agents if world.agents[agent_id].active]
+        recipients = [f"agent:{agent_id}" for agent_id in active] or ["human"]
+    drafts = []
+    for index, to in enumerate(recipients):
+        payload: dict[str, Any] = {
+            "message_id": command.message_id if index == 0 else "msg_" + ids.ulid(),
+            "to": to,
+            "priority": command.priority,
+            "message_type": command.message_type,
+            "body_ref": command.body_ref,
+            "action_required": command.action_required,
+        }
+        if command.ref_task_id:
+            payload["ref_task_id"] = command.ref_task_id
+        drafts.append(_mail(world, "inbox.sent", to, payload, caller))
+    return Decision(drafts)
+
+
+def _mail(world: World, event: str, to: str, payload: dict[str, Any], caller: Caller) -> Draft:
+    context = f"workspace:{world.workspace.workspace_id}"
+    return Draft(event, to if to.startswith("agent:") else context, payload, context, caller.sender(world))
+
+
+def read_message(world: World, command: ReadMessage, caller: Caller, now: int, ids: Ids) -> Decision:
+    message = world.messages.get(command.message_id)
+    if message is None or (caller.agent_id and message.to != f"agent:{caller.agent_id}"):
+        raise not_found("message", command.message_id)
+    if message.read_at:
+        return Decision(answer={"unchanged": True})
+    return Decision([_mail(world, "inbox.read", message.to, {"message_id": message.message_id}, caller)])
+
+
+def grant_credits(world: World, command: GrantCredits, caller: Caller, now: int, ids: Ids) -> Decision:
+    payload = {"amount": command.amount, "unit": command.unit}
+    return _workspace(world, "credits.granted", payload, caller.sender(world))
+
+
+def price_credits(world: World, command: PriceCredits, caller: Caller, now: int, ids: Ids) -> Decision:
+    payload = {"version": command.version, "prices_ref": command.prices_ref}
+    return _workspace(world, "credits.priced", payload, caller.sender(world))
+
+
+def erase_content(world: World, command: EraseContent, caller: Caller, now: int, ids: Ids) -> Decision:
+    return _workspace(world, "content.erased", {"sha256": command.sha256}, caller.sender(world))

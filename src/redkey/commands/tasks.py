@@ -1,0 +1,199 @@
+"""Tasks as their owners see them: create, cancel, retry, unblock, messages, concerns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from redkey.commands.caller import Caller
+from redkey.commands.claims import stream
+from redkey.commands.decision import Decision, Refused, not_found
+from redkey.commands.draft import Draft, Ids
+from redkey.commands.due import another_attempt, lineage
+from redkey.reducers.entities import Task
+from redkey.reducers.world import World
+from redkey.wire.ids import task_stream
+
+Ref = dict[str, Any]
+
+
+class CreateTask(msgspec.Struct, frozen=True):
+    """A simple role task. What does not fit on the wire comes as structure, with its ref."""
+
+    task_id: str
+    queue_id: str
+    content_ref: Ref
+    priority: str = ""
+    context_id: str = ""
+    roles: tuple[str, ...] = ()
+    capabilities: tuple[str, ...] = ()
+    waits_for: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    lease_seconds: int = 0
+    deadline_seconds: int = 0
+    max_attempts: int = 0
+    reference_task_ids: tuple[str, ...] = ()
+    parent_task_id: str = ""
+    structure: dict[str, Any] | None = None
+    structure_ref: Ref | None = None
+
+
+class CancelTask(msgspec.Struct, frozen=True):
+    task_id: str
+
+
+class RetryTask(msgspec.Struct, frozen=True):
+    task_id: str
+    # The task as its row has it, when it has left the world.
+    past: Task | None = None
+    structure: dict[str, Any] | None = None
+
+
+class UnblockTask(msgspec.Struct, frozen=True):
+    task_id: str
+    answer_ref: Ref | None = None
+
+
+class AddMessage(msgspec.Struct, frozen=True):
+    task_id: str
+    message_id: str
+    role: str
+    parts_ref: Ref
+
+
+class RaiseConcern(msgspec.Struct, frozen=True):
+    task_id: str
+    message_id: str
+    severity: str
+    concern_ref: Ref
+
+
+def create(world: World, command: CreateTask, caller: Caller, now: int, ids: Ids) -> Decision:
+    queue = world.queues.get(command.queue_id)
+    if queue is None:
+        raise not_found("queue", command.queue_id)
+    check_credits(world)
+    waits_for = [key for key in command.waits_for if _open_dependency(world, key)]
+    for role in command.roles:
+        if role not in world.roles:
+            raise Refused(422, "unknown_role", f"There is no role {role!r}; create it first.", "/requiredRoles")
+    payload: dict[str, Any] = {
+        "queue_id": command.queue_id,
+        "priority": command.priority or queue.settings.priority,
+        "content_ref": command.content_ref,
+    }
+    if command.structure_ref is not None:
+        payload["structure_ref"] = command.structure_ref
+    else:
+        inline = {
+            "roles": list(command.roles),
+            "capabilities": list(command.capabilities),
+            "waits_for": waits_for,
+            "outputs": list(command.outputs),
+            "lease_seconds": command.lease_seconds,
+            "deadline_seconds": command.deadline_seconds,
+            "max_attempts": command.max_attempts,
+        }
+        payload |= {name: value for name, value in inline.items() if value}
+    named: dict[str, Any] = {}
+    if command.reference_task_ids:
+        named["reference_task_ids"] = list(command.reference_task_ids)
+    if command.parent_task_id:
+        named["parent_task_id"] = command.parent_task_id
+    draft = Draft(
+        "task.created",
+        task_stream(command.task_id, 1),
+        payload,
+        command.context_id or f"queue:{command.queue_id}",
+        caller.sender(world),
+        stream=named or None,
+        structure=command.structure,
+    )
+    return Decision([draft])
+
+
+def _open_dependency(world: World, task_id: str) -> bool:
+    task = world.tasks.get(task_id)
+    if task is None:
+        raise Refused(422, "unknown_dependency", f"There is no live or completed task {task_id[:64]!r}.", "/dependsOn")
+    return task.state != "completed"
+
+
+def check_credits(world: World) -> None:
+    """An exhausted workspace gets no new work; what runs may finish."""
+    workspace = world.workspace
+    if workspace.credits_granted and workspace.credits_used >= workspace.credits_granted:
+        detail = f"All {workspace.credits_granted} credits are used; ask an operator to grant more."
+        raise Refused(402, "credits_exhausted", detail)
+
+
+def live_task(world: World, task_id: str) -> Task:
+    task = world.tasks.get(task_id)
+    if task is None:
+        raise not_found("task", task_id)
+    return task
+
+
+def _open_task(world: World, task_id: str) -> Task:
+    task = live_task(world, task_id)
+    if task.ended_at:
+        raise Refused(409, "already_terminal", f"The task is {task.state}; a terminal task does not change.")
+    return task
+
+
+def cancel(world: World, command: CancelTask, caller: Caller, now: int, ids: Ids) -> Decision:
+    task = _open_task(world, command.task_id)
+    return Decision([_on(task, "task.cancelled", {"cause": "requested"}, caller.sender(world))])
+
+
+def _on(task: Task, event: str, payload: dict[str, Any], sender: str) -> Draft:
+    return Draft(event, stream(task), payload, task.context_id, sender)
+
+
+def retry(world: World, command: RetryTask, caller: Caller, now: int, ids: Ids) -> Decision:
+    task = world.tasks.get(command.task_id) or command.past
+    if task is None:
+        raise not_found("task", command.task_id)
+    if task.state not in ("failed", "cancelled"):
+        raise Refused(409, "not_failed", f"The task is {task.state}; only a failed or cancelled task is tried again.")
+    check_credits(world)
+    where = task_stream(task.task_id, task.attempt + 1)
+    draft = Draft(
+        "task.created",
+        where,
+        another_attempt(task),
+        task.context_id,
+        caller.sender(world),
+        stream=lineage(task),
+        structure=command.structure,
+    )
+    return Decision([draft])
+
+
+def unblock(world: World, command: UnblockTask, caller: Caller, now: int, ids: Ids) -> Decision:
+    task = _open_task(world, command.task_id)
+    if task.state != "blocked":
+        raise Refused(409, "not_blocked", f"The task is {task.state}, not blocked.")
+    payload = {"answer_ref": command.answer_ref} if command.answer_ref is not None else {}
+    return Decision([_on(task, "task.unblocked", payload, caller.sender(world))])
+
+
+def add_message(world: World, command: AddMessage, caller: Caller, now: int, ids: Ids) -> Decision:
+    task = _open_task(world, command.task_id)
+    payload = {"message_id": command.message_id, "role": command.role, "parts_ref": command.parts_ref}
+    return Decision([_on(task, "message.added", payload, caller.sender(world))])
+
+
+def raise_concern(world: World, command: RaiseConcern, caller: Caller, now: int, ids: Ids) -> Decision:
+    task = _open_task(world, command.task_id)
+    if not task.claim_id:
+        raise Refused(409, "not_held", "A concern is about work in progress; nobody holds this task.")
+    sender = caller.sender(world)
+    payload = {
+        "message_id": command.message_id,
+        "by": sender,
+        "severity": command.severity,
+        "concern_ref": command.concern_ref,
+    }
+    return Decision([_on(task, "review.concern", payload, sender)])

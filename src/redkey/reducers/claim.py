@@ -1,0 +1,130 @@
+"""What claim wires mean: an attempt is judged at its place in the order, and settled by the outcome that follows.
+
+The first valid attempt reserves the task; later ones have lost to it, whoever writes the outcomes and when.
+Checks stand in one order and the first that fails is the reason: active, role, capability, policy, lease,
+dependency, task state, race.
+"""
+
+from __future__ import annotations
+
+from redkey.reducers.entities import Agent, Miss, Pending, Task
+from redkey.reducers.event import Event
+from redkey.reducers.world import SECOND, World
+
+SHORTEST_LEASE_SECONDS = 5
+LONGEST_LEASE_SECONDS = 24 * 3600
+
+Void = str | None
+
+
+def attempted(world: World, e: Event) -> Void:
+    agent = world.agents.get(e.subject)
+    if agent is None:
+        return "unknown_agent"
+    _advance(world, agent, e)
+    payload = e.payload
+    claim_id, task_id = payload["claim_id"], payload["task_id"]
+    if claim_id in world.claims or claim_id in world.pending:
+        return "duplicate_claim"
+    task = world.tasks.get(task_id)
+    reason, detail = "", ""
+    if task is not None and task.attempt == payload["attempt"]:
+        reason, detail = ineligible(world, agent, task, payload["lease_seconds"])
+        if not reason and open_to(task, e.timestamp):
+            task.reserved = claim_id
+            if task.claim_id:
+                world.follows("expire", task_id, e.wire_id)
+    world.pending[claim_id] = Pending(
+        claim_id,
+        task_id,
+        payload["attempt"],
+        e.subject,
+        payload["lease_seconds"],
+        e.wire_id,
+        e.timestamp,
+        reason,
+        detail,
+    )
+    return None
+
+
+def open_to(task: Task, now: int) -> bool:
+    """True when an eligible claim made now would win: nobody holds the attempt, or only by an expired lease."""
+    if task.reserved:
+        return False
+    if task.state == "available":
+        return True
+    return task.claim_id != "" and 0 < task.lease_expires_at <= now
+
+
+def ineligible(world: World, agent: Agent, task: Task, lease_seconds: int) -> tuple[str, str]:
+    """Why the agent may not claim the task, apart from the race: (reason, detail), or empty strings."""
+    if not agent.active:
+        return "inactive_agent", ""
+    for role in task.roles:
+        if role not in agent.roles:
+            return "missing_role", role
+    if task.capabilities:
+        able = capabilities(world, agent)
+        for capability in task.capabilities:
+            if capability not in able:
+                return "missing_capability", capability
+    queue = world.queues[task.queue_id]
+    if agent.live_claims >= queue.settings.max_live_claims:
+        return "policy", "live_claims"
+    if not SHORTEST_LEASE_SECONDS <= lease_seconds <= LONGEST_LEASE_SECONDS:
+        return "invalid_lease", ""
+    if task.state == "created":
+        return "dependency_unsatisfied", ""
+    if task.state in ("blocked", "failed", "cancelled"):
+        return "task_not_available", task.state
+    if queue.settings.paused and not task.claim_id:
+        return "task_not_available", "paused"
+    return "", ""
+
+
+def capabilities(world: World, agent: Agent) -> set[str]:
+    """What an agent can do: its own capabilities and those of the roles it was granted."""
+    able = set(agent.capabilities)
+    for role in agent.roles:
+        able.update(world.roles[role].capabilities)
+    return able
+
+
+def missed(world: World, e: Event) -> Void:
+    return _settled(world, e, e.payload["winning_claim_id"])
+
+
+def rejected(world: World, e: Event) -> Void:
+    return _settled(world, e, "")
+
+
+def _settled(world: World, e: Event, winner: str) -> Void:
+    agent = world.agents.get(e.subject)
+    if agent is None:
+        return "unknown_agent"
+    _advance(world, agent, e)
+    pending = world.pending.get(e.payload["claim_id"])
+    if pending is None:
+        return "not_pending"
+    del world.pending[pending.claim_id]
+    task = world.tasks.get(pending.task_id)
+    if task is not None:
+        if task.reserved == pending.claim_id:
+            task.reserved = ""
+        told = world.misses.setdefault(pending.task_id, {})
+        told[pending.agent_id] = Miss(e.payload["reason"], winner, e.sequence)
+    return None
+
+
+def _advance(world: World, agent: Agent, e: Event) -> None:
+    agent.stream_seq = max(agent.stream_seq, e.wire["stream"]["stream_seq"])
+    world.touch("agent", agent.agent_id)
+
+
+def lease_end(task: Task, claimed_at: int, now: int, lease_seconds: int) -> int:
+    """When a hold that is extended now ends: a lease from now, but never beyond the life of a claim."""
+    return min(now + lease_seconds * SECOND, claimed_at + CLAIM_LIFE_NANOSECONDS)
+
+
+CLAIM_LIFE_NANOSECONDS = 7 * 24 * 3600 * SECOND

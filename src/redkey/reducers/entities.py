@@ -1,0 +1,198 @@
+"""The entities of a world, as structs that are also their rows: what is written is what is loaded again.
+
+Units stand last in names; times are whole nanoseconds of ledger time, 0 where they have not come.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+DEFAULT_LEASE_SECONDS = 900
+DEFAULT_LEASE_LOSSES = 5
+DEFAULT_LIVE_CLAIMS = 1000
+PRIORITIES = ("urgent", "high", "normal", "low")
+
+Requirement = tuple[tuple[str, ...], tuple[str, ...]]
+
+
+class Artifact(msgspec.Struct, gc=False, frozen=True):
+    """An artifact of an attempt: enough to judge completeness; the rest is on the ledger and in content."""
+
+    artifact_id: str
+    name: str
+    readiness: str
+
+
+class Miss(msgspec.Struct, gc=False, frozen=True):
+    """The last outcome an agent was told for a task, so that asking again adds nothing to the ledger."""
+
+    reason: str
+    winning_claim_id: str
+    sequence: int
+
+
+class Task(msgspec.Struct, gc=False, omit_defaults=True):
+    """A task and its current attempt."""
+
+    task_id: str
+    attempt: int
+    state: str
+    queue_id: str
+    priority: int
+    sequence: int
+    created_at: int
+    updated_at: int
+    content_sha256: str
+    content_bytes: int
+    context_id: str
+    stream_seq: int = 1
+    roles: tuple[str, ...] = ()
+    capabilities: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    waits_for: tuple[str, ...] = ()
+    lease_seconds: int = 0
+    deadline_at: int = 0
+    max_attempts: int = 1
+    on_failure: str = "fail"
+    gate: bool = False
+    structure_sha256: str = ""
+    structure_bytes: int = 0
+    workflow_id: str = ""
+    plan_task: str = ""
+    reference_task_ids: tuple[str, ...] = ()
+    parent_task_id: str = ""
+    # The hold: who has the attempt now, and until when. `reserved` is the attempt that came first and will get it.
+    reserved: str = ""
+    claim_id: str = ""
+    agent_id: str = ""
+    claimed_at: int = 0
+    lease_seconds_held: int = 0
+    lease_expires_at: int = 0
+    started_at: int = 0
+    # The last hold that ended by expiry, as long as nobody claimed since.
+    expired_claim_id: str = ""
+    expired_agent_id: str = ""
+    expired_state: str = ""
+    # How it went.
+    winner_claim_id: str = ""
+    winner_agent_id: str = ""
+    lease_losses: int = 0
+    blocker_type: str = ""
+    blocked_by: tuple[str, ...] = ()
+    failure_kind: str = ""
+    reason_sha256: str = ""
+    reason_bytes: int = 0
+    cause: str = ""
+    artifacts: tuple[Artifact, ...] = ()
+    output_sha256: str = ""
+    ended_at: int = 0
+
+
+class Agent(msgspec.Struct, omit_defaults=True):
+    """An agent: what it can do, which roles it was granted, and whether it was heard of."""
+
+    agent_id: str
+    slug: str
+    card_sha256: str
+    registered_at: int
+    last_act_at: int
+    stream_seq: int = 1
+    verification: str = "unverified"
+    active: bool = True
+    lost: bool = False
+    capabilities: tuple[str, ...] = ()
+    roles: tuple[str, ...] = ()
+    live_claims: int = 0
+    capacity: int = -1
+    in_use: int = -1
+    heartbeat_at: int = 0
+
+
+class Role(msgspec.Struct, omit_defaults=True):
+    """A role: eligibility to claim certain tasks."""
+
+    role_id: str
+    created_at: int
+    stream_seq: int = 1
+    content_sha256: str = ""
+    capabilities: tuple[str, ...] = ()
+    agents: tuple[str, ...] = ()
+
+
+class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a queue decides for its tasks."""
+
+    lease_seconds: int = DEFAULT_LEASE_SECONDS
+    max_attempts: int = 1
+    priority: str = "normal"
+    paused: bool = False
+    allow_secrets: bool = False
+    max_live_claims: int = DEFAULT_LIVE_CLAIMS
+    lease_losses: int = DEFAULT_LEASE_LOSSES
+
+
+class Queue(msgspec.Struct, omit_defaults=True):
+    """A queue and its settings."""
+
+    queue_id: str
+    created_at: int
+    stream_seq: int = 1
+    content_sha256: str = ""
+    settings: Settings = Settings()
+
+
+class Message(msgspec.Struct, gc=False, omit_defaults=True):
+    """An inbox message."""
+
+    message_id: str
+    to: str
+    priority: int
+    message_type: str
+    body_sha256: str
+    sender: str
+    sent_at: int
+    sequence: int
+    ref_task_id: str = ""
+    action_required: bool = False
+    read_at: int = 0
+
+
+class Key(msgspec.Struct, omit_defaults=True):
+    """A key as the ledger knows it; its secret is nowhere."""
+
+    key_id: str
+    prefix: str
+    scopes: tuple[str, ...]
+    created_at: int
+    agent_id: str = ""
+    name_sha256: str = ""
+    revoked_at: int = 0
+
+
+class Workspace(msgspec.Struct, omit_defaults=True):
+    """The workspace itself: the rules its records fold under, and what it may spend."""
+
+    workspace_id: str = ""
+    rules: int = 0
+    created_at: int = 0
+    stream_seq: int = 0
+    name_sha256: str = ""
+    credits_granted: int = 0
+    credits_used: int = 0
+    credits_unit: str = "credit"
+    price_version: int = 0
+    price_sha256: str = ""
+
+
+class Pending(msgspec.Struct, frozen=True, gc=False):
+    """A claim attempt whose outcome is not on the ledger yet; `reason` is set when its place already decides no."""
+
+    claim_id: str
+    task_id: str
+    attempt: int
+    agent_id: str
+    lease_seconds: int
+    wire_id: str
+    timestamp: int
+    reason: str = ""
+    detail: str = ""

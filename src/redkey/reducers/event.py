@@ -1,0 +1,31 @@
+"""An event as the world's reducers see it: a decoded wire with its place in the order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+
+class Event(msgspec.Struct, gc=False):
+    """One wire at its place; `structure` is the pinned document it names, when it names one."""
+
+    wire: dict[str, Any]
+    type: str
+    wire_id: str
+    payload: dict[str, Any]
+    subject: str
+    attempt: int
+    sequence: int
+    timestamp: int
+    structure: dict[str, Any] | None = None
+
+
+def event(wire: dict[str, Any], sequence: int, timestamp: int, structure: dict[str, Any] | None = None) -> Event:
+    """The event that a wire is at a place in the order."""
+    _, _, subject = wire["stream"]["stream_id"].partition(":")
+    attempt = 0
+    if ":attempt:" in subject:
+        subject, _, digits = subject.partition(":attempt:")
+        attempt = int(digits)
+    return Event(wire, wire["type"], wire["wire_id"], wire["payload"], subject, attempt, sequence, timestamp, structure)

@@ -1,0 +1,337 @@
+"""What records mean for tasks: every wire on a task's stream, moved by the state-machine contract.
+
+A wire that the contract or a guard refuses is void, with a reason, and changes nothing. What ends a hold,
+opens a dependent or calls for a retry puts it on the agenda; the wire that says so takes it off again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any
+
+from redkey.reducers.entities import PRIORITIES, Artifact, Task
+from redkey.reducers.event import Event
+from redkey.reducers.machine import RESUME, SAME, Moves, machine
+from redkey.reducers.world import SECOND, SUPERVISOR_ROLE, TOMBSTONE_NANOSECONDS, World
+from redkey.wire.times import parse_time
+from redkey.wire.validate import SYSTEM_FAILURES
+
+Void = str | None
+
+
+def created(world: World, e: Event) -> Void:
+    payload, stream = e.payload, e.wire["stream"]
+    queue = world.queues.get(payload["queue_id"])
+    if queue is None:
+        return "unknown_queue"
+    before = world.tasks.get(e.subject)
+    if before is not None and (before.state not in ("failed", "cancelled") or e.attempt != before.attempt + 1):
+        return "attempt_exists"
+    needs = e.structure if e.structure is not None else payload
+    waits_for = tuple(needs.get("waits_for", ()))
+    if any(dependency not in world.tasks for dependency in waits_for):
+        return "unknown_dependency"
+    content, pinned = payload["content_ref"], payload.get("structure_ref")
+    task = Task(
+        task_id=e.subject,
+        attempt=e.attempt,
+        state="created",
+        queue_id=payload["queue_id"],
+        priority=PRIORITIES.index(payload["priority"]),
+        sequence=e.sequence,
+        created_at=e.timestamp,
+        updated_at=e.timestamp,
+        content_sha256=content["sha256"],
+        content_bytes=content["bytes"],
+        context_id=stream["context_id"],
+        roles=tuple(needs.get("roles", ())),
+        capabilities=tuple(needs.get("capabilities", ())),
+        outputs=tuple(needs.get("outputs", ())),
+        waits_for=tuple(dependency for dependency in waits_for if world.tasks[dependency].state != "completed"),
+        lease_seconds=needs.get("lease_seconds", 0),
+        max_attempts=needs.get("max_attempts", queue.settings.max_attempts),
+        on_failure=needs.get("on_failure", "fail"),
+        gate=bool(needs.get("gate")),
+        workflow_id=payload.get("workflow_id", ""),
+        plan_task=payload.get("plan_task", ""),
+        reference_task_ids=tuple(stream.get("reference_task_ids", ())),
+        parent_task_id=stream.get("parent_task_id", ""),
+    )
+    if pinned is not None:
+        task.structure_sha256, task.structure_bytes = pinned["sha256"], pinned["bytes"]
+    if "deadline_seconds" in needs:
+        task.deadline_at = e.timestamp + needs["deadline_seconds"] * SECOND
+        world.at(task.deadline_at, "deadline", task.task_id)
+    world.tasks[e.subject] = task
+    world.misses.pop(e.subject, None)
+    world.agenda.pop(("retry", e.subject), None)
+    world.touch("task", e.subject)
+    _wait(world, task, e.wire_id)
+    return None
+
+
+def _wait(world: World, task: Task, cause: str) -> None:
+    """Register what the task waits for, or say that nothing stands before it."""
+    for dependency in task.waits_for:
+        world.dependents.setdefault(dependency, []).append(task.task_id)
+        if world.tasks[dependency].state in ("failed", "cancelled"):
+            world.follows("dependency_failed", task.task_id, cause)
+    if not task.waits_for:
+        world.follows("available", task.task_id, cause)
+
+
+def moved(world: World, e: Event) -> Void:
+    """Any other wire on a task's stream: look the move up, check its guard, do what the type does."""
+    task = world.tasks.get(e.subject)
+    if task is None:
+        return "not_created"
+    if task.attempt != e.attempt:
+        return "attempt_ended" if e.attempt < task.attempt else "not_created"
+    if e.wire["stream"]["stream_seq"] > task.stream_seq:
+        task.stream_seq = e.wire["stream"]["stream_seq"]
+        world.touch("task", e.subject)
+    reason: Void = machine().refusals[task.state]
+    for to, guard in _moves()[task.state].get(e.type, ()):
+        reason = guard(task, e.payload) if guard is not None else None
+        if reason is None:
+            before = task.state
+            if to == RESUME:
+                task.state = task.expired_state
+            elif to != SAME:
+                task.state = to
+            task.updated_at = e.timestamp
+            world.touch("task", e.subject)
+            effect = _EFFECTS.get(e.type)
+            if effect is not None:
+                effect(world, task, e, before)
+            return None
+    return reason
+
+
+def _holder(task: Task, payload: Mapping[str, Any]) -> Void:
+    return None if task.claim_id and payload.get("claim_id") == task.claim_id else "claim_not_current"
+
+
+def _last_holder(task: Task, payload: Mapping[str, Any]) -> Void:
+    again = payload.get("reacquired") and payload["claim_id"] == task.expired_claim_id
+    return None if again else "claim_not_current"
+
+
+def _by_system(task: Task, payload: Mapping[str, Any]) -> Void:
+    return None if payload["kind"] in SYSTEM_FAILURES else "transition_refused"
+
+
+def _holder_or_system(task: Task, payload: Mapping[str, Any]) -> Void:
+    return None if payload["kind"] in SYSTEM_FAILURES else _holder(task, payload)
+
+
+def _outputs_ready(task: Task, payload: Mapping[str, Any]) -> Void:
+    return _holder(task, payload) or ("missing_artifact" if missing_outputs(task, payload["artifact_ids"]) else None)
+
+
+def missing_outputs(task: Task, artifact_ids: list[str]) -> list[str]:
+    """The artifact ids and output names that a completion needs and the attempt does not have ready."""
+    ready = [artifact for artifact in task.artifacts if artifact.readiness != "draft"]
+    ids = {artifact.artifact_id for artifact in ready}
+    names = {artifact.name for artifact in ready}
+    return [key for key in artifact_ids if key not in ids] + [name for name in task.outputs if name not in names]
+
+
+Guard = Callable[[Task, Mapping[str, Any]], Void]
+_GUARDS: Mapping[str, Guard] = {
+    "holder": _holder,
+    "last_holder": _last_holder,
+    "by_system": _by_system,
+    "holder_or_system": _holder_or_system,
+    "outputs_ready": _outputs_ready,
+}
+
+
+@cache
+def _moves() -> Moves[Guard | None]:
+    return machine().bind(_GUARDS)
+
+
+def _available(world: World, task: Task, e: Event, before: str) -> None:
+    world.agenda.pop(("available", task.task_id), None)
+    world.offer(task)
+
+
+def _claimed(world: World, task: Task, e: Event, before: str) -> None:
+    payload = e.payload
+    task.claim_id, task.agent_id = payload["claim_id"], payload["agent_id"]
+    task.winner_claim_id, task.winner_agent_id = task.claim_id, task.agent_id
+    task.claimed_at, task.started_at = e.timestamp, 0
+    _forget_expired(world, task)
+    pending = world.pending.pop(task.claim_id, None)
+    task.reserved = ""
+    _hold_until(world, task, parse_time(payload["lease_expires_at"]) if "lease_expires_at" in payload else 0)
+    task.lease_seconds_held = pending.lease_seconds if pending else (task.lease_expires_at - e.timestamp) // SECOND
+    world.claims[task.claim_id] = task.task_id
+    _count_claim(world, task.agent_id, 1)
+
+
+def _forget_expired(world: World, task: Task) -> None:
+    world.expired.pop(task.expired_claim_id, None)
+    task.expired_claim_id = task.expired_agent_id = task.expired_state = ""
+
+
+def _hold_until(world: World, task: Task, when: int) -> None:
+    task.lease_expires_at = when
+    if when:
+        world.at(when, "lease", task.task_id)
+
+
+def _count_claim(world: World, agent_id: str, change: int) -> None:
+    agent = world.agents.get(agent_id)
+    if agent is not None:
+        agent.live_claims += change
+        world.touch("agent", agent_id)
+
+
+def _let_go(world: World, task: Task) -> None:
+    if task.claim_id:
+        world.claims.pop(task.claim_id, None)
+        _count_claim(world, task.agent_id, -1)
+    task.claim_id = task.agent_id = ""
+    task.lease_expires_at = task.lease_seconds_held = 0
+
+
+def _started(world: World, task: Task, e: Event, before: str) -> None:
+    task.started_at = e.timestamp
+
+
+def _extended(world: World, task: Task, e: Event, before: str) -> None:
+    if before == "available":
+        task.claim_id, task.agent_id = task.expired_claim_id, task.expired_agent_id
+        _forget_expired(world, task)
+        # Whoever attempted meanwhile has lost to the hold that goes on.
+        task.reserved = ""
+        task.lease_losses = max(0, task.lease_losses - 1)
+        world.claims[task.claim_id] = task.task_id
+        _count_claim(world, task.agent_id, 1)
+    _hold_until(world, task, parse_time(e.payload["lease_expires_at"]))
+
+
+def _expired(world: World, task: Task, e: Event, before: str) -> None:
+    task.expired_claim_id, task.expired_agent_id, task.expired_state = task.claim_id, task.agent_id, before
+    task.lease_losses += 1
+    world.expired[task.claim_id] = task.task_id
+    world.agenda.pop(("expire", task.task_id), None)
+    if task.lease_losses >= world.queues[task.queue_id].settings.lease_losses:
+        world.follows("lease_losses", task.task_id, e.wire_id)
+    _let_go(world, task)
+    world.offer(task)
+
+
+def _released(world: World, task: Task, e: Event, before: str) -> None:
+    _let_go(world, task)
+    world.offer(task)
+
+
+def _blocked(world: World, task: Task, e: Event, before: str) -> None:
+    _let_go(world, task)
+    task.blocker_type = e.payload["blocker_type"]
+    task.reason_sha256, task.reason_bytes = e.payload["reason_ref"]["sha256"], e.payload["reason_ref"]["bytes"]
+    open_ones = [key for key in e.payload.get("depends_on", ()) if key in world.tasks and not _completed(world, key)]
+    task.blocked_by = tuple(open_ones)
+    for dependency in open_ones:
+        world.dependents.setdefault(dependency, []).append(task.task_id)
+    if task.blocker_type == "dependency" and e.payload.get("depends_on") and not open_ones:
+        world.follows("unblocked", task.task_id, e.wire_id)
+    for recipient in recipients(world, task.blocker_type):
+        world.follows(f"mail:{recipient}", task.task_id, e.wire_id)
+
+
+def recipients(world: World, blocker_type: str) -> list[str]:
+    """Who is told of a block: each active holder of the roles that can lift it; without one, the humans."""
+    roles = (*world.routes.get(blocker_type, ()), SUPERVISOR_ROLE)
+    agents = [agent_id for role in roles if role in world.roles for agent_id in world.roles[role].agents]
+    told = dict.fromkeys(f"agent:{agent_id}" for agent_id in agents if world.agents[agent_id].active)
+    return [*told, "human"]
+
+
+def _completed(world: World, task_id: str) -> bool:
+    return world.tasks[task_id].state == "completed"
+
+
+def _unblocked(world: World, task: Task, e: Event, before: str) -> None:
+    world.agenda.pop(("unblocked", task.task_id), None)
+    task.blocker_type, task.blocked_by = "", ()
+    world.offer(task)
+
+
+def _artifact(world: World, task: Task, e: Event, before: str) -> None:
+    made = Artifact(e.payload["artifact_id"], e.payload["name"], e.payload["readiness"])
+    kept = tuple(artifact for artifact in task.artifacts if artifact.artifact_id != made.artifact_id)
+    task.artifacts = (*kept, made)
+
+
+def _complete(world: World, task: Task, e: Event, before: str) -> None:
+    if "output_ref" in e.payload:
+        task.output_sha256 = e.payload["output_ref"]["sha256"]
+    _end(world, task, e)
+    for waiting_id in world.dependents.pop(task.task_id, ()):
+        waiting = world.tasks.get(waiting_id)
+        if waiting is None or waiting.ended_at:
+            continue
+        world.touch("task", waiting_id)
+        if task.task_id in waiting.waits_for:
+            waiting.waits_for = tuple(key for key in waiting.waits_for if key != task.task_id)
+            if not waiting.waits_for and waiting.state == "created":
+                world.follows("available", waiting_id, e.wire_id)
+        if task.task_id in waiting.blocked_by:
+            waiting.blocked_by = tuple(key for key in waiting.blocked_by if key != task.task_id)
+            if not waiting.blocked_by and waiting.state == "blocked" and waiting.blocker_type == "dependency":
+                world.follows("unblocked", waiting_id, e.wire_id)
+
+
+def _failed(world: World, task: Task, e: Event, before: str) -> None:
+    task.failure_kind = e.payload["kind"]
+    if "reason_ref" in e.payload:
+        task.reason_sha256, task.reason_bytes = e.payload["reason_ref"]["sha256"], e.payload["reason_ref"]["bytes"]
+    _end(world, task, e)
+    if e.payload["retry"]:
+        world.follows("retry", task.task_id, e.wire_id)
+    else:
+        _fail_dependents(world, task, e.wire_id)
+
+
+def _cancelled(world: World, task: Task, e: Event, before: str) -> None:
+    task.cause = e.payload["cause"]
+    _end(world, task, e)
+    _fail_dependents(world, task, e.wire_id)
+
+
+def _fail_dependents(world: World, task: Task, cause: str) -> None:
+    for waiting_id in world.dependents.pop(task.task_id, ()):
+        waiting = world.tasks.get(waiting_id)
+        if waiting is not None and waiting.state == "created" and task.task_id in waiting.waits_for:
+            world.follows("dependency_failed", waiting_id, cause)
+
+
+def _end(world: World, task: Task, e: Event) -> None:
+    _let_go(world, task)
+    _forget_expired(world, task)
+    task.reserved = ""
+    task.ended_at = e.timestamp
+    for kind in ("available", "unblocked", "dependency_failed", "lease_losses", "expire"):
+        world.agenda.pop((kind, task.task_id), None)
+    world.tombstones.append((e.timestamp + TOMBSTONE_NANOSECONDS, task.task_id, task.attempt))
+
+
+_EFFECTS: dict[str, Callable[[World, Task, Event, str], None]] = {
+    "task.available": _available,
+    "task.claimed": _claimed,
+    "task.started": _started,
+    "task.lease_extended": _extended,
+    "task.lease_expired": _expired,
+    "task.released": _released,
+    "task.blocked": _blocked,
+    "task.unblocked": _unblocked,
+    "artifact.ready": _artifact,
+    "task.complete": _complete,
+    "task.failed": _failed,
+    "task.cancelled": _cancelled,
+}

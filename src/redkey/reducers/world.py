@@ -1,0 +1,156 @@
+"""The world: what is live in one workspace, as the fold of its records says.
+
+Entities are plain structs that reducers change in place; what a fold touched is in `dirty`, so that a unit
+writes each entity's row once. What must follow from the records is on the `agenda`, what time will bring is
+among the `timers`; `redkey.commands.due` turns both into wires. A task that has ended stays as a tombstone
+for a while and then lives in rows only, so memory follows the live work and not the history.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from heapq import heappop, heappush
+
+import msgspec
+
+from redkey.reducers.entities import (
+    Agent,
+    Key,
+    Message,
+    Miss,
+    Pending,
+    Queue,
+    Requirement,
+    Role,
+    Task,
+    Workspace,
+)
+
+SECOND = 1_000_000_000
+TOMBSTONE_NANOSECONDS = 15 * 60 * SECOND
+LOST_AFTER_NANOSECONDS = 180 * SECOND
+IDEMPOTENCY_NANOSECONDS = 24 * 3600 * SECOND
+IDEMPOTENCY_LIMIT = 250_000
+# The largest set of rules this code folds under; a ledger of newer rules needs newer code.
+RULES = 1
+
+
+# Blocks go to those who can lift them; a copy always goes to the supervisor role and to the humans.
+BLOCK_ROUTES = {
+    "spec_gap": ("role_ba",),
+    "tool_failure": ("role_infra",),
+    "resource": ("role_infra",),
+    "ambiguity": ("role_pm",),
+    "verification_fail": ("role_pm",),
+    "auth": (),
+    "dependency": (),
+}
+SUPERVISOR_ROLE = "role_supervisor"
+
+
+class Done(msgspec.Struct, frozen=True, gc=False):
+    """A request that was recorded: the hash of its body and its place, for a caller that asks again."""
+
+    body: str
+    sequence: int
+    timestamp: int
+
+
+class World:
+    """Everything live in one workspace."""
+
+    def __init__(self) -> None:
+        self.sequence = 0
+        self.timestamp = 0
+        self.workspace = Workspace()
+        self.agents: dict[str, Agent] = {}
+        self.slugs: dict[str, str] = {}
+        self.roles: dict[str, Role] = {}
+        self.queues: dict[str, Queue] = {}
+        self.tasks: dict[str, Task] = {}
+        # claim -> the task it holds, or held until its lease expired.
+        self.claims: dict[str, str] = {}
+        self.expired: dict[str, str] = {}
+        self.messages: dict[str, Message] = {}
+        self.keys: dict[str, Key] = {}
+        # task -> agent -> the last outcome it was told.
+        self.misses: dict[str, dict[str, Miss]] = {}
+        # task -> those that wait for it.
+        self.dependents: dict[str, list[str]] = {}
+        # Per queue and requirement set, the available tasks by (priority, sequence); stale entries are skipped.
+        self.heaps: dict[str, dict[Requirement, list[tuple[int, int, str]]]] = {}
+        self.pending: OrderedDict[str, Pending] = OrderedDict()
+        self.agenda: OrderedDict[tuple[str, str], str] = OrderedDict()
+        self.timers: list[tuple[int, str, str]] = []
+        # Ended attempts in the order they will leave the world.
+        self.tombstones: deque[tuple[int, str, int]] = deque()
+        self.done: OrderedDict[str, Done] = OrderedDict()
+        self.dirty: dict[tuple[str, str], None] = {}
+        # Which roles are told of which blockers; configuration, read only where mail is derived.
+        self.routes: dict[str, tuple[str, ...]] = dict(BLOCK_ROUTES)
+
+    def touch(self, kind: str, key: str) -> None:
+        """The entity's row must be written with this unit."""
+        self.dirty[kind, key] = None
+
+    def follows(self, kind: str, subject: str, cause: str) -> None:
+        """Something follows from the wire `cause`; it stays on the agenda until the wire that says so is folded."""
+        self.agenda[kind, subject] = cause
+
+    def at(self, when: int, kind: str, key: str) -> None:
+        """Something may be due at a time; whoever looks then checks that it still is."""
+        heappush(self.timers, (when, kind, key))
+
+    def offer(self, task: Task) -> None:
+        """The task may be claimed: put it where claim-next looks."""
+        heap = self.heaps.setdefault(task.queue_id, {}).setdefault((task.roles, task.capabilities), [])
+        heappush(heap, (task.priority, task.sequence, task.task_id))
+
+    def first_offer(self, queue_id: str, requirement: Requirement) -> tuple[int, int, str] | None:
+        """The best available task of one requirement set; entries that are no longer true are dropped."""
+        sets = self.heaps.get(queue_id)
+        heap = sets.get(requirement) if sets else None
+        while heap:
+            entry = heap[0]
+            task = self.tasks.get(entry[2])
+            if task is not None and task.state == "available" and task.sequence == entry[1] and not task.reserved:
+                return entry
+            heappop(heap)
+        if sets is not None and heap is not None:
+            del sets[requirement]
+        return None
+
+    def bury(self, now: int) -> None:
+        """Let go of tasks that ended long ago: ledger time decides, so every fold forgets at the same place."""
+        while self.tombstones and self.tombstones[0][0] <= now:
+            _, task_id, attempt = self.tombstones.popleft()
+            task = self.tasks.get(task_id)
+            if task is not None and task.ended_at and task.attempt == attempt:
+                del self.tasks[task_id]
+                self.misses.pop(task_id, None)
+                self.dependents.pop(task_id, None)
+
+    def remember(self, idem: str, body: str, sequence: int, timestamp: int) -> None:
+        """A caller's request is recorded: asked again within a day, it is answered from the ledger."""
+        self.done[idem] = Done(body, sequence, timestamp)
+        oldest = timestamp - IDEMPOTENCY_NANOSECONDS
+        while len(self.done) > IDEMPOTENCY_LIMIT or next(iter(self.done.values())).timestamp < oldest:
+            self.done.popitem(last=False)
+
+    def next_seq(self, stream_id: str) -> int:
+        """The number the next wire of a stream will have."""
+        kind, _, rest = stream_id.partition(":")
+        if kind == "task":
+            task_id, _, attempt = rest.partition(":attempt:")
+            task = self.tasks.get(task_id)
+            return task.stream_seq + 1 if task is not None and task.attempt == int(attempt) else 1
+        if kind == "workspace":
+            return self.workspace.stream_seq + 1
+        entity: Agent | Role | Queue | None
+        if kind == "agent":
+            entity = self.agents.get(rest)
+        elif kind == "role":
+            entity = self.roles.get(rest)
+        else:
+            entity = self.queues.get(rest)
+        return entity.stream_seq + 1 if entity is not None else 1

@@ -1,0 +1,20 @@
+"""Times as wires write them: UTC, to the nanosecond, as whole nanoseconds since the epoch in between."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+NANOSECONDS = 1_000_000_000
+
+
+def parse_time(text: str) -> int:
+    """Nanoseconds of a time that is valid by schema."""
+    whole, _, fraction = text[:-1].partition(".")
+    seconds = int(datetime.fromisoformat(whole).replace(tzinfo=UTC).timestamp())
+    return seconds * NANOSECONDS + int(fraction.ljust(9, "0") if fraction else 0)
+
+
+def write_time(timestamp: int) -> str:
+    """A time with all its nanoseconds, as `2026-05-06T16:00:01.123456789Z`."""
+    whole = datetime.fromtimestamp(timestamp // NANOSECONDS, UTC)
+    return f"{whole:%Y-%m-%dT%H:%M:%S}.{timestamp % NANOSECONDS:09d}Z"
