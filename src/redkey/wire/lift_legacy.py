@@ -77,10 +77,19 @@ class _Lifting:
     def assume(self, pointer: str, message: str) -> None:
         self.assumed.append(lifted.assumed(pointer, message))
 
-    def claim_id(self, task_id: str, agent: str) -> str:
-        """The agent's hold on the task, as far as the log tells."""
-        agent_id = lifted.agent_id(agent)
-        return lifted.claim_id(task_id, agent_id, self.log.claims.get((task_id, agent_id), 1))
+    def agent_id(self, slug: str, pointer: str = "/payload/agent") -> str:
+        agent_id = lifted.agent_id(slug)
+        if agent_id != slug:
+            self.lose(pointer, f"1.1 cannot spell an agent {slug!r}; its id is made from the name")
+        return agent_id
+
+    def holder(self, task_id: str, slug: str) -> dict[str, str]:
+        """The agent and its hold on the task, as far as the log tells."""
+        agent_id = self.agent_id(slug)
+        turn = self.log.claims.get((task_id, agent_id), 0)
+        if turn == 0 or self.message.type == "claim":
+            self.assume("/payload/claim_id", "1.0 claims have no id; it is made from the task and the agent")
+        return {"claim_id": lifted.claim_id(task_id, agent_id, max(turn, 1)), "agent_id": agent_id}
 
 
 def _lift_brief(lifting: _Lifting, brief: Brief) -> None:
@@ -101,23 +110,16 @@ def _lift_brief(lifting: _Lifting, brief: Brief) -> None:
 
 
 def _lift_claim(lifting: _Lifting, claim: Claim) -> None:
-    agent_id = lifted.agent_id(claim.agent)
-    hold = (claim.task_id, agent_id)
+    hold = (claim.task_id, lifted.agent_id(claim.agent))
     lifting.log.claims[hold] = lifting.log.claims.get(hold, 0) + 1
-    lifting.assume("/payload/claim_id", "1.0 claims have no id and no lease; the id is made from task and agent")
-    payload = {
-        "agent_id": agent_id,
-        "claim_id": lifting.claim_id(claim.task_id, claim.agent),
-        "role_id": lifted.role_id(claim.role),
-    }
+    payload = {**lifting.holder(claim.task_id, claim.agent), "role_id": lifted.role_id(claim.role)}
     lifting.write_task("task.claimed", claim.task_id, payload)
 
 
 def _lift_blocked(lifting: _Lifting, blocked: Blocked) -> None:
     document = {"reason": blocked.reason, "suggested_resolution": blocked.suggested_resolution}
     payload = {
-        "claim_id": lifting.claim_id(blocked.task_id, blocked.agent),
-        "agent_id": lifted.agent_id(blocked.agent),
+        **lifting.holder(blocked.task_id, blocked.agent),
         "blocker_type": blocked.blocker_type,
         "reason_ref": lifting.keep(document),
         "attempts": blocked.attempts,
@@ -129,13 +131,15 @@ def _lift_complete(lifting: _Lifting, complete: Complete) -> None:
     if complete.verification.mechanical == "fail":
         _lift_failed_check(lifting, complete)
         return
-    artifact_ids = [] if complete.output_ref is None else [_lift_output(lifting, complete, complete.output_ref)]
+    holder = lifting.holder(complete.task_id, complete.agent)
+    artifact_ids: list[str] = []
+    if complete.output_ref is not None:
+        artifact_ids.append(_lift_output(lifting, complete.task_id, holder["claim_id"], complete.output_ref))
     seconds = round(complete.duration_seconds)
     if seconds != complete.duration_seconds:
         lifting.lose("/payload/duration_seconds", f"1.1 counts whole seconds: {complete.duration_seconds} is {seconds}")
     payload = {
-        "claim_id": lifting.claim_id(complete.task_id, complete.agent),
-        "agent_id": lifted.agent_id(complete.agent),
+        **holder,
         "artifact_ids": artifact_ids,
         "output_ref": lifting.keep({"summary": complete.summary}),
         "cost_usd": complete.cost_usd,
@@ -145,13 +149,13 @@ def _lift_complete(lifting: _Lifting, complete: Complete) -> None:
     lifting.write_task("task.complete", complete.task_id, payload)
 
 
-def _lift_output(lifting: _Lifting, complete: Complete, output_ref: str) -> str:
+def _lift_output(lifting: _Lifting, task_id: str, claim_id: str, output_ref: str) -> str:
     """The artifact of a 1.0 `output_ref`, ready before the task is complete; its id."""
-    artifact_id = lifted.hashed("art", f"{complete.task_id}\n{output_ref}".encode())
+    artifact_id = lifted.hashed("art", f"{task_id}\n{output_ref}".encode())
     ref = lifting.keep({"uri": output_ref})
     lifting.assume("/payload/sha256", "1.0 names an output without a hash; this is the hash of the document naming it")
     payload = {
-        "claim_id": lifting.claim_id(complete.task_id, complete.agent),
+        "claim_id": claim_id,
         "artifact_id": artifact_id,
         "name": OUTPUT_NAME,
         "version": 1,
@@ -159,7 +163,7 @@ def _lift_output(lifting: _Lifting, complete: Complete, output_ref: str) -> str:
         **ref,
         "readiness": "final",
     }
-    lifting.write_task("artifact.ready", complete.task_id, payload)
+    lifting.write_task("artifact.ready", task_id, payload)
     return artifact_id
 
 
@@ -176,8 +180,7 @@ def _lift_failed_check(lifting: _Lifting, complete: Complete) -> None:
         if name != "output_ref" or complete.output_ref is not None:
             lifting.lose(f"/payload/{name}", "a blocked task does not carry this on the wire; it is in the content")
     payload = {
-        "claim_id": lifting.claim_id(complete.task_id, complete.agent),
-        "agent_id": lifted.agent_id(complete.agent),
+        **lifting.holder(complete.task_id, complete.agent),
         "blocker_type": "verification_fail",
         "reason_ref": lifting.keep(document),
         "attempts": complete.verification.attempts,
@@ -186,20 +189,21 @@ def _lift_failed_check(lifting: _Lifting, complete: Complete) -> None:
 
 
 def _lift_inbox(lifting: _Lifting, inbox: Inbox) -> None:
+    if inbox.to_agent == "human":
+        to, stream_id = "human", f"workspace:{lifting.log.workspace_id}"
+        if lifting.log.workspace_id == NO_WORKSPACE:
+            lifting.assume("/stream/stream_id", "1.0 has no workspaces; mail to a human stands on nobody's")
+    else:
+        to = stream_id = "agent:" + lifting.agent_id(inbox.to_agent, "/payload/to_agent")
+    context_id = stream_id
     payload: dict[str, Any] = {
         "message_id": lifted.hashed("msg", lifting.data),
-        "to": "human" if inbox.to_agent == "human" else f"agent:{lifted.agent_id(inbox.to_agent)}",
+        "to": to,
         "priority": inbox.priority,
         "message_type": inbox.message_type,
         "body_ref": lifting.keep({"subject": inbox.subject, "body": inbox.body}),
         "action_required": inbox.action_required,
     }
-    stream_id = payload["to"]
-    if inbox.to_agent == "human":
-        stream_id = f"workspace:{lifting.log.workspace_id}"
-        if lifting.log.workspace_id == NO_WORKSPACE:
-            lifting.assume("/stream/stream_id", "1.0 has no workspaces; mail to a human stands on nobody's")
-    context_id = stream_id
     if inbox.ref_task_id is not None:
         payload["ref_task_id"] = inbox.ref_task_id
         context_id = lifting.log.contexts.get(inbox.ref_task_id, f"task:{inbox.ref_task_id}")

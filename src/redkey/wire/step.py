@@ -12,9 +12,9 @@ from typing import Any, Literal
 
 import msgspec
 
-from redkey.errors import Finding, WireRefused
+from redkey.errors import Finding, WireRefused, pointer
 from redkey.wire import step_legacy_input, step_legacy_output
-from redkey.wire.schema import compile_schema, pointer
+from redkey.wire.schema import compile_schema
 from redkey.wire.step_legacy import Migrated
 from redkey.wire.step_paths import normal, path_findings
 

@@ -11,8 +11,7 @@ from typing import Any
 
 import msgspec
 
-from redkey.errors import Finding
-from redkey.wire.schema import pointer
+from redkey.errors import Finding, pointer
 
 CHANGES: dict[str, str] = {
     "legacy_mode": "{name} is the task's action today",
@@ -32,9 +31,13 @@ CHANGES: dict[str, str] = {
     "legacy_lost": "lost: {what}",
 }
 
-# The bounds of the schemas on free lines (notes, prior_context) and on their number.
+# The bounds of the schemas on free lines (notes, prior_context), their number, and the number of artifacts.
 LINE_LENGTH = 1000
 LINES = 64
+ARTIFACTS = 256
+# An older form has a handful of fields of its own. What has more is a hostile document and no form of ours,
+# and the schema, which tells of the first few, may have it.
+OWN_FIELDS = 64
 
 
 class Migrated(msgspec.Struct, frozen=True):
@@ -50,13 +53,14 @@ class Changes(list[Finding]):
     def note(self, code: str, *path: str | int, **details: object) -> None:
         self.append(Finding(code, pointer(list(path)), CHANGES[code].format(**details), "warning"))
 
-    def add_line(self, lines: list[Any], line: str, *path: str | int) -> None:
-        """Append a line within the bounds of the schema, and tell what they cut off."""
-        if len(lines) >= LINES:
+    def add_lines(self, lines: list[Any], added: list[str], *path: str | int) -> None:
+        """Append lines within the bounds of the schema, and tell what those cut off."""
+        room = max(0, LINES - len(lines))
+        if len(added) > room:
             self.note("legacy_lost", *path, what=f"there is room for {LINES} lines and no more")
-            return
-        if len(line) > LINE_LENGTH:
-            self.note("legacy_lost", *path, what=f"the end of a line of {len(line):,} characters")
-            line = line[: LINE_LENGTH - 1] + "…"
-        if line:
-            lines.append(line)
+        for line in added[:room]:
+            if len(line) > LINE_LENGTH:
+                self.note("legacy_lost", *path, what=f"the end of a line of {len(line):,} characters")
+                line = line[: LINE_LENGTH - 1] + "…"
+            if line:
+                lines.append(line)

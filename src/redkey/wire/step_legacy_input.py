@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from redkey.wire.step_legacy import Changes, Migrated
+from redkey.wire.step_legacy import OWN_FIELDS, Changes, Migrated
 
 FIELDS = ("context", "paths", "task", "prior_context")
 _CONTEXT = ("feature_id", "workflow", "iteration")
@@ -55,16 +55,16 @@ def _is_older(value: Any) -> bool:
     if not isinstance(value, dict):
         return False
     context, paths, task = value.get("context", {}), value.get("paths", {}), value.get("task", {})
-    prior = value.get("prior_context") or []
-    if not (isinstance(context, dict) and isinstance(paths, dict) and isinstance(prior, list)):
+    if not (isinstance(context, dict) and isinstance(paths, dict) and isinstance(task, dict | str)):
         return False
-    if isinstance(task, dict) and isinstance(task.get("params", {}), dict):
-        moved = any(name not in _TASK for name in task)
-    else:
-        moved = isinstance(task, str)
-        if not moved:
+    if not isinstance(value.get("prior_context") or [], list):
+        return False
+    own = [name for name in value if name not in FIELDS] + [name for name in context if name not in _CONTEXT]
+    if isinstance(task, dict):
+        if not isinstance(task.get("params", {}), dict):
             return False
-    return moved or any(name not in FIELDS for name in value) or any(name not in _CONTEXT for name in context)
+        own += [name for name in task if name not in _TASK]
+    return isinstance(task, str) or 0 < len(own) <= OWN_FIELDS
 
 
 class _Older:
@@ -90,20 +90,22 @@ class _Older:
     def place(self, item: Any, *path: str) -> None:
         """Put one field of the older form where it belongs today."""
         name = path[-1]
-        if name == "config" and isinstance(item, dict):
+        few = isinstance(item, dict) and len(item) <= OWN_FIELDS
+        if name == "config" and few:
             for key, part in item.items():
                 self.place(part, *path, key)
         elif name in _CONTEXT and len(path) == 1:
             self.put(self.context, item, "legacy_context", *path)
         elif name in _MODES and isinstance(item, str):
             self.put(self.task, item, "legacy_mode", *path, place="action")
-        elif name == "params" and isinstance(item, dict):
+        elif name == "params" and few:
             for key, part in item.items():
                 self.put(self.params, part, "legacy_params", *path, key)
         elif name in _PRIOR:
             self.changes.note("legacy_prior_context", *path, name=name)
-            for line in item if isinstance(item, list) else [item]:
-                self.changes.add_line(self.prior, line if isinstance(line, str) else orjson.dumps(line).decode(), *path)
+            said = item if isinstance(item, list) else [item]
+            told = [line if isinstance(line, str) else orjson.dumps(line).decode() for line in said]
+            self.changes.add_lines(self.prior, told, *path)
         elif (place := _path_name(name)) is not None and _is_path(item):
             self.put(self.paths, item, "legacy_paths", *path, place=place)
         else:
@@ -125,7 +127,7 @@ class _Older:
         if not self.context:
             self.context = dict(_UNKNOWN_PLACE)
             for name, item in _UNKNOWN_PLACE.items():
-                self.changes.note("legacy_assumed", name=f"context.{name}", value=orjson.dumps(item).decode())
+                self.changes.note("legacy_assumed", "context", name, name=name, value=orjson.dumps(item).decode())
         new: dict[str, Any] = {"context": self.context, "paths": self.paths, "task": self.task}
         if self.prior or "prior_context" in self.value:
             new["prior_context"] = self.prior
@@ -135,7 +137,7 @@ class _Older:
         for signs, action in _ACTIONS:
             if not signs.isdisjoint(self.params):
                 self.task["action"] = action
-                self.changes.note("legacy_action", action=action)
+                self.changes.note("legacy_action", "task", "action", action=action)
                 return
 
 

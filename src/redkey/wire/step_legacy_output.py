@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import orjson
 
-from redkey.wire.step_legacy import Changes, Migrated
+from redkey.wire.step_legacy import ARTIFACTS, OWN_FIELDS, Changes, Migrated
 from redkey.wire.step_paths import normal
 
 FIELDS = ("success", "summary", "artifacts", "notes", "recommendation")
@@ -36,6 +36,8 @@ def migrate_output(
     artifact without operation is an update or a creation.
     """
     if not isinstance(value, dict) or not isinstance(value.get("notes") or [], list):
+        return Migrated(value)
+    if len(value) > OWN_FIELDS:
         return Migrated(value)
     older = _Older(value)
     older.mend_artifacts(exists)
@@ -62,7 +64,7 @@ class _Older:
 
     def mend_artifacts(self, exists: Callable[[str], bool]) -> None:
         artifacts = self.value.get("artifacts")
-        if not isinstance(artifacts, list):
+        if not isinstance(artifacts, list) or len(artifacts) > ARTIFACTS:
             return
         mended: list[Any] = []
         for at, artifact in enumerate(artifacts):
@@ -89,7 +91,7 @@ class _Older:
                 self._take_summary(result, "result")
             elif result != self.new["summary"]:
                 self.sum_up("result", result, "result")
-        elif isinstance(result, dict):
+        elif isinstance(result, dict) and len(result) <= OWN_FIELDS:
             for name, item in result.items():
                 if name in ("summary", "message") and isinstance(item, str) and "summary" not in self.new:
                     self._take_summary(item, "result", name)
@@ -102,18 +104,22 @@ class _Older:
         if not updates:
             self.changes.note("legacy_state_updates", "state_updates", outcome="there were none")
             return
-        artifacts = self.new.setdefault("artifacts", [])
+        artifacts = self.new.get("artifacts", [])
         written = _find_index(artifacts, index)
         if written is not None:
             outcome = f"{written} is among the artifacts and stands for them"
         elif index is not None and isinstance(artifacts, list):
             content = f"{index.content.rstrip()}\n\n## State updates\n\n```json\n{_pretty(updates)}\n```\n"
-            artifacts.append({"path": index.path, "operation": "update", "content": content.lstrip()})
+            made = {"path": index.path, "operation": "update", "content": content.lstrip()}
+            self.new["artifacts"] = [*artifacts, made]
             outcome = f"they are appended to {index.path}"
         else:
             outcome = "without that file they are summed up in the notes"
-            for name, item in updates.items() if isinstance(updates, dict) else [("state_updates", updates)]:
-                self.sum_up(name, item, "state_updates", name)
+            if isinstance(updates, dict) and len(updates) <= OWN_FIELDS:
+                for name, item in updates.items():
+                    self.sum_up(name, item, "state_updates", name)
+            else:
+                self.sum_up("state_updates", updates, "state_updates")
         self.changes.note("legacy_state_updates", "state_updates", outcome=outcome)
 
     def sum_up(self, name: str, item: Any, *path: str) -> None:
@@ -122,7 +128,7 @@ class _Older:
         self.changes.note("legacy_notes", *path, name=name)
         if not is_whole:
             self.changes.note("legacy_lost", *path, what="the note tells how many entries there are, not what they say")
-        self.changes.add_line(self.notes, line, *path)
+        self.changes.add_lines(self.notes, [line], *path)
 
     def finish(self) -> Migrated:
         if not self.changes:
@@ -141,7 +147,7 @@ class _Older:
 
     def _assume(self, name: str, value: Any) -> None:
         self.new[name] = value
-        self.changes.note("legacy_assumed", name=name, value=orjson.dumps(value).decode())
+        self.changes.note("legacy_assumed", name, name=name, value=orjson.dumps(value).decode())
 
 
 def _find_index(artifacts: Any, index: IndexFile | None) -> str | None:
@@ -159,12 +165,13 @@ def _sum_up(name: str, item: Any) -> tuple[str, bool]:
     """A field in one line, and whether the line says all of it."""
     called = name.replace("_", " ").strip()
     title = called.removesuffix(" report").capitalize()
-    if isinstance(item, list):
-        thing = called[:-1] if len(item) == 1 and called.endswith("s") else called
-        return f"{len(item)} {thing} detected", not item
+    if isinstance(item, list) and called.endswith("s"):
+        return f"{len(item)} {called[:-1] if len(item) == 1 else called} detected", not item
+    if isinstance(item, list) or (
+        isinstance(item, dict) and any(isinstance(part, dict | list) for part in item.values())
+    ):
+        return f"{title}: {len(item)} {'entry' if len(item) == 1 else 'entries'}", not item
     if isinstance(item, dict):
-        if any(isinstance(part, dict | list) for part in item.values()):
-            return f"{title}: {len(item)} entries", False
         return f"{title}: " + ", ".join(_entry(key, part) for key, part in item.items()), True
     return f"{title}: {_plain(item)}", True
 
