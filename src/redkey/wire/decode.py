@@ -1,136 +1,150 @@
 """Bytes to JSON values, refusing whatever two parsers could read differently.
 
-Duplicate keys, NaN and Infinity, numbers beyond 2^53, lone surrogates, a byte order mark, NUL and
-nesting beyond a bound are refused before anything is hashed. Time and memory are bounded by the size
-limit, which is checked first.
+Duplicate keys, NaN and Infinity, numbers beyond 2^53, lone surrogates, a byte order mark, NUL and nesting
+beyond a bound are refused before anything is hashed, each with its code and, where there is one, its place.
+Time and memory are bounded by the size limit, which is looked at first.
 
-The fast path is orjson. It tells nothing of duplicate keys, so its result is trusted only when encoding
-it again gives the input back, which is so for every compact writer; other input takes the slow path.
+The judge is the standard library's parser with strict hooks. orjson goes before it: what it reads and would
+write again as the very same bytes holds none of the above, and that is so for every compact writer.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from typing import Any, NoReturn
+from typing import Any
 
+import msgspec
 import orjson
 
-from redkey.errors import JsonRefused
+from redkey.errors import JsonRefused, pointer
+from redkey.wire.canonical import LARGEST_INTEGER, is_plain
 
-LARGEST_INTEGER = 2**53 - 1
 DEPTH_LIMIT = 64
 SIZE_LIMIT = 1024 * 1024
 
-_LONG_DIGITS = re.compile(rb"[0-9]{16}")
-_SURROGATE = re.compile("[\ud800-\udfff]")
-# What is left of a document when strings are cut out: its brackets tell the depth.
-_STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
-_NOT_BRACKETS = re.compile(rb"[^][{}]+")
+_UNSAFE = re.compile("[\x00\ud800-\udfff]")
+_SHOWN = 40
+
+# Where a value stands: the place of what holds it, and the step from there.
+_Place = tuple["_Place", str | int] | None
 
 
 def decode(data: bytes, *, size_limit: int = SIZE_LIMIT, depth_limit: int = DEPTH_LIMIT) -> Any:
-    """The JSON value of `data`, or `JsonRefused` with a code that says why not."""
+    """The JSON value of `data`, or `JsonRefused` with a code that says why not. Whole numbers are integers."""
     if len(data) > size_limit:
         raise JsonRefused(f"{len(data):,} bytes of JSON; the limit is {size_limit:,}", code="json_too_large")
-    if data.startswith(b"\xef\xbb\xbf"):
-        raise JsonRefused("the text begins with a byte order mark; send plain UTF-8", code="json_bom")
-    if b"\x00" in data or b"\\u0000" in data:
-        _refuse_nul(data)
-    _check_depth(data, depth_limit)
     try:
         value = orjson.loads(data)
-    except orjson.JSONDecodeError as cause:
-        _refuse_syntax(data, cause)
-    if _LONG_DIGITS.search(data) is None and orjson.dumps(value) == data:
+    except orjson.JSONDecodeError:
+        return _judge(data, depth_limit)
+    shallow = data.count(b"{") + data.count(b"[") <= depth_limit
+    if shallow and b"\\u0000" not in data and is_plain(value) and orjson.dumps(value) == data:
         return value
-    return _decode_slowly(data)
+    return _judge(data, depth_limit)
 
 
-def _check_depth(data: bytes, limit: int) -> None:
-    opened = data.count(b"{") + data.count(b"[")
-    if opened <= limit:
-        return
-    depth = 0
-    for bracket in _NOT_BRACKETS.sub(b"", _STRINGS.sub(b"", data)):
-        if bracket in b"{[":
-            depth += 1
-            if depth > limit:
-                raise JsonRefused(f"the JSON is nested deeper than {limit} levels", code="json_too_deep")
-        else:
-            depth -= 1
+class _Mark(msgspec.Struct, frozen=True):
+    """Stands in the decoded value where something is wrong, so that the walk over it can tell the place."""
+
+    code: str
+    message: str
+    key: tuple[str, ...] = ()
 
 
-def _decode_slowly(data: bytes) -> Any:
-    value = json.loads(
-        data, object_pairs_hook=_object, parse_int=_integer, parse_float=_float, parse_constant=_constant
-    )
-    _check_strings(value)
+def _judge(data: bytes, depth_limit: int) -> Any:
+    if data.startswith(b"\xef\xbb\xbf"):
+        raise JsonRefused("the text begins with a byte order mark; send plain UTF-8", code="json_bom")
+    if b"\x00" in data:
+        raise JsonRefused(f"the text holds the character NUL (at byte {data.index(0)})", code="json_nul")
+    try:
+        text = data.decode()
+        value = json.loads(
+            text, object_pairs_hook=_object, parse_int=_integer, parse_float=_float, parse_constant=_constant
+        )
+    except UnicodeDecodeError as cause:
+        raise JsonRefused(f"the bytes are not UTF-8 (at byte {cause.start})", code="json_utf8") from cause
+    except json.JSONDecodeError as cause:
+        where = f"line {cause.lineno}, column {cause.colno}"
+        raise JsonRefused(f"not JSON: {cause.msg[:1].lower()}{cause.msg[1:]} ({where})") from cause
+    except RecursionError as cause:
+        raise _too_deep(depth_limit) from cause
+    _refuse_marks(value, depth_limit)
     return value
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any] | _Mark:
     made = dict(pairs)
-    if len(made) != len(pairs):
-        seen: set[str] = set()
-        for key, _ in pairs:
-            if key in seen:
-                raise JsonRefused(f"the key {key!r} stands twice in one object", code="json_duplicate_key")
-            seen.add(key)
-    return made
+    if len(made) == len(pairs):
+        return made
+    seen: set[str] = set()
+    # The first key that was seen before; there is one, for the object came out shorter than its pairs.
+    key = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+    place = () if _UNSAFE.search(key) else (key,)  # A pointer must be text that can be written.
+    return _Mark("json_duplicate_key", f"the key {key[:_SHOWN]!r} stands twice in one object", place)
 
 
-def _integer(digits: str) -> int:
+def _integer(digits: str) -> int | _Mark:
     if len(digits) > 17 or abs(int(digits)) > LARGEST_INTEGER:
-        raise JsonRefused(f"the integer {digits[:20]} is beyond 2^53 - 1; send it as a string", code="json_number")
+        return _Mark("json_number", f"the integer {digits[:_SHOWN]} is beyond 2^53 - 1; send it as a string")
     return int(digits)
 
 
-def _float(text: str) -> float:
+def _float(text: str) -> float | int | _Mark:
     value = float(text)
-    if value in (float("inf"), float("-inf")):
-        raise JsonRefused(f"the number {text[:20]} is too large", code="json_number")
-    if value.is_integer() and abs(value) > LARGEST_INTEGER:
-        raise JsonRefused(f"the number {text[:20]} is beyond 2^53 - 1; send it as a string", code="json_number")
-    return value
+    if not value.is_integer():
+        if abs(value) == float("inf"):
+            return _Mark("json_number", f"the number {text[:_SHOWN]} is beyond what a double can hold")
+        return value
+    if abs(value) > LARGEST_INTEGER:
+        return _Mark("json_number", f"the number {text[:_SHOWN]} is beyond 2^53 - 1; send it as a string")
+    # 1.0 and 1 are one number with one canonical form, so they are one value here too.
+    return int(value)
 
 
-def _constant(name: str) -> NoReturn:
-    raise JsonRefused(f"{name} is not JSON", code="json_number")
+def _constant(name: str) -> _Mark:
+    return _Mark("json_number", f"{name} is not JSON")
 
 
-def _check_strings(value: Any) -> None:
-    pending = [value]
-    while pending:
-        item = pending.pop()
-        if isinstance(item, str):
-            if _SURROGATE.search(item):
-                raise JsonRefused("a string holds half of a surrogate pair", code="json_surrogate")
-        elif isinstance(item, dict):
-            pending.extend(item)
-            pending.extend(item.values())
-        elif isinstance(item, list):
-            pending.extend(item)
+def _refuse_marks(value: Any, depth_limit: int) -> None:
+    """Walk the value without recursion; the first thing wrong on the way is refused with its pointer."""
+    # A place is linked to the one above it: written out, the pointers of a hostile document would fill the memory.
+    pending: list[tuple[Any, _Place]] = [([value], None)]
+    for _ in range(depth_limit + 1):
+        below: list[tuple[Any, _Place]] = []
+        for container, place in pending:
+            parts = enumerate(container) if type(container) is list else container.items()
+            for step, part in parts:
+                kind = type(part)
+                if type(step) is str and _UNSAFE.search(step):
+                    raise _unsafe(step, place)
+                if kind is str:
+                    if _UNSAFE.search(part):
+                        raise _unsafe(part, (place, step))
+                elif kind is dict or kind is list:
+                    below.append((part, (place, step)))
+                elif kind is _Mark:
+                    raise JsonRefused(part.message, code=part.code, pointer=_pointer((place, step), *part.key))
+        if not below:
+            return
+        pending = below
+    raise _too_deep(depth_limit)
 
 
-def _refuse_nul(data: bytes) -> None:
-    # An escaped backslash before u0000 is harmless text: only a real escape is NUL.
-    if b"\x00" in data or re.search(rb"(?<!\\)(?:\\\\)*\\u0000", data):
-        raise JsonRefused("the text holds the character NUL", code="json_nul")
+def _unsafe(text: str, place: _Place) -> JsonRefused:
+    if "\x00" in text:
+        return JsonRefused("a string holds the character NUL", code="json_nul", pointer=_pointer(place))
+    return JsonRefused("a string holds half of a surrogate pair", code="json_surrogate", pointer=_pointer(place))
 
 
-def _refuse_syntax(data: bytes, cause: orjson.JSONDecodeError) -> NoReturn:
-    try:
-        text = data.decode()
-    except UnicodeDecodeError as broken:
-        raise JsonRefused(f"the bytes are not UTF-8 (at byte {broken.start})", code="json_utf8") from cause
-    if "surrogate" in str(cause):
-        raise JsonRefused("a string holds half of a surrogate pair", code="json_surrogate") from cause
-    try:
-        _decode_slowly(data)
-    except JsonRefused as refused:
-        raise refused from cause
-    except (ValueError, RecursionError):
-        pass
-    line = text.count("\n", 0, cause.pos) + 1
-    raise JsonRefused(f"not JSON: {cause.msg.split(':')[0]} (line {line}, character {cause.pos})") from cause
+def _pointer(place: _Place, *last: str) -> str:
+    steps: list[str | int] = []
+    while place is not None:
+        place, step = place
+        steps.append(step)
+    # The outermost step leads into the list that the walk began with.
+    return pointer([*reversed(steps[:-1]), *last])
+
+
+def _too_deep(limit: int) -> JsonRefused:
+    return JsonRefused(f"the JSON is nested deeper than {limit} levels", code="json_too_deep")

@@ -57,11 +57,8 @@ def task_stream(task_id: str, attempt: int) -> str:
 
 def parse_stream(stream_id: str) -> Stream:
     """The parts of a stream id that is valid by schema."""
-    kind, _, rest = stream_id.partition(":")
-    if kind == "task":
-        subject, _, attempt = rest.partition(":attempt:")
-        return Stream(kind, subject, int(attempt))
-    return Stream(kind, rest)
+    kind, subject, *rest = stream_id.split(":")
+    return Stream(kind, subject, int(rest[1]) if rest else 0)
 
 
 # The payload field that repeats what the stream id says, by kind of stream.

@@ -6,17 +6,22 @@ an error, never a request.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
 import jsonschema_rs
 
-from redkey.errors import ContractBroken, Finding
+from redkey.errors import ContractBroken, Finding, pointer
 from redkey.wire import files
 
 # A hostile document can be wrong in a million places; nobody reads more than these.
 FINDINGS_LIMIT = 50
-_VALUE_LIMIT = 120
+_VALUE_LIMIT = 60
+_SENTENCE_LIMIT = 240
+# Stands for the value in the validator's own sentences, where a value may be a megabyte.
+_MASK = "\ufffc"
 
 
 class Checker:
@@ -28,7 +33,7 @@ class Checker:
         self.is_valid = validator.is_valid
 
     def findings(self, value: Any) -> list[Finding]:
-        """Everything wrong with the value, in the order of the document, at most FINDINGS_LIMIT."""
+        """What is wrong with the value, by pointer, at most FINDINGS_LIMIT."""
         if self.is_valid(value):
             return []
         found: dict[tuple[str, str], Finding] = {}
@@ -41,14 +46,17 @@ class Checker:
 
 
 @cache
+def schemas() -> Mapping[str, Any]:
+    """Every schema file of this installation by its `$id`."""
+    root = files.root()
+    paths = [path for folder in ("schemas", "definitions") for path in (root / folder).rglob("*.schema.json")]
+    found = [files.load(path.relative_to(root).as_posix()) for path in sorted(paths)]
+    return {schema["$id"]: schema for schema in found}
+
+
+@cache
 def _registry() -> jsonschema_rs.Registry:
-    resources = []
-    for path in sorted(files.root().glob("*/**/*.schema.json")):
-        relative = path.relative_to(files.root()).as_posix()
-        if relative.startswith(("schemas/", "definitions/")):
-            schema = files.load(relative)
-            resources.append((schema["$id"], schema))
-    return jsonschema_rs.Registry(resources, retriever=_refuse_remote)
+    return jsonschema_rs.Registry(list(schemas().items()), retriever=_refuse_remote)
 
 
 def _refuse_remote(uri: str) -> Any:
@@ -60,32 +68,54 @@ def compile_schema(relative: str) -> Checker:
     """The checker of one schema file, as in `schemas/agent-wire/v1.1/envelope.schema.json`."""
     schema = files.load(relative)
     try:
-        return Checker(jsonschema_rs.Draft202012Validator(schema, registry=_registry(), offline=True))
+        return Checker(jsonschema_rs.Draft202012Validator(schema, registry=_registry(), offline=True, mask=_MASK))
     except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as cause:
         raise ContractBroken(f"{relative}: {cause}") from cause
 
 
-def pointer(path: list[str | int]) -> str:
-    """A path of keys and indexes as a JSON pointer (RFC 6901)."""
-    return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in path)
-
-
 def _findings(error: jsonschema_rs.ValidationError) -> list[Finding]:
-    keyword = error.kind.name
+    keyword, details = error.kind.name, error.kind.as_dict()
     here = pointer(error.instance_path)
     code = f"schema_{keyword}"
     if keyword == "required":
-        name = error.kind.as_dict()["property"]
+        name = details["property"]
         return [Finding(code, here + pointer([name]), f"the field {name!r} is missing")]
     if keyword == "additionalProperties":
         return [
             Finding(code, here + pointer([name]), f"{_short(name)} is not a field of this object")
-            for name in error.kind.as_dict()["unexpected"][:FINDINGS_LIMIT]
+            for name in details["unexpected"][:FINDINGS_LIMIT]
         ]
     if keyword == "falseSchema":
         return [Finding("schema_not_allowed", here, "this field is not allowed here")]
-    return [Finding(code, here, _short(error.message))]
+    if keyword == "propertyNames":
+        name = details["error"].instance
+        return [Finding(code, here + pointer([name]), _sentence(details["error"], name))]
+    return [Finding(code, here, _sentence(error, error.instance))]
 
 
-def _short(text: str) -> str:
+def _sentence(error: jsonschema_rs.ValidationError, value: Any) -> str:
+    """In the words of the schema where it has any for the place: a pattern tells people little."""
+    words = _description(error.absolute_keyword_location)
+    if words and error.kind.name in ("pattern", "anyOf", "oneOf"):
+        return f"{_short(value)} does not fit: {words[0].lower()}{words[1:]}"
+    text = error.message.replace(_MASK, _short(value))
+    return text if len(text) <= _SENTENCE_LIMIT else text[: _SENTENCE_LIMIT - 1] + "…"
+
+
+@cache
+def _description(keyword_location: str | None) -> str | None:
+    """What the schema that holds this keyword says of itself."""
+    uri, _, path = (keyword_location or "").partition("#")
+    schema = schemas().get(uri, {})
+    for step in path.split("/")[1:-1]:
+        step = step.replace("~1", "/").replace("~0", "~")
+        schema = schema[int(step)] if isinstance(schema, list) else schema[step]
+    return schema.get("description") if isinstance(schema, dict) else None
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, dict | list):
+        return "the object" if isinstance(value, dict) else "the list"
+    # In ASCII, so that a value can neither break a terminal nor hide in it.
+    text = json.dumps(value)
     return text if len(text) <= _VALUE_LIMIT else text[: _VALUE_LIMIT - 1] + "…"
