@@ -16,7 +16,8 @@ from typing import Protocol
 
 import msgspec
 
-from redkey.ledger.record import Head, Record
+from redkey.ledger.record import LOCAL_PAYER, Head, Record
+from redkey.ledger.tiles import TileTree
 
 
 class Clock(Protocol):
@@ -54,7 +55,10 @@ class Content(msgspec.Struct, frozen=True, gc=False):
 
 
 class Reader(Protocol):
-    """What may be read of a store, at its last commit, or inside a unit with what the unit has added."""
+    """What may be read of a store, at its last commit, or inside a unit with what the unit has added.
+
+    A topic that is not there reads as an empty one.
+    """
 
     def topics(self) -> Sequence[str]: ...
 
@@ -68,7 +72,9 @@ class Reader(Protocol):
         """Records with a sequence below `before`, newest first."""
         ...
 
-    def find(self, topic: str, wire_id: str) -> Record | None: ...
+    def find(self, topic: str, wire_id: str) -> Record | None:
+        """The first record with this wire id."""
+        ...
 
     def events(
         self, topic: str, subject: str, after: int = 0, limit: int = 500, *, newest_first: bool = False
@@ -81,19 +87,29 @@ class Reader(Protocol):
     def rows(
         self, topic: str, kind: str, listed: str | None = None, after: tuple[int, str] = (0, ""), limit: int = 500
     ) -> Sequence[Row]:
-        """Rows of a kind: by key, or those of one list by (position, key)."""
+        """Rows of a kind after `after`: by key, or those of one list by (position, key)."""
         ...
 
     def content(self, topic: str, sha256: str) -> Content | None: ...
 
-    def counters(self, topic: str, prefix: str = "") -> Sequence[tuple[str, int]]: ...
+    def counters(self, topic: str, prefix: str = "") -> Sequence[tuple[str, int]]:
+        """Counters whose name begins with `prefix`, by name."""
+        ...
 
     def tile(self, topic: str, level: int, index: int) -> bytes | None:
         """A complete Merkle tile: 256 hashes of 32 bytes."""
         ...
 
+    def tree(self, topic: str) -> TileTree:
+        """The Merkle tree over the topic's records: the caller's own, it does not grow with the topic."""
+        ...
+
     def checkpoints(self, topic: str, limit: int = 1) -> Sequence[tuple[int, bytes]]:
         """Signed checkpoints as (tree size, signed note), largest first."""
+        ...
+
+    def setting(self, name: str) -> str | None:
+        """A fact about the whole store, such as its log id."""
         ...
 
 
@@ -104,25 +120,45 @@ class Unit(Reader, Protocol):
         """The consensus timestamp that the next appended record will have: what decisions call now."""
         ...
 
-    def create_topic(self) -> str: ...
+    def create_topic(self, topic: str | None = None) -> str:
+        """Begin the next local topic, or one that another ledger has named."""
+        ...
 
-    def append(self, topic: str, entries: Sequence[Entry], expected: int, payer: str = ...) -> Sequence[Record]:
-        """Append after sequence `expected`, which must be the head's: an assertion, not a retry loop."""
+    def append(
+        self,
+        topic: str,
+        entries: Sequence[Entry],
+        expected: int,
+        payer: str = LOCAL_PAYER,
+        timestamps: Sequence[int] | None = None,
+    ) -> Sequence[Record]:
+        """Append after sequence `expected`, which must be the head's: an assertion, not a retry loop.
+
+        All entries take a place, or none does. `timestamps` are given only to repeat what another ledger ordered.
+        """
         ...
 
     def put_rows(self, topic: str, rows: Iterable[Row]) -> None: ...
 
     def delete_rows(self, topic: str, kind: str, keys: Iterable[str]) -> None: ...
 
-    def put_content(self, topic: str, items: Iterable[Content]) -> None: ...
+    def put_content(self, topic: str, items: Iterable[Content]) -> None:
+        """Keep content; what is there already stays, and becomes pinned when one of the two is."""
+        ...
 
     def erase_content(self, topic: str, sha256: str) -> bool:
         """Make the bytes unreadable, in the file too; false when they are not there; pinned content refuses."""
         ...
 
-    def count(self, topic: str, amounts: Iterable[tuple[str, int]]) -> None: ...
+    def count(self, topic: str, amounts: Iterable[tuple[str, int]]) -> None:
+        """Add amounts to counters."""
+        ...
 
-    def put_checkpoint(self, topic: str, size: int, note: bytes) -> None: ...
+    def put_checkpoint(self, topic: str, size: int, note: bytes) -> None:
+        """Keep a signed checkpoint, the largest also outside: a head that falls behind it refuses to open."""
+        ...
+
+    def put_setting(self, name: str, value: str) -> None: ...
 
 
 class SequencedStore(Reader, Protocol):
@@ -131,12 +167,17 @@ class SequencedStore(Reader, Protocol):
     def write(self, *, wait: bool = True) -> AbstractContextManager[Unit]:
         """Take the writer lock and open a unit; commit when the block ends, roll back when it raises.
 
-        With `wait=False`, raises WriterBusy at once when another process holds the lock.
+        The block's end means that the unit is durable. With `wait=False`, raises WriterBusy at once when another
+        writer has the lock or waits for it.
         """
         ...
 
     def hold(self) -> None:
-        """Wait for the writer lock (call it in a thread) and keep it for this process's next unit."""
+        """Wait for the writer lock (call it in a thread) and keep it for this store's next unit."""
+        ...
+
+    def release(self) -> None:
+        """Give back a lock that `hold` took and no unit will use."""
         ...
 
     def changed(self) -> bool:
@@ -144,7 +185,7 @@ class SequencedStore(Reader, Protocol):
         ...
 
     def follow(self, topic: str, after: int = 0) -> Iterator[Sequence[Record]]:
-        """Batches of records above `after` as they are committed, by any process; ends when closed."""
+        """Batches of records above `after` as they are committed, by any process; ends when the store closes."""
         ...
 
     def close(self) -> None: ...

@@ -42,8 +42,8 @@ def record_preimage(previous: bytes, record: Record) -> bytes:
     return preimage(previous, record.payer, record.topic, record.timestamp, record.sequence, record.wire)
 
 
-def chained(head: Head, topic: str, payer: str, timestamp: int, wire: bytes) -> tuple[Record, bytes]:
-    """The record that follows `head`, and its preimage."""
+def chained(head: Head | Record, topic: str, payer: str, timestamp: int, wire: bytes) -> tuple[Record, bytes]:
+    """The record that follows `head` (which may itself be a record), and its preimage."""
     sequence = head.sequence + 1
     leaf = preimage(head.running_hash, payer, topic, timestamp, sequence, wire)
     return Record(topic, sequence, timestamp, payer, sha384(leaf).digest(), wire), leaf

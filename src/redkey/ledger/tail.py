@@ -1,0 +1,159 @@
+"""The end of one topic, where records are made: its head, its clock and its Merkle tree.
+
+Every sequenced store makes records here, so the rules of HCS have one home: sequences without gap, strictly
+increasing timestamps, messages of 1 to 1,024 bytes, the running hash, and the leaf of the tree over the same
+bytes. A refused message changes nothing. What a tail has made counts only when the store has committed it;
+after a unit that failed its tails are thrown away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
+
+from redkey.errors import AppendRefused
+from redkey.ledger.clock import LedgerClock
+from redkey.ledger.ports import Clock, Entry, Reader
+from redkey.ledger.record import MESSAGE_LIMIT, Head, Record, entity
+from redkey.ledger.running_hash import GENESIS, chained, record_preimage
+from redkey.ledger.tiles import TILE_WIDTH, Tile, TileTree
+
+# Timestamps are signed 64-bit integers wherever they are kept or hashed.
+_LATEST = 2**63 - 1
+_PAGE = 1000
+
+
+class Tail:
+    """Makes the next records of one topic."""
+
+    __slots__ = ("_clock", "_next", "head", "topic", "tree")
+
+    def __init__(self, topic: str, clock: LedgerClock, head: Head, tree: TileTree) -> None:
+        self.topic = topic
+        self.head = head
+        self.tree = tree
+        self._clock = clock
+        self._next: int | None = None
+
+    def begin(self) -> None:
+        """A unit begins: its time is drawn when it is first asked for."""
+        self._next = None
+
+    def next_timestamp(self) -> int:
+        """The timestamp of the next record; the same until a record takes it."""
+        if self._next is None:
+            self._next = self._clock.after(self.head.timestamp)
+        return self._next
+
+    def append(
+        self, entries: Sequence[Entry], expected: int, payer: str, timestamps: Sequence[int] | None = None
+    ) -> tuple[list[Record], list[Tile]]:
+        """The records that these entries become, and the tiles that they complete."""
+        if expected != self.head.sequence:
+            raise AppendRefused(
+                f"topic {self.topic} is at sequence {self.head.sequence}, not {expected}", code="sequence_moved"
+            )
+        for entry in entries:
+            if not 1 <= len(entry.wire) <= MESSAGE_LIMIT:
+                raise AppendRefused(
+                    f"a message has 1 to {MESSAGE_LIMIT} bytes, not {len(entry.wire)}", code="message_size"
+                )
+        check_entity(payer, "payer")
+        if not entries:
+            return [], []
+        times = self._times(len(entries)) if timestamps is None else self._checked(timestamps, len(entries))
+        return self._chain(entries, payer, times)
+
+    def check_checkpoint(self, size: int, note: bytes) -> None:
+        """Refuse a note that is no checkpoint of this size, or a size that the topic has not reached."""
+        if checkpoint_size(note) != size or not 0 <= size <= self.head.sequence:
+            raise AppendRefused(
+                f"the note is no checkpoint of size {size}, or topic {self.topic} is only at {self.head.sequence}",
+                code="checkpoint_refused",
+            )
+
+    def catch_up(self, records: Sequence[Record]) -> None:
+        """Take in records that another writer committed after this tail's head."""
+        if not records:
+            return
+        self.tree.append(leaf_hashes(self.head.running_hash, records))
+        self.head = head_of(records[-1])
+
+    def _chain(self, entries: Sequence[Entry], payer: str, times: Sequence[int]) -> tuple[list[Record], list[Tile]]:
+        records: list[Record] = []
+        leaves: list[bytes] = []
+        head: Head | Record = self.head
+        for entry, timestamp in zip(entries, times, strict=True):
+            head, preimage = chained(head, self.topic, payer, timestamp, entry.wire)
+            records.append(head)
+            leaves.append(sha256(b"\x00" + preimage).digest())
+        self.head = head_of(records[-1])
+        self._next = self.head.timestamp + 1
+        return records, self.tree.append(leaves)
+
+    def _times(self, count: int) -> range:
+        first = self.next_timestamp()
+        return range(first, first + count)
+
+    def _checked(self, timestamps: Sequence[int], count: int) -> Sequence[int]:
+        if len(timestamps) != count:
+            raise AppendRefused(f"{count} messages came with {len(timestamps)} timestamps", code="timestamp_order")
+        previous = self.head.timestamp
+        for timestamp in timestamps:
+            if not previous < timestamp <= _LATEST:
+                raise AppendRefused(
+                    f"timestamp {timestamp} does not follow {previous}; they must increase", code="timestamp_order"
+                )
+            previous = timestamp
+        return timestamps
+
+
+def check_entity(text: str, what: str) -> None:
+    """Refuse a topic or payer that is not `shard.realm.num`."""
+    try:
+        entity(text)
+    except ValueError as error:
+        raise AppendRefused(f"the {what} {text[:64]!r} is not shard.realm.num", code=f"{what}_invalid") from error
+
+
+def open_tail(reader: Reader, topic: str, clock: Clock) -> Tail:
+    """The tail of a topic as it is stored."""
+    tree, head = open_tree(reader, topic)
+    return Tail(topic, LedgerClock(clock), head, tree)
+
+
+def open_tree(reader: Reader, topic: str) -> tuple[TileTree, Head]:
+    """The Merkle tree of a topic and the head it reaches, rebuilt from tiles and the records right of them."""
+    size = reader.head(topic).sequence
+    tiled = size - size % TILE_WIDTH
+    before = reader.read(topic, tiled - 1, 1) if tiled else ()
+    head = head_of(before[0]) if before else Head(0, 0, GENESIS)
+    records = reader.read(topic, tiled, size - tiled) if size > tiled else ()
+    leaves = list(leaf_hashes(head.running_hash, records))
+    return TileTree(lambda level, index: reader.tile(topic, level, index), size, leaves), (
+        head_of(records[-1]) if records else head
+    )
+
+
+def records_after(reader: Reader, topic: str, sequence: int) -> Iterator[Sequence[Record]]:
+    """All records above `sequence`, in batches."""
+    while batch := reader.read(topic, sequence, _PAGE):
+        yield batch
+        sequence = batch[-1].sequence
+
+
+def leaf_hashes(previous: bytes, records: Sequence[Record]) -> Iterator[bytes]:
+    """The leaf hashes of records that follow one with the running hash `previous`."""
+    for record in records:
+        yield sha256(b"\x00" + record_preimage(previous, record)).digest()
+        previous = record.running_hash
+
+
+def checkpoint_size(note: bytes) -> int | None:
+    """The tree size that a signed checkpoint states: its second line; None when it is none."""
+    lines = note.split(b"\n", 2)
+    return int(lines[1]) if len(lines) == 3 and lines[1].isdigit() else None
+
+
+def head_of(record: Record) -> Head:
+    return Head(record.sequence, record.timestamp, record.running_hash)

@@ -1,0 +1,1 @@
+"""WHERE IT IS KEPT: adapters of the ledger's ports. `memory` for simulation, `sqlite` as the embedded default."""

@@ -1,0 +1,68 @@
+"""Connections to redkey.db, with the settings that durability rests on set and read back.
+
+WAL with `synchronous=FULL` syncs the log at every commit. Checkpoints are run by the store itself, not by
+SQLite's hook, because the hook keeps silent about an fsync that failed. Never open redkey.db in this process by
+any other way: closing such a file would drop SQLite's locks.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+from redkey.errors import StoreRefused
+from redkey.stores.sqlite import schema
+from redkey.stores.sqlite.failures import translated
+
+DATABASE_NAME = "redkey.db"
+# How long to wait for a program that has the file locked without having our writer lock, such as a SQLite shell.
+_BUSY_SECONDS = 5.0
+
+# setting -> the value it must have when read back.
+SETTINGS = {
+    "journal_mode": "wal",
+    "synchronous": 2,
+    "fullfsync": 1,
+    "checkpoint_fullfsync": 1,
+    "secure_delete": 1,
+    "temp_store": 2,
+    "wal_autocheckpoint": 0,
+    "cache_size": -16384,
+}
+_SAFE = ("journal_mode", "synchronous", "secure_delete")
+
+
+def connect(directory: Path, *, read_only: bool = False) -> sqlite3.Connection:
+    """A connection that may be used from any thread, one at a time, and begins no transaction by itself."""
+    with translated():
+        connection = sqlite3.connect(
+            directory / DATABASE_NAME, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
+        )
+    try:
+        with translated():
+            # Before anything is set: another program's database is not ours to change.
+            schema.version(connection)
+            _set(connection)
+            if read_only:
+                connection.execute("PRAGMA query_only = 1")
+        check_settings(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def check_settings(connection: sqlite3.Connection) -> None:
+    """Refuse to go on with settings under which an acknowledged record could be lost, or an erased one stay."""
+    for name in _SAFE:
+        (found,) = connection.execute(f"PRAGMA {name}").fetchone()
+        if found != SETTINGS[name]:
+            raise StoreRefused(
+                f"redkey.db has {name}={found} and must have {SETTINGS[name]}; is it on a local file system?",
+                code="unsafe_settings",
+            )
+
+
+def _set(connection: sqlite3.Connection) -> None:
+    for name, value in SETTINGS.items():
+        connection.execute(f"PRAGMA {name} = {value}").fetchall()

@@ -1,0 +1,92 @@
+"""Large bodies as files: `content/<topic>/<sha256>`, durable before the unit that names them commits.
+
+The database says which files count. A file is created or deleted only under a *mark*, an empty file in
+`content/pending/`: a mark that outlives its unit (the process died in between) says exactly which file to look
+at, so nothing is ever searched for. When a unit ended well and when a store opens, marks are settled: a file
+that the database names stays, any other is deleted, then the mark goes. Erasure of small bodies leaves marks too,
+because the write-ahead log must be emptied before their bytes are gone.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from redkey.stores.sqlite.failures import sync_directory, sync_file
+
+# Bodies up to here are kept in the database.
+INLINE_LIMIT = 16 * 1024
+PENDING = "pending"
+
+# What is marked: a topic and the SHA-256 of a body.
+Mark = tuple[str, str]
+
+
+class ContentFiles:
+    """The content directory of one store."""
+
+    def __init__(self, directory: Path) -> None:
+        self._root = directory / "content"
+        self._pending = self._root / PENDING
+        self._pending.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._root.chmod(0o700)
+
+    def path(self, topic: str, sha256: str) -> Path:
+        return self._root / topic / sha256
+
+    def mark(self, marks: Iterable[Mark]) -> None:
+        """Say durably which bodies the coming commit adds or erases."""
+        for topic, sha256 in marks:
+            os.close(os.open(self._mark_path(topic, sha256), os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+        sync_directory(self._pending)
+
+    def write(self, topic: str, bodies: Iterable[tuple[str, bytes]]) -> None:
+        """Write marked bodies and make them durable, with their names."""
+        folder = self._root / topic
+        if not folder.is_dir():
+            folder.mkdir(mode=0o700)
+            sync_directory(self._root)
+        for sha256, data in bodies:
+            descriptor = os.open(folder / sha256, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+            try:
+                _write_all(descriptor, data)
+                sync_file(descriptor)
+            finally:
+                os.close(descriptor)
+        sync_directory(folder)
+
+    def read(self, topic: str, sha256: str) -> bytes | None:
+        try:
+            return self.path(topic, sha256).read_bytes()
+        except FileNotFoundError:
+            return None
+
+    def marks(self) -> list[Mark]:
+        """What was marked by units that did not end."""
+        found = (entry.name.rpartition("-") for entry in os.scandir(self._pending))
+        return [(topic, sha256) for topic, _, sha256 in found]
+
+    def settle(self, marks: Iterable[Mark], named: Callable[[str, str], bool]) -> None:
+        """Keep the marked files that the database names, delete the others, then take the marks away."""
+        marks = list(marks)
+        for folder in {topic for topic, sha256 in marks if not named(topic, sha256) and self._delete(topic, sha256)}:
+            sync_directory(self._root / folder)
+        for topic, sha256 in marks:
+            self._mark_path(topic, sha256).unlink(missing_ok=True)
+
+    def _delete(self, topic: str, sha256: str) -> bool:
+        try:
+            self.path(topic, sha256).unlink()
+        except FileNotFoundError:
+            return False
+        return True
+
+    def _mark_path(self, topic: str, sha256: str) -> Path:
+        return self._pending / f"{topic}-{sha256}"
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]

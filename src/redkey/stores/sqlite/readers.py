@@ -1,0 +1,75 @@
+"""Connections for reading, lent to whichever thread asks: each statement sees one commit, whole."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from pathlib import Path
+from typing import Any
+
+from redkey.errors import StoreMisused
+from redkey.stores.sqlite.connection import connect
+from redkey.stores.sqlite.queries import Parameters
+
+# Connections kept while nobody reads.
+_IDLE = 8
+
+
+class Readers:
+    """A pool of connections for reading."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._guard = threading.Lock()
+        self._idle: list[sqlite3.Connection] = []
+        self._closed = False
+
+    def fetch(self, sql: str, parameters: Parameters) -> list[Any]:
+        """All rows of one statement."""
+        connection = self._borrow()
+        try:
+            return connection.execute(sql, parameters).fetchall()
+        finally:
+            self._give_back(connection)
+
+    def close(self) -> None:
+        """Close what is idle now; what is lent closes when it comes back."""
+        with self._guard:
+            self._closed = True
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
+
+    def _borrow(self) -> sqlite3.Connection:
+        with self._guard:
+            if self._closed:
+                raise StoreMisused("the store is closed", code="store_closed")
+            if self._idle:
+                return self._idle.pop()
+        return connect(self._directory, read_only=True)
+
+    def _give_back(self, connection: sqlite3.Connection) -> None:
+        with self._guard:
+            if not self._closed and len(self._idle) < _IDLE:
+                self._idle.append(connection)
+                return
+        connection.close()
+
+
+class Watch:
+    """Tells whether anybody has committed since it last looked; SQLite answers that per connection."""
+
+    def __init__(self, directory: Path) -> None:
+        self._connection = connect(directory, read_only=True)
+        self._seen = self._version()
+
+    def changed(self) -> bool:
+        before, self._seen = self._seen, self._version()
+        return before != self._seen
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _version(self) -> int:
+        version: int = self._connection.execute("PRAGMA data_version").fetchone()[0]
+        return version

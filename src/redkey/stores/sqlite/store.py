@@ -1,0 +1,186 @@
+"""The embedded default: a ledger, its rows and its content in one data directory, for several processes at once.
+
+The store owns the life of a data directory in this process: opening it (and refusing to, when it is not safe),
+lending connections to readers, giving writers their turn, ending. What a unit does is `unit`'s, how it commits
+is `writer`'s, who writes next is `lock`'s.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from redkey.errors import StoreMisused, StorePoisoned, StoreRefused
+from redkey.ledger.ports import Clock
+from redkey.ledger.record import Head, Record
+from redkey.ledger.tail import head_of, leaf_hashes, open_tree, records_after
+from redkey.ledger.tiles import TileTree
+from redkey.stores.clock import SystemClock
+from redkey.stores.follow import Commits, Poller, follow
+from redkey.stores.sqlite.checkpoint_files import CheckpointFiles
+from redkey.stores.sqlite.directory import create_database, prepare_directory
+from redkey.stores.sqlite.failures import translated
+from redkey.stores.sqlite.lock import WriterLock
+from redkey.stores.sqlite.numbers import Numbers
+from redkey.stores.sqlite.queries import Parameters, Queries
+from redkey.stores.sqlite.readers import Readers, Watch
+from redkey.stores.sqlite.schema import SQL
+from redkey.stores.sqlite.unit import SqliteUnit
+from redkey.stores.sqlite.writer import Writer
+
+# How often followers look for commits of other processes; this process's own wake them at once.
+POLL_SECONDS = 0.025
+# Trees kept for readers, about 70 KiB each at most.
+_TREES = 64
+
+
+class SqliteStore(Queries):
+    """A sequenced store over one data directory. Use it from any thread of the process that opened it."""
+
+    def __init__(self, directory: str | os.PathLike[str], clock: Clock | None = None, *, create: bool = True) -> None:
+        self.directory = Path(directory)
+        self._process = os.getpid()
+        self._poison: StorePoisoned | None = None
+        self._closed = False
+        with translated():
+            prepare_directory(self.directory, create=create)
+            self._lock = WriterLock(self.directory)
+        try:
+            self._open(clock or SystemClock())
+        except BaseException:
+            self._lock.close()
+            raise
+
+    def _open(self, clock: Clock) -> None:
+        self._lock.hold()
+        try:
+            with translated():
+                create_database(self.directory)
+                self._writer = Writer(self.directory, clock)
+            try:
+                self._writer.prepare()
+                self._refuse_lost_tail()
+            except BaseException:
+                self._writer.close()
+                raise
+        finally:
+            self._lock.release_held()
+        self._files = self._writer.files
+        self._readers = Readers(self.directory)
+        self._numbers: Numbers = Numbers()
+        self._trees: dict[str, tuple[TileTree, Head]] = {}
+        self._trees_guard = threading.Lock()
+        self._commits = Commits()
+        self._poller = Poller(self._commits, lambda: Watch(self.directory), POLL_SECONDS)
+
+    def close(self) -> None:
+        """End followers, wait for the unit that is open, give everything back. Closing twice is fine."""
+        if self._process != os.getpid() or self._closed:
+            return
+        self._lock.close()
+        self._closed = True
+        self._commits.close()
+        self._poller.close()
+        self._readers.close()
+        self._writer.close()
+
+    def __enter__(self) -> SqliteStore:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # Writing.
+
+    @contextmanager
+    def write(self, *, wait: bool = True) -> Iterator[SqliteUnit]:
+        self._check_usable()
+        self._lock.acquire(wait=wait)
+        try:
+            unit = self._writer.begin()
+            try:
+                yield unit
+                self._writer.commit(unit)
+            except BaseException:
+                if not unit.ended:
+                    self._writer.roll_back(unit)
+                raise
+        except StorePoisoned as poison:
+            self._poison = poison
+            raise
+        finally:
+            self._lock.release()
+        self._commits.announce()
+
+    def hold(self) -> None:
+        self._check_usable()
+        self._lock.hold()
+
+    def release(self) -> None:
+        self._check_usable()
+        self._lock.release_held()
+
+    # Reading.
+
+    def changed(self) -> bool:
+        self._check_usable()
+        return self._writer.changed()
+
+    def follow(self, topic: str, after: int = 0) -> Iterator[Sequence[Record]]:
+        self._check_usable()
+        with self._poller:
+            yield from follow(self, self._commits, topic, after)
+
+    def tree(self, topic: str) -> TileTree:
+        with self._trees_guard:
+            kept = self._trees.pop(topic, None)
+            tree, head = kept or open_tree(self, topic)
+            for batch in records_after(self, topic, head.sequence):
+                tree.append(leaf_hashes(head.running_hash, batch))
+                head = head_of(batch[-1])
+            self._trees[topic] = tree, head
+            if len(self._trees) > _TREES:
+                del self._trees[next(iter(self._trees))]
+            return tree.copy()
+
+    @property
+    def kept_checkpoints(self) -> CheckpointFiles:
+        """The last signed checkpoints, outside the database."""
+        return self._writer.checkpoint_files
+
+    def topic_number(self, topic: str) -> int | None:
+        number = self._numbers.get(topic)
+        if number is None:
+            for (number,) in self._fetch(SQL["topic_number"], (topic,)):
+                self._numbers.put(topic, number)
+        return number
+
+    def _fetch(self, sql: str, parameters: Parameters) -> list[Any]:
+        self._check_usable()
+        with translated():
+            return self._readers.fetch(sql, parameters)
+
+    def _check_usable(self) -> None:
+        if self._process != os.getpid():
+            raise StoreMisused(
+                f"the store was opened by process {self._process}; open one in this process", code="wrong_process"
+            )
+        if self._poison is not None:
+            raise StorePoisoned(self._poison.message)
+        if self._closed:
+            raise StoreMisused("the store is closed", code="store_closed")
+
+    def _refuse_lost_tail(self) -> None:
+        """Refuse a database whose head is behind a checkpoint that was published: records are missing."""
+        for topic in self._writer.checkpoint_files.topics():
+            size, head = self._writer.checkpoint_files.size(topic), self._writer.head(topic).sequence
+            if head < size:
+                raise StoreRefused(
+                    f"topic {topic} ends at record {head}, but a checkpoint was signed at {size}: "
+                    "records are missing; restore a backup with redkey restore",
+                    code="head_behind_checkpoint",
+                )

@@ -1,0 +1,218 @@
+"""One unit of work on redkey.db.
+
+What a unit is given it keeps in lists until it commits or must read, then writes with one `executemany` a
+table: an entity that changed ten times is written once, and a record costs no statement of its own. Beginning,
+committing and rolling back are the writer's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from redkey.errors import AppendRefused, ContentRefused, StoreMisused
+from redkey.ledger import content as contents
+from redkey.ledger.ports import Content, Entry, Row
+from redkey.ledger.record import FIRST_LOCAL_TOPIC, LOCAL_PAYER, MESSAGE_LIMIT, Head, Record, local_topic
+from redkey.ledger.tail import Tail, check_entity
+from redkey.ledger.tiles import TileTree
+from redkey.stores.sqlite.content_files import INLINE_LIMIT, Mark
+from redkey.stores.sqlite.queries import BLOCK, SEQUENCE_BITS, WIRE_MARK, Parameters, Queries, digest_of
+from redkey.stores.sqlite.schema import SQL
+
+if TYPE_CHECKING:
+    from redkey.stores.sqlite.writer import Writer
+
+
+class SqliteUnit(Queries):
+    """Adds to the store; reads what is there and what it has added."""
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+        self._files = writer.files
+        self.ended = False
+        self._new_records: list[tuple[int, int, str, bytes, str, bytes]] = []
+        self._new_blocks: list[tuple[int, int]] = []
+        self._new_tiles: list[tuple[int, int, int, bytes]] = []
+        self._new_rows: dict[tuple[int, str, str], Row | None] = {}
+        self._new_contents: dict[tuple[str, str], Content] = {}
+        self._new_counts: dict[tuple[int, str], int] = {}
+        # What is left to the writer's commit: checkpoints to publish, files to settle, a log to empty.
+        self.new_checkpoints: dict[str, tuple[int, bytes]] = {}
+        self.marks: set[Mark] = set()
+        self.erased = False
+        self.bytes = 0
+
+    def end(self) -> None:
+        """From here on every call is refused."""
+        self.ended = True
+
+    # Reading.
+
+    def head(self, topic: str) -> Head:
+        return super().head(topic) if self.topic_number(topic) is None else self._tail(topic).head
+
+    def tree(self, topic: str) -> TileTree:
+        return self._tail(topic).tree.copy()
+
+    def _fetch(self, sql: str, parameters: Parameters) -> list[Any]:
+        self._check_open()
+        self.flush()
+        return self._writer.fetch(sql, parameters)
+
+    def topic_number(self, topic: str) -> int | None:
+        self._check_open()
+        return self._writer.topic_number(topic)
+
+    # The ledger.
+
+    def next_timestamp(self, topic: str) -> int:
+        self._known(topic)
+        return self._tail(topic).next_timestamp()
+
+    def create_topic(self, topic: str | None = None) -> str:
+        if topic is None:
+            last = self._fetch(SQL["last_local_topic"], ())[0][0]
+            topic = local_topic(max(0, (last or 0) + 1 - FIRST_LOCAL_TOPIC))
+        else:
+            check_entity(topic, "topic")
+            if self.topic_number(topic) is not None:
+                raise AppendRefused(f"topic {topic} is there already", code="topic_exists")
+        self._writer.begin_topic(topic)
+        return topic
+
+    def append(
+        self,
+        topic: str,
+        entries: Sequence[Entry],
+        expected: int,
+        payer: str = LOCAL_PAYER,
+        timestamps: Sequence[int] | None = None,
+    ) -> Sequence[Record]:
+        number = self._known(topic)
+        subjects = [_subjects(entry) for entry in entries]
+        records, tiles = self._tail(topic).append(entries, expected, payer, timestamps)
+        base = number << SEQUENCE_BITS
+        self._new_records += [
+            (base + record.sequence, record.timestamp, payer, record.running_hash, subject, record.wire)
+            for record, subject in zip(records, subjects, strict=True)
+        ]
+        self._new_tiles += [(number, *tile) for tile in tiles]
+        complete, before = (expected + len(records)) & -BLOCK, expected & -BLOCK
+        if complete > before:
+            self._new_blocks.append((base + before, base + complete))
+        return records
+
+    def put_checkpoint(self, topic: str, size: int, note: bytes) -> None:
+        number = self._known(topic)
+        self._tail(topic).check_checkpoint(size, note)
+        self._writer.run(SQL["put_checkpoint"], (number, size, note))
+        if size >= self.new_checkpoints.get(topic, (0, b""))[0]:
+            self.new_checkpoints[topic] = (size, note)
+
+    # Rows, content, counters, settings.
+
+    def put_rows(self, topic: str, rows: Iterable[Row]) -> None:
+        number = self._known(topic)
+        for row in rows:
+            self._new_rows[number, row.kind, row.key] = row
+
+    def delete_rows(self, topic: str, kind: str, keys: Iterable[str]) -> None:
+        number = self._known(topic)
+        for key in keys:
+            self._new_rows[number, kind, key] = None
+
+    def put_content(self, topic: str, items: Iterable[Content]) -> None:
+        self._known(topic)
+        for item in items:
+            contents.check(item)
+            before = self._new_contents.get((topic, item.sha256))
+            if before is None or item.pinned:
+                self._new_contents[topic, item.sha256] = item
+
+    def erase_content(self, topic: str, sha256: str) -> bool:
+        number, digest = self.topic_number(topic), digest_of(sha256)
+        found = self._fetch(SQL["content"], (number, digest)) if number is not None else []
+        if not found:
+            return False
+        if found[0][1]:
+            raise ContentRefused(f"content {sha256} is pinned: replay needs it", code="content_pinned")
+        self._mark([(topic, sha256)])
+        self._writer.run(SQL["erase_file" if found[0][2] is None else "erase_content"], (number, digest))
+        self.erased = True
+        return True
+
+    def count(self, topic: str, amounts: Iterable[tuple[str, int]]) -> None:
+        number = self._known(topic)
+        for name, amount in amounts:
+            self._new_counts[number, name] = self._new_counts.get((number, name), 0) + amount
+
+    def put_setting(self, name: str, value: str) -> None:
+        self._check_open()
+        self._writer.run(SQL["put_setting"], (name, value))
+
+    # Writing down.
+
+    def flush(self) -> None:
+        """Write down what has come so far."""
+        many = self._writer.run_many
+        if self._new_contents:
+            self._flush_contents()
+        if self._new_records:
+            self.bytes += len(self._new_records) * MESSAGE_LIMIT
+            many(SQL["insert_record"], self._new_records)
+            many(SQL["index_block"], self._new_blocks)
+            many(SQL["insert_tile"], self._new_tiles)
+            self._new_records, self._new_blocks, self._new_tiles = [], [], []
+        if self._new_rows:
+            rows, self._new_rows = self._new_rows, {}
+            kept = [(*key, row.body, row.listed, row.position) for key, row in rows.items() if row is not None]
+            many(SQL["put_row"], kept)
+            many(SQL["delete_row"], [key for key, row in rows.items() if row is None])
+            self.bytes += sum(len(row[3]) for row in kept)
+        if self._new_counts:
+            counts, self._new_counts = self._new_counts, {}
+            many(SQL["add_to_counter"], [(*key, amount) for key, amount in counts.items()])
+
+    def _flush_contents(self) -> None:
+        items, self._new_contents = self._new_contents, {}
+        files: dict[str, list[tuple[str, bytes]]] = {}
+        rows = []
+        for (topic, sha256), item in items.items():
+            number, digest, large = self._known(topic), digest_of(sha256), len(item.data) > INLINE_LIMIT
+            if large and not self._writer.fetch(SQL["content"], (number, digest)):
+                files.setdefault(topic, []).append((sha256, item.data))
+            rows.append((number, digest, len(item.data), item.pinned, None if large else item.data))
+        if files:
+            self._mark([(topic, sha256) for topic, bodies in files.items() for sha256, _ in bodies])
+        for topic, bodies in files.items():
+            self._writer.write_files(topic, bodies)
+        self._writer.run_many(SQL["put_content"], rows)
+
+    def _mark(self, marks: list[Mark]) -> None:
+        self.marks.update(marks)
+        self._writer.mark(marks)
+
+    def _tail(self, topic: str) -> Tail:
+        self._check_open()
+        return self._writer.tail(topic)
+
+    def _known(self, topic: str) -> int:
+        number = self.topic_number(topic)
+        if number is None:
+            raise AppendRefused(f"there is no topic {topic}", code="topic_unknown")
+        return number
+
+    def _check_open(self) -> None:
+        if self.ended:
+            raise StoreMisused("the unit has ended; open another", code="unit_ended")
+
+
+def _subjects(entry: Entry) -> str:
+    """What a record is called and speaks of, as its row keeps it."""
+    try:
+        return orjson.dumps([WIRE_MARK + entry.wire_id, *entry.subjects]).decode()
+    except TypeError as error:
+        raise AppendRefused(f"a wire id or subject is not text: {error}", code="subject_invalid") from error

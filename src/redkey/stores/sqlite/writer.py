@@ -1,0 +1,245 @@
+"""The one connection that writes: begins units, commits them durably or rolls them back.
+
+Between units it remembers what is dear to find again: the numbers of topics, and the tails of those written last
+(head, clock, tree). Numbers never change, so they stay right whatever others write; tails catch up when SQLite's
+`data_version` tells that another process has committed. After a unit that failed all of it is forgotten.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from redkey.errors import RedKeyError, StoreError, StoreFull, StorePoisoned, WriterBusy
+from redkey.ledger.clock import LedgerClock
+from redkey.ledger.ports import Clock
+from redkey.ledger.tail import Tail, open_tail, records_after
+from redkey.stores.sqlite import schema
+from redkey.stores.sqlite.checkpoint_files import CheckpointFiles
+from redkey.stores.sqlite.connection import connect
+from redkey.stores.sqlite.content_files import ContentFiles, Mark
+from redkey.stores.sqlite.failures import translate, translated
+from redkey.stores.sqlite.numbers import Numbers
+from redkey.stores.sqlite.queries import Parameters, Queries, digest_of
+from redkey.stores.sqlite.schema import SQL
+from redkey.stores.sqlite.unit import SqliteUnit
+
+Result = TypeVar("Result")
+
+# Tails kept between units, about 70 KiB each at most: the tree's incomplete tiles.
+_TAILS = 512
+# The write-ahead log is copied into the database after this many units, or about this many bytes.
+_LOG_UNITS = 256
+_LOG_BYTES = 8 * 1024 * 1024
+
+
+class Writer(Queries):
+    """Used by one thread at a time, under the writer lock."""
+
+    def __init__(self, directory: Path, clock: Clock) -> None:
+        self._files = self.files = ContentFiles(directory)
+        self.checkpoint_files = CheckpointFiles(directory)
+        self._connection = connect(directory)
+        self._clock = LedgerClock(clock)
+        self._topics: Numbers = Numbers()
+        self._tails: dict[str, Tail] = {}
+        self._stale: set[str] = set()
+        # The unit that is open, its tails, and what went wrong in it.
+        self._unit: SqliteUnit | None = None
+        self._current: dict[str, Tail] = {}
+        self._broken: BaseException | None = None
+        # Bodies added or erased whose marks still stand; erased ones wait for the log to be emptied.
+        self._unsettled: set[Mark] = set()
+        self._erasing = False
+        self._log_units = self._log_bytes = 0
+        self._seen = self._asked = 0
+
+    def prepare(self) -> None:
+        """Bring the file to this format, and finish what a process that died has left."""
+        with translated():
+            schema.migrate(self._connection)
+            self._unsettled.update(self.files.marks())
+        self._seen = self._asked = self._data_version()
+        self._erasing = bool(self._unsettled)
+        self._settle()
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def changed(self) -> bool:
+        """True when another connection has committed since this was last asked."""
+        before, self._asked = self._asked, self._data_version()
+        return before != self._asked
+
+    # Units.
+
+    def begin(self) -> SqliteUnit:
+        """Open a unit at the last commit of anybody."""
+        with translated():
+            self._connection.execute("BEGIN IMMEDIATE")
+        self._broken = None
+        self._unit = unit = SqliteUnit(self)
+        try:
+            self._see_others()
+        except BaseException:
+            self.roll_back(unit)
+            raise
+        return unit
+
+    def commit(self, unit: SqliteUnit) -> None:
+        """Make the unit durable. When this raises with the unit not ended, it has to be rolled back."""
+        unit.flush()
+        if self._broken is not None:
+            raise self._broken
+        published = self._do(self._prepare_checkpoints, unit)
+        self.run("COMMIT", ())
+        self._end(unit)
+        try:
+            self.checkpoint_files.publish(published)
+            self._unsettled |= unit.marks
+            self._erasing |= unit.erased
+            self._settle()
+            self._copy_log(unit.bytes)
+        except (StoreError, OSError) as error:
+            # The unit is durable, but nobody may build on a disk that fails: no answer, and the process stops.
+            raise StorePoisoned(f"the disk fails behind a unit that is durable; stop this process: {error}") from error
+
+    def roll_back(self, unit: SqliteUnit) -> None:
+        """Undo the unit, and forget everything that it may have touched."""
+        self._end(unit)
+        self._topics.clear()
+        self._tails.clear()
+        try:
+            # SQLite has done it by itself after some errors.
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+        except sqlite3.Error as error:
+            raise StorePoisoned(f"a unit cannot be rolled back; stop this process: {error}") from error
+        self._unsettled |= unit.marks
+        try:
+            self._settle()
+        except (RedKeyError, OSError):
+            # The marks still stand: they are settled after the next unit, or when the store opens again.
+            return
+
+    def _end(self, unit: SqliteUnit) -> None:
+        unit.end()
+        self._unit = None
+        self._current.clear()
+
+    def _see_others(self) -> None:
+        """After another process has committed: is the format still ours? Tails have to catch up."""
+        version = self._data_version()
+        if version != self._seen:
+            self._seen = version
+            schema.refuse_newer(schema.version(self._connection))
+            self._stale.update(self._tails)
+
+    def _prepare_checkpoints(self, unit: SqliteUnit) -> set[str]:
+        published = set()
+        for topic, (size, note) in unit.new_checkpoints.items():
+            if size >= self.checkpoint_files.size(topic):
+                self.checkpoint_files.prepare(topic, note)
+                published.add(topic)
+        return published
+
+    # What units ask of it. Whatever fails here breaks the unit, even when the caller catches the error.
+
+    def fetch(self, sql: str, parameters: Parameters) -> list[Any]:
+        return self._do(self._fetch_all, sql, parameters)
+
+    def run(self, sql: str, parameters: Parameters) -> None:
+        self._do(self._connection.execute, sql, parameters)
+
+    def run_many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
+        if rows:
+            self._do(self._connection.executemany, sql, rows)
+
+    def mark(self, marks: Sequence[Mark]) -> None:
+        self._do(self.files.mark, marks)
+
+    def write_files(self, topic: str, bodies: Iterable[tuple[str, bytes]]) -> None:
+        self._do(self.files.write, topic, bodies)
+
+    def tail(self, topic: str) -> Tail:
+        """The end of a topic, as it is inside the unit."""
+        tail = self._current.get(topic)
+        if tail is None:
+            tail = self._tails.pop(topic, None) or open_tail(self, topic, self._clock)
+            if topic in self._stale:
+                self._stale.discard(topic)
+                for batch in records_after(self, topic, tail.head.sequence):
+                    tail.catch_up(batch)
+            tail.begin()
+            self._tails[topic] = self._current[topic] = tail
+            if len(self._tails) > _TAILS:
+                del self._tails[next(iter(self._tails))]
+        return tail
+
+    def begin_topic(self, topic: str) -> int:
+        number: int = self.fetch(SQL["insert_topic"], (topic,))[0][0]
+        self._topics.put(topic, number)
+        return number
+
+    def topic_number(self, topic: str) -> int | None:
+        number = self._topics.get(topic)
+        if number is None:
+            for (number,) in self.fetch(SQL["topic_number"], (topic,)):
+                self._topics.put(topic, number)
+        return number
+
+    def _fetch(self, sql: str, parameters: Parameters) -> list[Any]:
+        if self._unit is not None:
+            self._unit.flush()
+        return self.fetch(sql, parameters)
+
+    def _fetch_all(self, sql: str, parameters: Parameters) -> list[Any]:
+        return self._connection.execute(sql, parameters).fetchall()
+
+    def _do(self, action: Callable[..., Result], *arguments: Any) -> Result:
+        try:
+            return action(*arguments)
+        except BaseException as error:
+            self._broken = failure = translate(error)
+            if failure is error:
+                raise
+            raise failure from error
+
+    # The write-ahead log and the marks.
+
+    def _settle(self) -> None:
+        """Finish added and erased bodies; when readers are in the way of an erasure, after the next unit."""
+        if not self._unsettled or (self._erasing and not self._empty_log()):
+            return
+        self._erasing = False
+        self.files.settle(self._unsettled, self._is_named)
+        self._unsettled.clear()
+
+    def _is_named(self, topic: str, sha256: str) -> bool:
+        number = self.topic_number(topic)
+        return number is not None and bool(self._fetch(SQL["content"], (number, digest_of(sha256))))
+
+    def _empty_log(self) -> bool:
+        """Copy the log into the database and cut it to nothing; false when a reader still needs it."""
+        try:
+            (busy, _, _) = self.fetch("PRAGMA wal_checkpoint(TRUNCATE)", ())[0]
+        except (StoreFull, WriterBusy):
+            return False
+        return not busy
+
+    def _copy_log(self, size: int) -> None:
+        """Copy the log into the database when it has become long. A full disk only makes it longer for now."""
+        self._log_units += 1
+        self._log_bytes += size
+        if self._log_units >= _LOG_UNITS or self._log_bytes >= _LOG_BYTES:
+            self._log_units = self._log_bytes = 0
+            try:
+                self.fetch("PRAGMA wal_checkpoint(PASSIVE)", ())
+            except (StoreFull, WriterBusy):
+                return
+
+    def _data_version(self) -> int:
+        version: int = self.fetch("PRAGMA data_version", ())[0][0]
+        return version
