@@ -175,7 +175,7 @@ def best_tasks(world: World, agent: Agent, queue_id: str, count: int) -> list[Ta
         chosen.append(task)
     for task in chosen:
         task.reserved = ""
-        world.offer(task)
+        world.put_back(task)
     return chosen
 
 

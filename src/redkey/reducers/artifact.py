@@ -58,7 +58,7 @@ class Artifact(msgspec.Struct, gc=False):
                 "attempt": current.attempt,
                 "derived_from": list(current.derived_from),
             },
-            "versions": [msgspec.to_builtins(version) for version in self.versions],
+            "versions": msgspec.json.decode(msgspec.json.encode(self.versions)),
         }
 
 

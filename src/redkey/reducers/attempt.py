@@ -103,7 +103,7 @@ class Attempt(msgspec.Struct, gc=False):
 
     def as_json(self) -> dict[str, Any]:
         """The state as JSON, with the words of the seed's reducer cases beside the fields."""
-        fields: dict[str, Any] = msgspec.to_builtins(self)
+        fields: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
         outcome = self.outcome
         return fields | {
             "terminal": self.terminal,

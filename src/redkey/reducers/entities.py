@@ -182,6 +182,8 @@ class Workspace(msgspec.Struct, omit_defaults=True):
     credits_unit: str = "credit"
     price_version: int = 0
     price_sha256: str = ""
+    # event type -> credits; a request that is not listed costs one.
+    prices: dict[str, int] = {}
 
 
 class Pending(msgspec.Struct, frozen=True, gc=False):

@@ -31,6 +31,11 @@ def fold(
     e = event(wire, sequence, timestamp, structure)
     void = reducer(world, e)
     world.sequence, world.timestamp = sequence, timestamp
+    if void is None and wire["sender"] != "system":
+        price = world.workspace.prices.get(wire["type"], 1)
+        if price:
+            world.workspace.credits_used += price
+            world.touch("workspace", "")
     if void is None and "idem" in e.payload:
         world.remember(e.payload["idem"], e.payload.get("body", ""), sequence, timestamp)
     if wire["sender"].startswith("agent:"):

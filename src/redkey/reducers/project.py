@@ -52,7 +52,7 @@ class Task(msgspec.Struct, frozen=True):
                 attempt.outcome is not None and attempt.outcome.kind is not None for attempt in self.attempts
             ),
             "lease_losses": sum(attempt.lease_losses for attempt in self.attempts),
-            "attempts": [*(attempt.as_json() for attempt in self.attempts[:-1]), current],
+            "attempts": {str(attempt.attempt): attempt.as_json() for attempt in self.attempts},
         }
 
 

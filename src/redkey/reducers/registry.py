@@ -189,7 +189,9 @@ def inbox_read(world: World, e: Event) -> Void:
     message = world.messages.get(e.payload["message_id"])
     if message is None:
         return "unknown_message"
-    message.read_at = message.read_at or e.timestamp
+    if not message.read_at:
+        message.read_at = e.timestamp
+        world.ends("message", message.message_id, e.timestamp)
     _mail_stream(world, e)
     world.touch("message", message.message_id)
     return None
@@ -265,6 +267,7 @@ def credits_priced(world: World, e: Event) -> Void:
     _advance(world, e)
     world.workspace.price_version = e.payload["version"]
     world.workspace.price_sha256 = e.payload["prices_ref"]["sha256"]
+    world.workspace.prices = {**(e.structure or {})}
     return None
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from redkey.reducers.entities import PRIORITIES, Artifact, Task
 from redkey.reducers.event import Event
 from redkey.reducers.machine import RESUME, SAME, Moves, machine
-from redkey.reducers.world import SECOND, SUPERVISOR_ROLE, TOMBSTONE_NANOSECONDS, World
+from redkey.reducers.world import SECOND, SUPERVISOR_ROLE, World
 from redkey.wire.times import parse_time
 from redkey.wire.validate import SYSTEM_FAILURES
 
@@ -318,7 +318,7 @@ def _end(world: World, task: Task, e: Event) -> None:
     task.ended_at = e.timestamp
     for kind in ("available", "unblocked", "dependency_failed", "lease_losses", "expire"):
         world.agenda.pop((kind, task.task_id), None)
-    world.tombstones.append((e.timestamp + TOMBSTONE_NANOSECONDS, task.task_id, task.attempt))
+    world.ends("task", task.task_id, e.timestamp, task.attempt)
 
 
 _EFFECTS: dict[str, Callable[[World, Task, Event, str], None]] = {

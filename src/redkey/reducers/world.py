@@ -82,8 +82,10 @@ class World:
         self.pending: OrderedDict[str, Pending] = OrderedDict()
         self.agenda: OrderedDict[tuple[str, str], str] = OrderedDict()
         self.timers: list[tuple[int, str, str]] = []
-        # Ended attempts in the order they will leave the world.
-        self.tombstones: deque[tuple[int, str, int]] = deque()
+        # What has ended, in the order it will leave the world: (when, kind, key, attempt).
+        self.tombstones: deque[tuple[int, str, str, int]] = deque()
+        # Queues in which a task became available since somebody last looked, once per task: whom to wake.
+        self.offered: list[str] = []
         self.done: OrderedDict[str, Done] = OrderedDict()
         self.dirty: dict[tuple[str, str], None] = {}
         # Which roles are told of which blockers; configuration, read only where mail is derived.
@@ -102,7 +104,12 @@ class World:
         heappush(self.timers, (when, kind, key))
 
     def offer(self, task: Task) -> None:
-        """The task may be claimed: put it where claim-next looks."""
+        """The task may be claimed: put it where claim-next looks, and let those who wait know."""
+        self.put_back(task)
+        self.offered.append(task.queue_id)
+
+    def put_back(self, task: Task) -> None:
+        """Put an available task where claim-next looks."""
         heap = self.heaps.setdefault(task.queue_id, {}).setdefault((task.roles, task.capabilities), [])
         heappush(heap, (task.priority, task.sequence, task.task_id))
 
@@ -120,15 +127,22 @@ class World:
             del sets[requirement]
         return None
 
+    def ends(self, kind: str, key: str, now: int, attempt: int = 0) -> None:
+        """Something has ended: it stays a while for those who still ask, then lives in rows only."""
+        self.tombstones.append((now + TOMBSTONE_NANOSECONDS, kind, key, attempt))
+
     def bury(self, now: int) -> None:
-        """Let go of tasks that ended long ago: ledger time decides, so every fold forgets at the same place."""
+        """Let go of what ended long ago: ledger time decides, so every fold forgets at the same place."""
         while self.tombstones and self.tombstones[0][0] <= now:
-            _, task_id, attempt = self.tombstones.popleft()
-            task = self.tasks.get(task_id)
+            _, kind, key, attempt = self.tombstones.popleft()
+            if kind == "message":
+                self.messages.pop(key, None)
+                continue
+            task = self.tasks.get(key)
             if task is not None and task.ended_at and task.attempt == attempt:
-                del self.tasks[task_id]
-                self.misses.pop(task_id, None)
-                self.dependents.pop(task_id, None)
+                del self.tasks[key]
+                self.misses.pop(key, None)
+                self.dependents.pop(key, None)
 
     def remember(self, idem: str, body: str, sequence: int, timestamp: int) -> None:
         """A caller's request is recorded: asked again within a day, it is answered from the ledger."""

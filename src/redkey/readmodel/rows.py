@@ -1,0 +1,172 @@
+"""Rows: the entities of a world as the store keeps them, and the world loaded from them again.
+
+A row is the snapshot: what a unit's fold touched is written with the unit, so rows and ledger never differ by
+more than nothing. Tasks are listed by queue and state, so that a list costs what it shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+import msgspec
+
+from redkey.ledger.ports import Reader, Row
+from redkey.reducers.entities import Agent, Key, Message, Queue, Role, Task, Workspace
+from redkey.reducers.world import (
+    IDEMPOTENCY_LIMIT,
+    IDEMPOTENCY_NANOSECONDS,
+    LOST_AFTER_NANOSECONDS,
+    TOMBSTONE_NANOSECONDS,
+    World,
+)
+
+LIVE_STATES = ("created", "available", "claimed", "working", "blocked")
+ENDED_STATES = ("completed", "failed", "cancelled")
+_encode = msgspec.json.Encoder().encode
+_PAGE = 1000
+
+E = TypeVar("E")
+_KINDS: dict[str, type[Any]] = {
+    "task": Task,
+    "agent": Agent,
+    "role": Role,
+    "queue": Queue,
+    "message": Message,
+    "key": Key,
+    "workspace": Workspace,
+}
+_DECODERS = {kind: msgspec.json.Decoder(entity) for kind, entity in _KINDS.items()}
+
+
+def task_list(queue_id: str, state: str) -> str:
+    """The list of a queue's tasks in one state."""
+    return f"{queue_id}/{state}"
+
+
+def take_rows(world: World) -> list[Row]:
+    """The rows of everything touched since they were last taken."""
+    rows = [_row(world, kind, key) for kind, key in world.dirty]
+    world.dirty.clear()
+    return rows
+
+
+def _row(world: World, kind: str, key: str) -> Row:
+    if kind == "task":
+        task = world.tasks[key]
+        return Row(kind, key, _encode(task), task_list(task.queue_id, task.state), task.sequence)
+    if kind == "agent":
+        return Row(kind, key, _encode(world.agents[key]))
+    if kind == "message":
+        message = world.messages[key]
+        return Row(kind, key, _encode(message), "read" if message.read_at else "unread", message.sequence)
+    if kind == "workspace":
+        return Row(kind, key, _encode(world.workspace))
+    entities: dict[str, dict[str, Any]] = {"role": world.roles, "queue": world.queues, "key": world.keys}
+    return Row(kind, key, _encode(entities[kind][key]))
+
+
+def entity(row: Row) -> Any:
+    """The entity of a row."""
+    return _DECODERS[row.kind].decode(row.body)
+
+
+def pages(reader: Reader, topic: str, kind: str, listed: str | None = None) -> Iterator[Any]:
+    """Every entity of a kind, or of one list, a page at a time."""
+    after = (0, "")
+    while True:
+        rows = reader.rows(topic, kind, listed, after, _PAGE)
+        for row in rows:
+            yield entity(row)
+        if len(rows) < _PAGE:
+            return
+        after = (rows[-1].position, rows[-1].key)
+
+
+def load_world(reader: Reader, topic: str, decode: Callable[[bytes], Any]) -> World:
+    """The world of a topic as its rows have it at the head."""
+    world = World()
+    head = reader.head(topic)
+    world.sequence, world.timestamp = head.sequence, head.timestamp
+    row = reader.row(topic, "workspace", "")
+    if row is None:
+        return world
+    world.workspace = entity(row)
+    for agent in pages(reader, topic, "agent"):
+        world.agents[agent.agent_id] = agent
+        world.slugs[agent.slug] = agent.agent_id
+        if agent.active and not agent.lost:
+            world.at(agent.last_act_at + LOST_AFTER_NANOSECONDS, "lost", agent.agent_id)
+    world.roles = {role.role_id: role for role in pages(reader, topic, "role")}
+    world.queues = {queue.queue_id: queue for queue in pages(reader, topic, "queue")}
+    world.keys = {key.key_id: key for key in pages(reader, topic, "key")}
+    world.messages = {message.message_id: message for message in pages(reader, topic, "message", "unread")}
+    _load_tasks(world, reader, topic)
+    _load_done(world, reader, topic, decode)
+    world.offered.clear()
+    return world
+
+
+def _load_tasks(world: World, reader: Reader, topic: str) -> None:
+    for queue_id in world.queues:
+        for state in LIVE_STATES:
+            for task in pages(reader, topic, "task", task_list(queue_id, state)):
+                _place(world, task)
+    _load_tombstones(world, reader, topic)
+
+
+def _place(world: World, task: Task) -> None:
+    world.tasks[task.task_id] = task
+    if task.deadline_at:
+        world.at(task.deadline_at, "deadline", task.task_id)
+    if task.claim_id:
+        world.claims[task.claim_id] = task.task_id
+        if task.lease_expires_at:
+            world.at(task.lease_expires_at, "lease", task.task_id)
+    if task.expired_claim_id:
+        world.expired[task.expired_claim_id] = task.task_id
+    if task.state == "available":
+        world.put_back(task)
+    for dependency in (*task.waits_for, *task.blocked_by):
+        world.dependents.setdefault(dependency, []).append(task.task_id)
+
+
+def _load_tombstones(world: World, reader: Reader, topic: str) -> None:
+    """Tasks that ended a while ago and have not left yet: the records of that while name them."""
+    ended: list[Task] = []
+    for record in _recent(reader, topic, world.timestamp - TOMBSTONE_NANOSECONDS):
+        if b'"terminal":true' not in record.wire:
+            continue
+        wire = msgspec.json.decode(record.wire)
+        task_id = wire["stream"]["stream_id"].split(":")[1]
+        row = reader.row(topic, "task", task_id)
+        task = entity(row) if row is not None and task_id not in world.tasks else None
+        if task is not None and task.ended_at:
+            world.tasks[task_id] = task
+            ended.append(task)
+    for task in sorted(ended, key=lambda task: task.ended_at):
+        world.ends("task", task.task_id, task.ended_at, task.attempt)
+
+
+def _recent(reader: Reader, topic: str, since: int) -> Iterator[Any]:
+    before = reader.head(topic).sequence + 1
+    while before > 1:
+        records = reader.read_back(topic, before, _PAGE)
+        for record in records:
+            if record.timestamp < since:
+                return
+            yield record
+        before = records[-1].sequence
+
+
+def _load_done(world: World, reader: Reader, topic: str, decode: Callable[[bytes], Any]) -> None:
+    """The idempotency window: who asked for what within the last day, from the records themselves."""
+    found: list[tuple[str, str, int, int]] = []
+    for record in _recent(reader, topic, world.timestamp - IDEMPOTENCY_NANOSECONDS):
+        if b'"idem":"' in record.wire:
+            payload = decode(record.wire)["payload"]
+            found.append((payload["idem"], payload.get("body", ""), record.sequence, record.timestamp))
+            if len(found) >= IDEMPOTENCY_LIMIT:
+                break
+    for idem, body, sequence, timestamp in reversed(found):
+        world.remember(idem, body, sequence, timestamp)

@@ -1,0 +1,231 @@
+"""One unit of work over a topic: decide, fold and append many requests, with all that they make due.
+
+The world is changed in memory while the unit is open; whoever opened the unit drops the world when the commit
+fails, so nobody ever reads a world ahead of its commit.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, NoReturn
+
+import msgspec
+
+from redkey.commands.caller import Caller
+from redkey.commands.claims import ClaimNext, ClaimTask, CompleteClaim, FailClaim
+from redkey.commands.decide import decide
+from redkey.commands.decision import Refused
+from redkey.commands.draft import Draft, Ids, seal
+from redkey.commands.due import due
+from redkey.commands.tasks import CreateTask, RetryTask
+from redkey.errors import Finding, LedgerError, RedKeyError
+from redkey.ledger.ports import Content, Entry, Reader, Unit
+from redkey.readmodel.meter import meter
+from redkey.readmodel.rows import entity, take_rows
+from redkey.reducers.entities import Task
+from redkey.reducers.fold import fold
+from redkey.reducers.world import World
+from redkey.services.outcome import Outcome, Settled, closure, settled
+from redkey.services.submission import Submission
+from redkey.wire.canonical import canonical
+from redkey.wire.decode import decode
+from redkey.wire.ids import parse_stream
+from redkey.wire.validate import too_large, validate
+
+# Consequences of consequences end: each round opens at most what the one before it closed.
+_ROUNDS_LIMIT = 10_000
+
+
+class BrokenInvariant(RedKeyError):
+    """RedKey wrote, or was about to write, what its own contracts refuse; the unit is given up."""
+
+    code = "internal_error"
+
+
+class TopicWork:
+    """What one unit does to one topic."""
+
+    def __init__(self, unit: Unit, topic: str, world: World, ids: Ids) -> None:
+        self._unit, self._topic, self._world, self._ids = unit, topic, world, ids
+        self._expected = world.sequence
+        self._timestamp = unit.next_timestamp(topic)
+        self._entries: list[Entry] = []
+        self._contents: list[Content] = []
+        self._counts: Counter[str] = Counter()
+        self.records: list[Settled] = []
+
+    @property
+    def now(self) -> int:
+        return self._timestamp
+
+    def run(self, submission: Submission) -> Outcome:
+        """Decide one submission and record what it asks for and what follows; Refused when it may not be."""
+        done = self._world.done.get(submission.idem) if submission.idem else None
+        if done is not None:
+            if done.body != submission.body:
+                detail = "This idempotency key was used with another body; use a new key for a new request."
+                raise Refused(422, "idempotency_key_reused", detail)
+            return self._again(done.sequence)
+        command = self._with_past(submission.command)
+        outcome = self._decide(command, submission.caller, submission)
+        follow_up = command.claim_next if isinstance(command, CompleteClaim | FailClaim) else None
+        if follow_up is not None:
+            outcome.next = self._claim_next(follow_up, submission.caller, outcome)
+        return outcome
+
+    def _again(self, sequence: int) -> Outcome:
+        """The same request again: the same records, and so the same answer."""
+        written = [one for one in self.records if one.sequence >= sequence]
+        records = written if written else closure(self._unit, self._topic, sequence)
+        if written:
+            records = _closure_of(written)
+        for index, one in enumerate(records):
+            if index and one.wire["type"] == "task.claim_attempted" and records[0].wire["type"] in _ENDS:
+                return Outcome(records[:index], next=Outcome(records[index:], repeated=True), repeated=True)
+        return Outcome(records, repeated=True)
+
+    def _claim_next(self, command: ClaimNext, caller: Caller, outcome: Outcome) -> Outcome:
+        try:
+            decision = decide(self._world, command, caller, self.now, self._ids)
+        except Refused as refused:
+            return Outcome(answer={"status": "refused", "code": refused.code})
+        if not decision.drafts:
+            return Outcome(answer=decision.answer)
+        cause = outcome.records[0].wire["wire_id"]
+        for draft in decision.drafts:
+            draft.causation_id = cause
+        return Outcome(self._record(decision.drafts))
+
+    def _decide(self, command: Any, caller: Caller, submission: Submission) -> Outcome:
+        decision = decide(self._world, command, caller, self.now, self._ids)
+        if decision.repeat:
+            return Outcome([self._read(decision.repeat)], repeated=True)
+        if not decision.drafts:
+            return Outcome(answer=decision.answer)
+        request = next((draft for draft in decision.drafts if not draft.payload.get("reacquired")), decision.drafts[0])
+        if submission.idem:
+            request.payload["idem"], request.payload["body"] = submission.idem, submission.body
+        outcome = Outcome(self._record(decision.drafts))
+        self._contents.extend(submission.contents)
+        return outcome
+
+    def run_due(self) -> list[Settled]:
+        """Record what time has made due."""
+        return self._consequences()
+
+    def _record(self, drafts: list[Draft]) -> list[Settled]:
+        first = len(self.records)
+        for index, draft in enumerate(drafts):
+            if index and not draft.causation_id:
+                draft.causation_id = self.records[first].wire["wire_id"]
+            self._append(draft, fresh=not index)
+        self._consequences()
+        return self.records[first:]
+
+    def _consequences(self) -> list[Settled]:
+        first = len(self.records)
+        for _ in range(_ROUNDS_LIMIT):
+            drafts = due(self._world, self.now)
+            if not drafts:
+                return self.records[first:]
+            for draft in drafts:
+                self._append(draft)
+        raise BrokenInvariant("consequences without end")
+
+    def _append(self, draft: Draft, *, fresh: bool = False) -> None:
+        world, timestamp = self._world, self._timestamp
+        wire = seal(world, draft, timestamp, self._ids)
+        message = canonical(wire)
+        findings = validate(wire) or too_large(message)
+        if findings:
+            self._refuse(draft, findings[0], fresh)
+        void = fold(world, wire, world.sequence + 1, timestamp, draft.structure or self._structure(wire))
+        self._timestamp += 1
+        self._entries.append(Entry(message, wire["wire_id"], subjects(wire)))
+        meter(self._counts, world, wire, len(message), timestamp, void)
+        self.records.append(Settled(wire, world.sequence, timestamp, void))
+
+    def _refuse(self, draft: Draft, finding: Finding, fresh: bool) -> NoReturn:
+        """What a caller sent may not fit a wire; once something is folded, it is a fault of ours."""
+        if fresh:
+            raise Refused(422, finding.code, finding.message, finding.pointer)
+        raise BrokenInvariant(f"a {draft.type} that its own schema refuses: {finding.message}")
+
+    def _structure(self, wire: dict[str, Any]) -> dict[str, Any] | None:
+        ref = wire["payload"].get("structure_ref") or wire["payload"].get("prices_ref")
+        return read_structure(self._unit, self._topic, ref["sha256"]) if ref is not None else None
+
+    def _read(self, sequence: int) -> Settled:
+        written = sequence - self._expected - 1
+        if written >= 0:
+            return self.records[written]
+        return settled(self._unit.read(self._topic, sequence - 1, 1)[0])
+
+    def _with_past(self, command: Any) -> Any:
+        """Commands about tasks that have left the world carry what their rows say of them."""
+        if isinstance(command, ClaimTask) and command.task_id not in self._world.tasks:
+            task = self._row(command.task_id)
+            if task is not None:
+                past = (task.winner_claim_id if task.state == "completed" else "", task.winner_agent_id, task.queue_id)
+                return msgspec.structs.replace(command, past=past)
+        elif isinstance(command, RetryTask) and command.task_id not in self._world.tasks:
+            return msgspec.structs.replace(command, past=self._row(command.task_id))
+        elif isinstance(command, CreateTask) and command.waits_for:
+            open_ones = tuple(key for key in command.waits_for if not self._completed(key))
+            return msgspec.structs.replace(command, waits_for=open_ones)
+        return command
+
+    def _completed(self, task_id: str) -> bool:
+        if task_id in self._world.tasks:
+            return False
+        task = self._row(task_id)
+        return task is not None and task.state == "completed"
+
+    def _row(self, task_id: str) -> Task | None:
+        row = self._unit.row(self._topic, "task", task_id)
+        return entity(row) if row is not None else None
+
+    def finish(self) -> None:
+        """Hand everything to the unit: the commit that follows makes it durable together."""
+        if not self._entries:
+            return
+        appended = self._unit.append(self._topic, self._entries, self._expected)
+        if appended[-1].timestamp != self._timestamp - 1 or appended[-1].sequence != self._world.sequence:
+            raise BrokenInvariant("the ledger gave records another place than they were decided for")
+        self._unit.put_content(self._topic, self._contents)
+        self._unit.put_rows(self._topic, take_rows(self._world))
+        self._unit.count(self._topic, self._counts.items())
+
+
+_ENDS = ("task.complete", "task.failed", "task.lease_extended")
+
+
+def _closure_of(records: list[Settled]) -> list[Settled]:
+    known = {records[0].wire["wire_id"]}
+    found = [records[0]]
+    for one in records[1:]:
+        if one.wire["stream"].get("causation_id") not in known:
+            break
+        known.add(one.wire["wire_id"])
+        found.append(one)
+    return found
+
+
+def subjects(wire: dict[str, Any]) -> tuple[str, ...]:
+    """The ids under which the event index finds a wire."""
+    payload = wire["payload"]
+    named = [parse_stream(wire["stream"]["stream_id"]).subject]
+    for field in ("task_id", "agent_id", "claim_id", "workflow_id", "queue_id", "ref_task_id"):
+        value = payload.get(field)
+        if value is not None and value not in named:
+            named.append(value)
+    return tuple(named)
+
+
+def read_structure(reader: Reader, topic: str, sha256: str) -> dict[str, Any]:
+    """Pinned structure; replay cannot go on without it."""
+    content = reader.content(topic, sha256)
+    if content is None:
+        raise LedgerError(f"the structure {sha256} is missing", code="structure_missing")
+    value: dict[str, Any] = decode(content.data)
+    return value
