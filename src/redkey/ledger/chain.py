@@ -29,8 +29,8 @@ class Damage(msgspec.Struct, frozen=True):
 def verify_records(head: Head, edge: Edge, records: Iterable[Record]) -> tuple[Head, list[Damage]]:
     """Check records that follow `head`, in order, and add their leaves to `edge`.
 
-    Gives the head after the last record as it is stored, and what was found wrong. The edge is that of the
-    stored records: its root is worth comparing only when nothing was wrong and no record was missing.
+    Gives the head after the last record as it is stored (with the time of the last sound one), and what was found
+    wrong. The edge is that of the stored records: its root is worth comparing only when nothing was wrong.
     """
     if edge.size != head.sequence:
         raise ValueError(f"the edge is of {edge.size} records, the head of {head.sequence}")
@@ -54,8 +54,11 @@ def verify_records(head: Head, edge: Edge, records: Iterable[Record]) -> tuple[H
             damages.extend(_wrong(record, sequence, timestamp, found))
         elif not 0 < len(record.wire) <= MESSAGE_LIMIT:
             damages.append(_wrong_length(record))
-        expected = None if found == record.running_hash else found
-        sequence, timestamp, running = record.sequence, record.timestamp, record.running_hash
+        sequence, running = record.sequence, record.running_hash
+        if found == running:
+            expected, timestamp = None, record.timestamp
+        else:
+            expected = found
         # The body of Edge.append, without a call per record.
         grown, bits = sha256(b"\x00" + leaf).digest(), size
         size += 1

@@ -17,7 +17,7 @@ from redkey.errors import JsonRefused, ProofRefused
 from redkey.ledger.checkpoint import Checkpoint, open_checkpoint
 from redkey.ledger.cosignature import is_cosignature
 from redkey.ledger.event import Event, Party, event_of
-from redkey.ledger.note import Signature, decode_base64, encode_base64
+from redkey.ledger.note import SIGNATURES_LIMIT, Signature, decode_base64, encode_base64
 from redkey.ledger.proof import LogProof
 from redkey.ledger.record import Record, hedera_time
 from redkey.ledger.signer import Signer
@@ -188,6 +188,9 @@ def attested_text(document: dict[str, Any], checkpoint: Checkpoint) -> bytes:
 def attestations(offline: Offline, checkpoint: Checkpoint) -> list[Signature]:
     """The signatures of the document, none of which is checked yet."""
     lines = [decode_base64(line) for line in offline.attestation]
+    if len({line[:4] for line in lines}) != len(lines) or len(lines) > SIGNATURES_LIMIT:
+        text = f"a receipt is attested once by each signer, and by at most {SIGNATURES_LIMIT}"
+        raise ProofRefused(text, code="receipt_malformed", pointer="/offline/attestation")
     return [Signature(checkpoint.origin, line[:4], line[4:]) for line in lines]
 
 
