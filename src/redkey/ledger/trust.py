@@ -76,8 +76,9 @@ def witness_keys(keys: Iterable[TrustedKey]) -> list[VerifierKey]:
     for one in keys:
         if one.key.algorithm != COSIGNATURE:
             raise KeyRefused(f"{one.key.name} is a log's key (type 0x01), not a witness's", code="key_type_wrong")
-        if kept.setdefault(one.key.public_key, one.key) is not one.key:
+        if one.key.public_key in kept:
             raise KeyRefused(f"{one.key.name} is the same key as another witness's", code="witness_repeated")
+        kept[one.key.public_key] = one.key
     return list(kept.values())
 
 
