@@ -21,6 +21,8 @@ from redkey.ledger.tiles import TILE_WIDTH, Tile, TileTree
 # Timestamps are signed 64-bit integers wherever they are kept or hashed.
 _LATEST = 2**63 - 1
 _PAGE = 1000
+# Tails kept between units, about 70 KiB each at most: the incomplete tiles of the tree.
+TAILS = 512
 
 
 class Tail:
@@ -106,6 +108,47 @@ class Tail:
                 )
             previous = timestamp
         return timestamps
+
+
+class Tails:
+    """The tails of the topics written last: kept from unit to unit, caught up when others have written."""
+
+    __slots__ = ("_clock", "_current", "_kept", "_reader", "_stale")
+
+    def __init__(self, reader: Reader, clock: Clock) -> None:
+        self._reader = reader
+        self._clock = LedgerClock(clock)
+        self._kept: dict[str, Tail] = {}
+        self._stale: set[str] = set()
+        self._current: dict[str, Tail] = {}
+
+    def begin(self, *, others_wrote: bool) -> None:
+        """A unit begins."""
+        self._current.clear()
+        if others_wrote:
+            self._stale.update(self._kept)
+
+    def forget(self) -> None:
+        """A unit failed: what its tails have made never happened."""
+        self._current.clear()
+        self._kept.clear()
+        self._stale.clear()
+
+    def of(self, topic: str) -> Tail:
+        """The end of a topic, as it is inside the unit."""
+        return self._current.get(topic) or self._join(topic)
+
+    def _join(self, topic: str) -> Tail:
+        tail = self._kept.pop(topic, None) or open_tail(self._reader, topic, self._clock)
+        if topic in self._stale:
+            self._stale.discard(topic)
+            for batch in records_after(self._reader, topic, tail.head.sequence):
+                tail.catch_up(batch)
+        tail.begin()
+        self._kept[topic] = self._current[topic] = tail
+        if len(self._kept) > TAILS:
+            del self._kept[next(iter(self._kept))]
+        return tail
 
 
 def check_entity(text: str, what: str) -> None:

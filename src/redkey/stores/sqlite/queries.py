@@ -62,7 +62,7 @@ class Queries(ABC):
         if number is None or after >= SEQUENCE_LIMIT:
             return ()
         base = number << SEQUENCE_BITS
-        rows = self._fetch(SQL["records_after"], (base + max(after, 0), base + SEQUENCE_LIMIT, limit))
+        rows = self._fetch(SQL["records_after"], (base + max(after, 0), base + SEQUENCE_LIMIT, max(limit, 0)))
         return self._records(topic, rows)
 
     def read_back(self, topic: str, before: int, limit: int = 1000) -> Sequence[Record]:
@@ -70,7 +70,7 @@ class Queries(ABC):
         if number is None or before <= 0:
             return ()
         base = number << SEQUENCE_BITS
-        rows = self._fetch(SQL["records_before"], (base, base + min(before, SEQUENCE_LIMIT), limit))
+        rows = self._fetch(SQL["records_before"], (base, base + min(before, SEQUENCE_LIMIT), max(limit, 0)))
         return self._records(topic, rows)
 
     def find(self, topic: str, wire_id: str) -> Record | None:
@@ -93,7 +93,7 @@ class Queries(ABC):
                 "first": base,
                 "last": base + SEQUENCE_LIMIT,
                 "after": base + min(after, SEQUENCE_LIMIT),
-                "limit": limit,
+                "limit": max(limit, 0),
             },
         )
         return self._records(topic, rows)
@@ -110,9 +110,9 @@ class Queries(ABC):
         if number is None:
             return ()
         if listed is None:
-            found = self._fetch(SQL["rows"], (number, kind, after[1], limit))
+            found = self._fetch(SQL["rows"], (number, kind, after[1], max(limit, 0)))
         else:
-            found = self._fetch(SQL["rows_listed"], (number, kind, listed, *after, limit))
+            found = self._fetch(SQL["rows_listed"], (number, kind, listed, *after, max(limit, 0)))
         return [Row(*one) for one in found]
 
     def content(self, topic: str, sha256: str) -> Content | None:
@@ -154,7 +154,7 @@ class Queries(ABC):
 
     def checkpoints(self, topic: str, limit: int = 1) -> Sequence[tuple[int, bytes]]:
         number = self.topic_number(topic)
-        return () if number is None else self._fetch(SQL["checkpoints"], (number, limit))
+        return () if number is None else self._fetch(SQL["checkpoints"], (number, max(limit, 0)))
 
     def setting(self, name: str) -> str | None:
         found = self._fetch(SQL["setting"], (name,))

@@ -132,6 +132,9 @@ class SqliteStore(Queries):
 
     def follow(self, topic: str, after: int = 0) -> Iterator[Sequence[Record]]:
         self._check_usable()
+        return self._follow(topic, after)
+
+    def _follow(self, topic: str, after: int) -> Iterator[Sequence[Record]]:
         with self._poller:
             yield from follow(self, self._commits, topic, after)
 

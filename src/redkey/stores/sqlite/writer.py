@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from redkey.errors import RedKeyError, StoreError, StoreFull, StorePoisoned, WriterBusy
-from redkey.ledger.clock import LedgerClock
 from redkey.ledger.ports import Clock
-from redkey.ledger.tail import Tail, open_tail, records_after
+from redkey.ledger.tail import Tail, Tails
 from redkey.stores.sqlite import schema
 from redkey.stores.sqlite.checkpoint_files import CheckpointFiles
 from redkey.stores.sqlite.connection import connect
@@ -28,8 +27,6 @@ from redkey.stores.sqlite.unit import SqliteUnit
 
 Result = TypeVar("Result")
 
-# Tails kept between units, about 70 KiB each at most: the tree's incomplete tiles.
-_TAILS = 512
 # The write-ahead log is copied into the database after this many units, or about this many bytes.
 _LOG_UNITS = 256
 _LOG_BYTES = 8 * 1024 * 1024
@@ -42,13 +39,10 @@ class Writer(Queries):
         self._files = self.files = ContentFiles(directory)
         self.checkpoint_files = CheckpointFiles(directory)
         self._connection = connect(directory)
-        self._clock = LedgerClock(clock)
         self._topics: Numbers = Numbers()
-        self._tails: dict[str, Tail] = {}
-        self._stale: set[str] = set()
-        # The unit that is open, its tails, and what went wrong in it.
+        self._tails = Tails(self, clock)
+        # The unit that is open, and what went wrong in it.
         self._unit: SqliteUnit | None = None
-        self._current: dict[str, Tail] = {}
         self._broken: BaseException | None = None
         # Bodies added or erased whose marks still stand; erased ones wait for the log to be emptied.
         self._unsettled: set[Mark] = set()
@@ -110,7 +104,7 @@ class Writer(Queries):
         """Undo the unit, and forget everything that it may have touched."""
         self._end(unit)
         self._topics.clear()
-        self._tails.clear()
+        self._tails.forget()
         try:
             # SQLite has done it by itself after some errors.
             if self._connection.in_transaction:
@@ -120,6 +114,8 @@ class Writer(Queries):
         self._unsettled |= unit.marks
         try:
             self._settle()
+        except StorePoisoned:
+            raise
         except (RedKeyError, OSError):
             # The marks still stand: they are settled after the next unit, or when the store opens again.
             return
@@ -127,15 +123,13 @@ class Writer(Queries):
     def _end(self, unit: SqliteUnit) -> None:
         unit.end()
         self._unit = None
-        self._current.clear()
 
     def _see_others(self) -> None:
-        """After another process has committed: is the format still ours? Tails have to catch up."""
-        version = self._data_version()
-        if version != self._seen:
-            self._seen = version
+        """After another process has committed: is the format still ours? Then tails have to catch up."""
+        before, self._seen = self._seen, self._data_version()
+        if before != self._seen:
             schema.refuse_newer(schema.version(self._connection))
-            self._stale.update(self._tails)
+        self._tails.begin(others_wrote=before != self._seen)
 
     def _prepare_checkpoints(self, unit: SqliteUnit) -> set[str]:
         published = set()
@@ -165,18 +159,7 @@ class Writer(Queries):
 
     def tail(self, topic: str) -> Tail:
         """The end of a topic, as it is inside the unit."""
-        tail = self._current.get(topic)
-        if tail is None:
-            tail = self._tails.pop(topic, None) or open_tail(self, topic, self._clock)
-            if topic in self._stale:
-                self._stale.discard(topic)
-                for batch in records_after(self, topic, tail.head.sequence):
-                    tail.catch_up(batch)
-            tail.begin()
-            self._tails[topic] = self._current[topic] = tail
-            if len(self._tails) > _TAILS:
-                del self._tails[next(iter(self._tails))]
-        return tail
+        return self._tails.of(topic)
 
     def begin_topic(self, topic: str) -> int:
         number: int = self.fetch(SQL["insert_topic"], (topic,))[0][0]

@@ -1,0 +1,115 @@
+"""The memory store itself: units over a disk, readers of it, followers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from redkey.errors import StoreMisused
+from redkey.ledger.ports import Clock
+from redkey.ledger.record import Record
+from redkey.ledger.tail import Tails
+from redkey.stores.follow import Commits, follow
+from redkey.stores.memory.disk import MemoryDisk
+from redkey.stores.memory.layer import Layer
+from redkey.stores.memory.reader import MemoryReader
+from redkey.stores.memory.unit import MemoryUnit
+
+
+class MemoryStore(MemoryReader):
+    """A sequenced store over a disk that it may share with others."""
+
+    def __init__(self, clock: Clock, disk: MemoryDisk | None = None) -> None:
+        self._disk = disk or MemoryDisk()
+        self._guard = self._disk.guard
+        self._tails = Tails(_Inside(self), clock)
+        self.unit: MemoryUnit | None = None
+        self._commits = Commits()
+        self._disk.listeners.append(self._commits)
+        # Commits of this store, and those of others that tails and worlds have been told of.
+        self._own = 0
+        self._seen = self._asked = self._disk.commits
+
+    def close(self) -> None:
+        if not self._commits.closed:
+            self._disk.release_held(self)
+            self._disk.listeners.remove(self._commits)
+            self._commits.close()
+
+    @contextmanager
+    def write(self, *, wait: bool = True) -> Iterator[MemoryUnit]:
+        self._check_open()
+        self._disk.acquire(self, wait=wait)
+        try:
+            seen, self._seen = self._seen, self._others()
+            self._tails.begin(others_wrote=seen != self._seen)
+            self.unit = unit = MemoryUnit(self._disk, self._tails)
+            try:
+                yield unit
+                self._commit(unit)
+            except BaseException:
+                unit.end()
+                self._tails.forget()
+                raise
+            finally:
+                self.unit = None
+        finally:
+            self._disk.release(self)
+        for listener in list(self._disk.listeners):
+            listener.announce()
+
+    def hold(self) -> None:
+        self._check_open()
+        self._disk.hold(self)
+
+    def release(self) -> None:
+        self._check_open()
+        self._disk.release_held(self)
+
+    def changed(self) -> bool:
+        self._check_open()
+        before, self._asked = self._asked, self._others()
+        return before != self._asked
+
+    def follow(self, topic: str, after: int = 0) -> Iterator[Sequence[Record]]:
+        self._check_open()
+        return follow(self, self._commits, topic, after)
+
+    def topics(self) -> Sequence[str]:
+        with self._guard:
+            return list(self._disk.topics)
+
+    def setting(self, name: str) -> str | None:
+        return self._disk.settings.get(name)
+
+    def _commit(self, unit: MemoryUnit) -> None:
+        unit.commit()
+        self._own += 1
+
+    def _others(self) -> int:
+        return self._disk.commits - self._own
+
+    def _layer(self, topic: str) -> Layer:
+        self._check_open()
+        return self._disk.topics.get(topic) or Layer()
+
+    def _check_open(self) -> None:
+        if self._commits.closed:
+            raise StoreMisused("the store is closed", code="store_closed")
+
+
+class _Inside(MemoryReader):
+    """Reads as the unit that is open does: what tails and their trees read through."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        self._store = store
+        self._guard = store._guard
+
+    def _layer(self, topic: str) -> Layer:
+        return (self._store.unit or self._store)._layer(topic)
+
+    def topics(self) -> Sequence[str]:
+        return (self._store.unit or self._store).topics()
+
+    def setting(self, name: str) -> str | None:
+        return (self._store.unit or self._store).setting(name)

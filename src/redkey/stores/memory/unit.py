@@ -1,0 +1,149 @@
+"""One unit of work in memory: layers over the committed ones, absorbed by them when the unit commits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from redkey.errors import AppendRefused, ContentRefused, StoreMisused
+from redkey.ledger import content as contents
+from redkey.ledger.ports import Content, Entry, Row
+from redkey.ledger.record import FIRST_LOCAL_TOPIC, LOCAL_PAYER, Record, entity, local_topic
+from redkey.ledger.tail import Tails, check_entity
+from redkey.ledger.tiles import TileTree
+from redkey.stores.memory.disk import MemoryDisk
+from redkey.stores.memory.layer import Layer
+from redkey.stores.memory.reader import MemoryReader
+
+
+class MemoryUnit(MemoryReader):
+    """Adds to the store; reads what is there and what it has added."""
+
+    def __init__(self, disk: MemoryDisk, tails: Tails) -> None:
+        self._disk = disk
+        self._guard = disk.guard
+        self._tails = tails
+        self._layers: dict[str, Layer] = {}
+        self._settings: dict[str, str] = {}
+        self._ended = False
+
+    def end(self) -> None:
+        """From here on every call is refused."""
+        self._ended = True
+
+    def commit(self) -> None:
+        """Let the committed state absorb what was added."""
+        with self._guard:
+            for topic, layer in self._layers.items():
+                self._disk.topics.setdefault(topic, Layer()).absorb(layer)
+            self._disk.settings.update(self._settings)
+            self._disk.commits += 1
+        self.end()
+
+    # Reading.
+
+    def topics(self) -> Sequence[str]:
+        return list({**self._disk.topics, **self._layers})
+
+    def setting(self, name: str) -> str | None:
+        return self._settings.get(name, self._disk.settings.get(name))
+
+    def tree(self, topic: str) -> TileTree:
+        self._known(topic)
+        return self._tails.of(topic).tree.copy()
+
+    def _layer(self, topic: str) -> Layer:
+        self._check_open()
+        return self._layers.get(topic) or self._disk.topics.get(topic) or Layer()
+
+    # The ledger.
+
+    def next_timestamp(self, topic: str) -> int:
+        self._known(topic)
+        return self._tails.of(topic).next_timestamp()
+
+    def create_topic(self, topic: str | None = None) -> str:
+        self._check_open()
+        if topic is None:
+            local = [num for shard, realm, num in map(entity, self.topics()) if (shard, realm) == (1, 0)]
+            topic = local_topic(max([num + 1 - FIRST_LOCAL_TOPIC for num in local], default=0))
+        else:
+            check_entity(topic, "topic")
+            if topic in self.topics():
+                raise AppendRefused(f"topic {topic} is there already", code="topic_exists")
+        self._layers[topic] = Layer()
+        return topic
+
+    def append(
+        self,
+        topic: str,
+        entries: Sequence[Entry],
+        expected: int,
+        payer: str = LOCAL_PAYER,
+        timestamps: Sequence[int] | None = None,
+    ) -> Sequence[Record]:
+        layer = self._own(topic)
+        records, tiles = self._tails.of(topic).append(entries, expected, payer, timestamps)
+        for record, entry in zip(records, entries, strict=True):
+            layer.add(record, entry)
+        layer.tiles.update({(level, index): data for level, index, data in tiles})
+        return records
+
+    def put_checkpoint(self, topic: str, size: int, note: bytes) -> None:
+        layer = self._own(topic)
+        self._tails.of(topic).check_checkpoint(size, note)
+        layer.checkpoints[size] = note
+
+    # Rows, content, counters, settings.
+
+    def put_rows(self, topic: str, rows: Iterable[Row]) -> None:
+        layer = self._own(topic)
+        for row in rows:
+            layer.put_row(row.kind, row.key, row)
+
+    def delete_rows(self, topic: str, kind: str, keys: Iterable[str]) -> None:
+        layer = self._own(topic)
+        for key in keys:
+            layer.put_row(kind, key, None)
+
+    def put_content(self, topic: str, items: Iterable[Content]) -> None:
+        layer = self._own(topic)
+        for item in items:
+            contents.check(item)
+            before = layer.content(item.sha256)
+            if before is None or item.pinned:
+                layer.contents[item.sha256] = item
+
+    def erase_content(self, topic: str, sha256: str) -> bool:
+        found = self._layer(topic).content(sha256)
+        if found is None:
+            return False
+        if found.pinned:
+            raise ContentRefused(f"content {sha256} is pinned: replay needs it", code="content_pinned")
+        self._own(topic).contents[sha256] = None
+        return True
+
+    def count(self, topic: str, amounts: Iterable[tuple[str, int]]) -> None:
+        layer = self._own(topic)
+        for name, amount in amounts:
+            layer.counters[name] = layer.counters.get(name, 0) + amount
+
+    def put_setting(self, name: str, value: str) -> None:
+        self._check_open()
+        self._settings[name] = value
+
+    def _own(self, topic: str) -> Layer:
+        """The unit's layer of a topic."""
+        self._known(topic)
+        layer = self._layers.get(topic)
+        if layer is None:
+            layer = self._layers[topic] = Layer(self._disk.topics[topic])
+        return layer
+
+    def _known(self, topic: str) -> None:
+        self._check_open()
+        if topic not in self._layers and topic not in self._disk.topics:
+            raise AppendRefused(f"there is no topic {topic}", code="topic_unknown")
+
+    def _check_open(self) -> None:
+        if self._ended:
+            raise StoreMisused("the unit has ended; open another", code="unit_ended")
