@@ -43,6 +43,14 @@ def test_a_migrated_envelope_is_valid_and_needs_no_further_change(case: str) -> 
     assert migrate(kind, value) == Migrated(value)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("before", BEFORE)
+def test_the_older_form_itself_is_left_alone(before: Any) -> None:
+    kept = copy.deepcopy(before)
+    migrate_input(before)
+    migrate_output(before, index=IndexFile("index.md", "# Index"))
+    assert before == kept
+
+
 def test_every_change_has_a_case() -> None:
     assert {change["code"] for case in CASES.values() for change in case["changes"]} == set(CHANGES)
 

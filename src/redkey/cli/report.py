@@ -45,10 +45,15 @@ def report(checked: Iterable[Checked], *, as_json: bool) -> bool:
         for finding in one.findings:
             colour = "red" if finding.severity == "error" else "yellow"
             label = click.style(finding.code, fg=colour)
-            click.echo(f"{one.name}: {finding.pointer or '/'}: {label}: {finding.message}")
+            click.echo(f"{one.name}: {shown(finding.pointer) or '/'}: {label}: {shown(finding.message)}")
     if not as_json and good + bad > 1:
         click.echo(f"{good} valid, {bad} invalid")
     return bad == 0
+
+
+def shown(text: str) -> str:
+    """Text of a stranger's document for a terminal: what would move the cursor or colour the screen is escaped."""
+    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)
 
 
 def print_json(value: object) -> None:

@@ -41,7 +41,7 @@ def lift(value: Any, log: Log | None = None) -> Lifted:
 
 
 def _lift_loose(value: dict[str, Any], log: Log) -> Lifted:
-    wire = drop_nulls(value)
+    wire = drop_nulls(value)  # a copy, with copies of stream and payload: the caller's wire stays as it is
     lost: list[Finding] = []
     assumed: list[Finding] = []
     if wire.get("type") == "task.claim":
@@ -62,7 +62,6 @@ def _nest_stream(wire: dict[str, Any], lost: list[Finding]) -> None:
     stream = wire.get("stream", {})
     if not isinstance(stream, dict):
         return
-    stream = dict(stream)
     for name in _stream_fields():
         if name in wire:
             flat = wire.pop(name)
@@ -82,7 +81,6 @@ def _name_claim(wire: dict[str, Any], log: Log, assumed: list[Finding]) -> None:
     payload = wire.get("payload")
     if not isinstance(payload, dict):
         return
-    payload = dict(payload)
     if isinstance(payload.get("agent"), str):
         payload.setdefault("agent_id", lifted.agent_id(payload.pop("agent")))
     if isinstance(payload.get("role"), str):
@@ -94,7 +92,6 @@ def _name_claim(wire: dict[str, Any], log: Log, assumed: list[Finding]) -> None:
         payload["claim_id"] = lifted.claim_id(*hold, log.claims[hold])
         text = "the claim has no id; it is made from task and agent"
         assumed.append(lifted.assumed("/payload/claim_id", text))
-    wire["payload"] = payload
 
 
 @cache
