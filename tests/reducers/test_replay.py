@@ -1,0 +1,118 @@
+"""Replay beyond single cases: structures, null fields, ledger time, and what is remembered."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.reducers.case import TASK, Builder, numbered
+
+from redkey.reducers.attempt import apply, begin
+from redkey.reducers.replay import Replayed, replay
+from redkey.wire.ids import task_stream
+from redkey.wire.validate import validate
+
+STREAM = task_stream(TASK, 1)
+CLAIMED = ["task.available", "task.claimed"]
+PLANNED = {"workflow_id": numbered("wf", 1), "plan_task": "draft"}
+PINNED = {"structure_ref": {"sha256": "0" * 64, "bytes": 1}}
+
+
+def begun(created: dict[str, Any], **options: Any) -> tuple[Builder, Replayed]:
+    builder = Builder()
+    wires = [builder.wire("task.created", **created), *builder.wires(CLAIMED)]
+    assert [validate(wire) for wire in wires] == [[], [], []]
+    return builder, replay(wires, **options)
+
+
+@pytest.mark.parametrize("created", [PLANNED, PINNED], ids=["plan task", "pinned structure"])
+def test_outputs_that_stand_in_a_structure_are_required_when_it_is_handed_in(created: dict[str, Any]) -> None:
+    builder, replayed = begun(created, outputs=lambda wire: ["report"])
+    assert replayed.attempts[STREAM].outputs == ("report",)
+    assert replayed.apply(builder.wire("task.complete")) == "missing_artifact"
+    replayed.apply(builder.wire("artifact.ready", name="report"))
+    assert replayed.apply(builder.wire("task.complete")) is None
+
+
+@pytest.mark.parametrize("options", [{}, {"outputs": lambda wire: None}], ids=["no lookup", "not here"])
+def test_outputs_that_nobody_knows_are_said_to_be_unknown_and_only_listed_ones_are_checked(
+    options: dict[str, Any],
+) -> None:
+    builder, replayed = begun(PLANNED, **options)
+    assert replayed.as_json()["tasks"][TASK]["attempts"]["1"]["outputs"] is None
+    assert replayed.apply(builder.wire("task.complete", artifact_ids=[numbered("art", 5)])) == "missing_artifact"
+    assert replayed.apply(builder.wire("task.complete")) is None
+
+
+def test_outputs_on_the_wire_are_never_asked_for_elsewhere() -> None:
+    _, replayed = begun({"outputs": ["report"]}, outputs=lambda wire: pytest.fail("asked"))
+    assert replayed.attempts[STREAM].outputs == ("report",)
+
+
+def test_null_is_read_as_absent() -> None:
+    builder = Builder()
+    wires = builder.wires(["task.created", *CLAIMED, "artifact.ready", "task.blocked"])
+    wires[0]["payload"] |= {"outputs": None, "retry_of": None, "workflow_id": None, "structure_ref": None}
+    wires[2]["payload"]["lease_expires_at"] = None
+    wires[3]["payload"]["derived_from"] = None
+    wires[4]["payload"]["depends_on"] = None
+    assert [validate(wire) for wire in wires] == [[]] * 5
+    replayed = replay(wires)
+    assert replayed.void == []
+    assert replayed.attempts[STREAM].outputs == ()
+
+
+def test_the_canonical_time_takes_the_place_of_the_producers() -> None:
+    attempt = begin(TASK, 1)
+    for nanoseconds, wire in enumerate(Builder().wires(["task.created", *CLAIMED]), 1000):
+        assert apply(attempt, wire, nanoseconds) is None
+    assert (attempt.created_at, attempt.changed_at) == (1000, 1002)
+    assert attempt.hold is not None
+    assert attempt.hold.since == 1002
+
+
+def test_a_stream_that_never_began_takes_no_room() -> None:
+    builder = Builder()
+    replayed = replay(builder.wire("task.started", task=number) for number in range(1, 50))
+    assert replayed.attempts == {}
+    assert len(replayed.void) == 49
+
+
+def test_void_wires_are_named_with_type_stream_and_reason() -> None:
+    state = replay(Builder().wires(["task.created", "task.started"])).as_json()
+    assert state["void"] == [
+        {
+            "wire_id": numbered("wire", 2),
+            "type": "task.started",
+            "stream_id": STREAM,
+            "reason": "transition_refused",
+        }
+    ]
+    assert state["counts"]["reasons"] == {"transition_refused": 1}
+
+
+def test_nothing_replays_to_nothing() -> None:
+    state = replay([]).as_json()
+    assert state["counts"] == {"wires": 0, "applied": 0, "void": 0, "others": 0, "reasons": {}}
+    assert [state[name] for name in ("void", "tasks", "artifacts", "projects", "claims")] == [[], {}, {}, {}, {}]
+
+
+def test_the_state_given_out_is_a_copy() -> None:
+    _, replayed = begun({})
+    replayed.as_json()["tasks"][TASK]["attempts"]["1"]["hold"]["claim_id"] = "somebody"
+    assert replayed.as_json()["tasks"][TASK]["attempts"]["1"]["hold"]["claim_id"] == numbered("clm", 1)
+
+
+def test_a_retry_in_another_context_stays_with_its_task() -> None:
+    builder = Builder()
+    wires = [builder.wire("task.created"), builder.wire("task.created", attempt=2, context=2)]
+    for order in (wires, wires[::-1]):
+        projects = replay(order).as_json()["projects"]
+        assert list(projects) == ["project:1"]
+
+
+def test_projects_and_tasks_are_listed_by_id() -> None:
+    builder = Builder()
+    replayed = replay(builder.wire("task.created", task=number, context=9 - number) for number in (3, 1, 2))
+    assert [task.task_id for task in replayed.tasks()] == [numbered("task", number) for number in (1, 2, 3)]
+    assert [project.context_id for project in replayed.projects()] == ["project:6", "project:7", "project:8"]
