@@ -178,8 +178,9 @@ def _check_created(wire: dict[str, Any], place: Stream) -> list[Finding]:
         found.append(Finding("own_dependency", "/stream/parent_task_id", "a task cannot be its own parent"))
     entries = sum(len(payload.get(name, ())) for name in ("roles", "capabilities", "waits_for", "outputs"))
     entries += len(stream.get("reference_task_ids", ())) + ("parent_task_id" in stream)
-    if entries > ENTRIES_LIMIT and "structure_ref" not in payload:
-        text = f"{entries} roles, capabilities, dependencies, outputs, references; above {ENTRIES_LIMIT}: structure_ref"
+    if entries > ENTRIES_LIMIT:
+        text = f"{entries} roles, capabilities, dependencies, outputs, references and parent; a wire has room for"
+        text += f" {ENTRIES_LIMIT}: name what the task asks for in a structure_ref"
         found.append(Finding("entries_too_many", "/payload", text))
     expected = place.attempt - 1 or None
     if payload.get("retry_of") != expected:
