@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from redkey.cli.documents import FILE, decode_document, documents
-from redkey.cli.report import print_json
+from redkey.cli.report import print_json, shown
 from redkey.errors import JsonRefused, ProofRefused
 from redkey.ledger.mirror import WINDOW, Judged, RowChecker, parse_row, rows_in
 
@@ -29,7 +29,7 @@ class Listed(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 
     def __str__(self) -> str:
         row = f"topic {self.topic_id} row {self.sequence_number}" if self.topic_id else "a row"
-        return f"{self.place}: {row}: {self.code}: {self.message}"
+        return shown(f"{self.place}: {row}: {self.code}: {self.message}")
 
 
 class Topic(msgspec.Struct):
@@ -120,7 +120,7 @@ def tally_rows(files: Iterable[str]) -> Tally:
 def _judged(files: Iterable[str], checker: RowChecker, tally: Tally) -> Iterator[Judged]:
     for name, data in documents(files, DOCUMENT_LIMIT):
         try:
-            for place, value in rows_in(decode_document(data, DOCUMENT_LIMIT), name):
+            for place, value in rows_in(decode_document(data.rstrip(), DOCUMENT_LIMIT), name):
                 try:
                     row = parse_row(value, place)
                 except ProofRefused as refused:

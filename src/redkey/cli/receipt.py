@@ -7,7 +7,7 @@ import msgspec
 
 from redkey.cli.documents import FILE, decode_document
 from redkey.cli.keys import log_key_option, witness_key_option
-from redkey.cli.report import print_json
+from redkey.cli.report import print_json, shown
 from redkey.errors import JsonRefused, ProofRefused
 from redkey.ledger.checkpoint import Checkpoint
 from redkey.ledger.mirror import MirrorRow, parse_row, rows_in
@@ -138,12 +138,13 @@ def _print(file: str, verdict: Verdict, policy: Policy, *, passed: bool) -> None
         level = verdict.levels[name]
         colour = "green" if level.holds else "red" if name in policy.asked else "yellow"
         holds = click.style(f"{'holds' if level.holds else 'does not hold':<13}", fg=colour)
-        click.echo(f"  {name:<10} {holds}  {level.why}")
+        click.echo(f"  {name:<10} {holds}  {shown(level.why)}")
     for finding in verdict.findings:
-        click.echo(f"  {click.style(finding.code, fg='red')}: {finding.pointer or '/'}: {finding.message}")
+        where = shown(finding.pointer) or "/"
+        click.echo(f"  {click.style(finding.code, fg='red')}: {where}: {shown(finding.message)}")
     if verdict.effect and verdict.levels["integrity"].holds:
         vouched = "signed by the log" if verdict.levels["signed"].holds else "nobody vouched for this"
         reason = f" ({verdict.effect.reason})" if verdict.effect.reason else ""
-        click.echo(f"  effect     {verdict.effect.status}{reason}, {vouched}")
+        click.echo(shown(f"  effect     {verdict.effect.status}{reason}, {vouched}"))
     if not passed:
         click.echo("refused: not every level that was asked for holds")

@@ -9,6 +9,7 @@ import click
 
 from redkey.cli.documents import FILE
 from redkey.cli.keys import log_key_option
+from redkey.cli.report import shown
 from redkey.errors import ProofRefused, WitnessRefused
 from redkey.ledger.checkpoint import open_checkpoint
 from redkey.ledger.note import is_key_name
@@ -79,7 +80,7 @@ def status(directory: Path) -> None:
     for key in witness.trusted():
         click.echo(f"log     {key.key}" + (f" retired {key.retired}" if key.retired is not None else ""))
     for checkpoint in witness.seen():
-        click.echo(f"seen    {checkpoint.origin} size {checkpoint.size:,} root {checkpoint.root.hex()}")
+        click.echo(shown(f"seen    {checkpoint.origin} size {checkpoint.size:,} root {checkpoint.root.hex()}"))
     for path in witness.evidence():
         click.echo(f"{click.style('split', fg='red')}   {path}")
 

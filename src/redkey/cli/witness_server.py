@@ -13,6 +13,7 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+from redkey.cli.report import shown
 from redkey.errors import ProofRefused, RedKeyError, WitnessRefused
 from redkey.ledger.witness import REQUEST_LIMIT, parse_request
 from redkey.stores.witness import WitnessDirectory
@@ -40,16 +41,16 @@ def _answer(witness: WitnessDirectory, body: bytes) -> Response:
         request = parse_request(body)
         line = witness.add_checkpoint(request).line()
     except WitnessRefused as refused:
-        click.echo(f"refused {refused.status}: {refused.message} [{refused.code}]", err=True)
+        click.echo(shown(f"refused {refused.status}: {refused.message} [{refused.code}]"), err=True)
         if refused.size is not None:
             return Response(f"{refused.size}\n", refused.status, media_type=SIZE_TYPE)
         return PlainTextResponse(f"{refused.message}\n", refused.status)
     except ProofRefused as refused:
         return PlainTextResponse(f"{refused.message}\n", 400)
     except RedKeyError as broken:
-        click.echo(f"failed: {broken.message} [{broken.code}]", err=True)
+        click.echo(shown(f"failed: {broken.message} [{broken.code}]"), err=True)
         return PlainTextResponse("the witness cannot answer\n", 500)
-    click.echo(f"cosigned {request.checkpoint.origin} size {request.checkpoint.size}", err=True)
+    click.echo(shown(f"cosigned {request.checkpoint.origin} size {request.checkpoint.size}"), err=True)
     return PlainTextResponse(line)
 
 
@@ -71,6 +72,8 @@ def listening(listen: str) -> socket.socket:
     try:
         address = ipaddress.ip_address("127.0.0.1" if host == "localhost" else host)
         number = int(port)
+        if not 0 <= number <= 65_535:
+            raise ValueError(port)
     except ValueError as cause:
         raise click.UsageError(f"{listen} is not HOST:PORT") from cause
     if not address.is_loopback:
@@ -78,5 +81,5 @@ def listening(listen: str) -> socket.socket:
     family = socket.AF_INET6 if address.version == 6 else socket.AF_INET
     try:
         return socket.create_server((str(address), number), family=family, backlog=256)
-    except (OSError, OverflowError) as cause:
+    except OSError as cause:
         raise click.UsageError(f"cannot listen on {listen}: {cause}") from cause
