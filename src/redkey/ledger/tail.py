@@ -56,10 +56,7 @@ class Tail:
                 f"topic {self.topic} is at sequence {self.head.sequence}, not {expected}", code="sequence_moved"
             )
         for entry in entries:
-            if not 1 <= len(entry.wire) <= MESSAGE_LIMIT:
-                raise AppendRefused(
-                    f"a message has 1 to {MESSAGE_LIMIT} bytes, not {len(entry.wire)}", code="message_size"
-                )
+            _check(entry)
         check_entity(payer, "payer")
         if not entries:
             return [], []
@@ -149,6 +146,14 @@ class Tails:
         if len(self._kept) > TAILS:
             del self._kept[next(iter(self._kept))]
         return tail
+
+
+def _check(entry: Entry) -> None:
+    if not 1 <= len(entry.wire) <= MESSAGE_LIMIT:
+        raise AppendRefused(f"a message has 1 to {MESSAGE_LIMIT} bytes, not {len(entry.wire)}", code="message_size")
+    # Ids are looked up by their text in stores and shown to people: no control characters, no half characters.
+    if not "".join((entry.wire_id, *entry.subjects)).isprintable():
+        raise AppendRefused("a wire id or subject is not printable text", code="subject_invalid")
 
 
 def check_entity(text: str, what: str) -> None:

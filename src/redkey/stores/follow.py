@@ -70,13 +70,16 @@ class Poller:
         self._seconds = seconds
         self._guard = threading.Lock()
         self._followers = 0
+        self._closed = False
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
     def __enter__(self) -> None:
         with self._guard:
             self._followers += 1
-            if self._followers == 1:
+            if self._followers == 1 and not self._closed:
+                if self._thread is not None:
+                    self._thread.join()
                 # The watch begins before the follower's first reading, so that nothing falls between the two.
                 watch, self._stop = self._open_watch(), threading.Event()
                 self._thread = threading.Thread(
@@ -93,10 +96,10 @@ class Poller:
     def close(self) -> None:
         """End the thread and wait for it."""
         with self._guard:
+            self._closed = True
             self._stop.set()
-            thread = self._thread
-        if thread is not None:
-            thread.join()
+            if self._thread is not None:
+                self._thread.join()
 
     def _run(self, watch: Watch, stop: threading.Event) -> None:
         while not stop.wait(self._seconds):

@@ -42,6 +42,8 @@ class MemoryDisk:
     def _take(self, store: object, thread: int | None, *, wait: bool) -> None:
         with self._changed:
             while self._owner is not None and not (self._owner is store and self._thread is None):
+                if not wait and self._owner is not store:
+                    raise WriterBusy
                 if self._thread == threading.get_ident():
                     raise StoreMisused("this thread has a unit open already; end it first", code="unit_open")
                 if not wait:

@@ -92,12 +92,11 @@ class SqliteUnit(Queries):
         timestamps: Sequence[int] | None = None,
     ) -> Sequence[Record]:
         number = self._known(topic)
-        subjects = [_subjects(entry) for entry in entries]
         records, tiles = self._tail(topic).append(entries, expected, payer, timestamps)
         base = number << SEQUENCE_BITS
         self._new_records += [
-            (base + record.sequence, record.timestamp, payer, record.running_hash, subject, record.wire)
-            for record, subject in zip(records, subjects, strict=True)
+            (base + record.sequence, record.timestamp, payer, record.running_hash, _subjects(entry), record.wire)
+            for record, entry in zip(records, entries, strict=True)
         ]
         self._new_tiles += [(number, *tile) for tile in tiles]
         complete, before = (expected + len(records)) & -BLOCK, expected & -BLOCK
@@ -212,7 +211,4 @@ class SqliteUnit(Queries):
 
 def _subjects(entry: Entry) -> str:
     """What a record is called and speaks of, as its row keeps it."""
-    try:
-        return orjson.dumps([WIRE_MARK + entry.wire_id, *entry.subjects]).decode()
-    except TypeError as error:
-        raise AppendRefused(f"a wire id or subject is not text: {error}", code="subject_invalid") from error
+    return orjson.dumps([WIRE_MARK + entry.wire_id, *entry.subjects]).decode()

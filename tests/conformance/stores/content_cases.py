@@ -1,0 +1,134 @@
+"""Content: by topic and hash, erasable unless pinned, and the ledger whole without it."""
+
+from __future__ import annotations
+
+import pytest
+from tests.conformance.stores.checker import check_topic
+from tests.conformance.stores.harness import Broken, Maker, append, new_topic, opened, spoil
+
+from redkey.errors import ContentRefused
+from redkey.ledger.content import body, document, ref, structure
+from redkey.ledger.ports import Content
+
+SIZES = [0, 1, 16 * 1024 - 1, 16 * 1024, 16 * 1024 + 1, 300_000]
+
+
+class ContentCases:
+    @pytest.mark.parametrize("size", SIZES)
+    def test_bodies_of_every_size_come_back_also_after_opening_again(self, maker: Maker, size: int) -> None:
+        item = body(bytes(range(256)) * (size // 256) + bytes(range(size % 256)))
+        with opened(maker) as store:
+            topic = new_topic(store)
+            with store.write() as unit:
+                unit.put_content(topic, [item])
+                assert unit.content(topic, item.sha256) == item
+            assert store.content(topic, item.sha256) == item
+        assert maker.open().content(topic, item.sha256) == item
+
+    def test_what_is_not_a_hash_names_nothing(self, maker: Maker) -> None:
+        store = maker.open()
+        topic = new_topic(store)
+        item = body(b"x")
+        with store.write() as unit:
+            unit.put_content(topic, [item])
+            for name in ("", "zz", item.sha256[:-2], item.sha256.upper(), "../" + item.sha256, "0" * 64):
+                assert unit.content(topic, name) is None
+                assert unit.erase_content(topic, name) is False
+
+    def test_content_under_a_wrong_hash_is_refused(self, maker: Maker) -> None:
+        store = maker.open()
+        topic = new_topic(store)
+        for name in (body(b"other").sha256, body(b"x").sha256.upper(), "../../etc/passwd"):
+            with pytest.raises(ContentRefused) as refused, store.write() as unit:
+                unit.put_content(topic, [Content(name, b"x")])
+            assert refused.value.code == "content_hash"
+
+    @pytest.mark.parametrize("size", [10, 100_000])
+    def test_erased_content_is_gone_and_the_ledger_is_whole(self, maker: Maker, size: int) -> None:
+        store = maker.open()
+        topic = new_topic(store)
+        item, kept = body(b"e" * size), body(b"k" * size)
+        with store.write() as unit:
+            unit.put_content(topic, [item, kept])
+        append(store, topic, 5)
+        with store.write() as unit:
+            assert unit.erase_content(topic, item.sha256) is True
+            assert unit.content(topic, item.sha256) is None
+            assert unit.erase_content(topic, item.sha256) is False
+        assert store.content(topic, item.sha256) is None
+        assert store.content(topic, kept.sha256) == kept
+        check_topic(store, topic)
+        with store.write() as unit:
+            unit.put_content(topic, [item])
+        assert store.content(topic, item.sha256) == item
+
+    @pytest.mark.parametrize("size", [10, 100_000])
+    def test_an_erasure_that_is_rolled_back_erases_nothing(self, maker: Maker, size: int) -> None:
+        store = maker.open()
+        topic = new_topic(store)
+        item = body(b"e" * size)
+        with store.write() as unit:
+            unit.put_content(topic, [item])
+        with pytest.raises(Broken):
+            spoil(store, lambda unit: unit.erase_content(topic, item.sha256))
+        assert store.content(topic, item.sha256) == item
+
+    @pytest.mark.parametrize("size", [10, 100_000])
+    def test_a_body_put_and_erased_in_one_unit_is_gone(self, maker: Maker, size: int) -> None:
+        store = maker.open()
+        topic = new_topic(store)
+        item = body(b"e" * size)
+        with store.write() as unit:
+            unit.put_content(topic, [item])
+            assert unit.erase_content(topic, item.sha256) is True
+        assert store.content(topic, item.sha256) is None
+
+    @pytest.mark.parametrize("size", [10, 100_000])
+    def test_the_same_bytes_in_two_topics_are_erased_apart(self, maker: Maker, size: int) -> None:
+        store = maker.open()
+        one, two = new_topic(store), new_topic(store)
+        item = body(b"e" * size)
+        with store.write() as unit:
+            unit.put_content(one, [item])
+            unit.put_content(two, [item])
+        with store.write() as unit:
+            assert unit.erase_content(one, item.sha256) is True
+        assert store.content(one, item.sha256) is None
+        assert store.content(two, item.sha256) == item
+
+    def test_pinned_content_cannot_be_erased(self, maker: Maker) -> None:
+        store = maker.open()
+        topic = new_topic(store)
+        plan = structure({"tasks": []})
+        with store.write() as unit:
+            unit.put_content(topic, [plan])
+        with pytest.raises(ContentRefused) as refused, store.write() as unit:
+            unit.erase_content(topic, plan.sha256)
+        assert refused.value.code == "content_pinned"
+        assert store.content(topic, plan.sha256) == plan
+
+    @pytest.mark.parametrize("pinned_first", [True, False])
+    def test_content_that_was_pinned_once_stays_so(self, maker: Maker, pinned_first: bool) -> None:
+        store = maker.open()
+        topic = new_topic(store)
+        loose, pinned = body(b"plan"), body(b"plan", pinned=True)
+        first, second = (pinned, loose) if pinned_first else (loose, pinned)
+        with store.write() as unit:
+            unit.put_content(topic, [first])
+        with store.write() as unit:
+            unit.put_content(topic, [second])
+        with pytest.raises(ContentRefused), store.write() as unit:
+            unit.erase_content(topic, pinned.sha256)
+        other = new_topic(store)
+        with store.write() as unit:
+            unit.put_content(other, [first, second])
+        assert store.content(other, pinned.sha256) == pinned
+
+    def test_documents_with_a_nonce_are_content_like_any(self, maker: Maker) -> None:
+        store = maker.open()
+        topic = new_topic(store)
+        item = document({"title": "Deploy"}, bytes(16))
+        with store.write() as unit:
+            unit.put_content(topic, [item])
+        found = store.content(topic, ref(item)["sha256"])
+        assert found == item

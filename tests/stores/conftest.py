@@ -1,0 +1,47 @@
+"""Makers of the stores under test, and failures of the conformance suite that say what differed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.register_assert_rewrite("tests.conformance.stores")
+
+from redkey.ledger.ports import Clock, SequencedStore  # noqa: E402
+from redkey.stores.clock import SystemClock  # noqa: E402
+from redkey.stores.memory import MemoryDisk, MemoryStore  # noqa: E402
+from redkey.stores.sqlite import SqliteStore  # noqa: E402
+
+
+class ClosingMaker:
+    """Opens stores, and closes them all when the test is over."""
+
+    def __init__(self, make: Callable[[Clock], SequencedStore]) -> None:
+        self._make = make
+        self._opened: list[SequencedStore] = []
+
+    def open(self, clock: Clock | None = None) -> SequencedStore:
+        store = self._make(clock or SystemClock())
+        self._opened.append(store)
+        return store
+
+    def close(self) -> None:
+        for store in self._opened:
+            store.close()
+
+
+@pytest.fixture
+def sqlite_maker(tmp_path: Path) -> Iterator[ClosingMaker]:
+    maker = ClosingMaker(lambda clock: SqliteStore(tmp_path / "data", clock))
+    yield maker
+    maker.close()
+
+
+@pytest.fixture
+def memory_maker() -> Iterator[ClosingMaker]:
+    disk = MemoryDisk()
+    maker = ClosingMaker(lambda clock: MemoryStore(clock, disk))
+    yield maker
+    maker.close()
