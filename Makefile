@@ -39,7 +39,7 @@ format: $(READY)  ## format the code
 	$(BIN)/ruff format .
 
 verify: $(READY)  ## prove that everything generated is current
-	$(BIN)/python tools/verify.py
+	$(BIN)/python -m tools.verify
 
 bench: $(READY)  ## measure, as ratios in one run
 	$(BIN)/python -m bench

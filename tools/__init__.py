@@ -1,0 +1,1 @@
+"""What makes the generated files of this repository, and proves that they are current (`make verify`)."""

@@ -1,0 +1,42 @@
+"""`make verify`: prove that every generated file is what its generator makes today, and that none is left over."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from tools import fixtures
+
+ROOT = Path(__file__).resolve().parents[1]
+
+# (what it makes, the folder that holds nothing else, the generator, how to make the files anew)
+GENERATORS: list[tuple[str, str, Callable[[], dict[str, bytes]], str]] = [
+    ("derived fixtures", fixtures.FOLDER, fixtures.generated, "python -m tools.fixtures"),
+]
+
+
+def stale(folder: str, made: dict[str, bytes]) -> list[str]:
+    """What is wrong with a folder of generated files, one line each."""
+    there = {path.relative_to(ROOT).as_posix() for path in (ROOT / folder).rglob("*") if path.is_file()}
+    wrong = [f"{name}: is missing" for name in sorted(made.keys() - there)]
+    wrong += [f"{name}: nothing makes it" for name in sorted(there - made.keys())]
+    return wrong + [
+        f"{name}: is not current" for name in sorted(made.keys() & there) if (ROOT / name).read_bytes() != made[name]
+    ]
+
+
+def main() -> int:
+    failed = 0
+    for title, folder, generate, command in GENERATORS:
+        made = generate()
+        wrong = stale(folder, made)
+        print(f"{title}: {len(made)} files, {f'{len(wrong)} wrong; make them with: {command}' if wrong else 'current'}")
+        for line in wrong:
+            print(f"  {line}")
+        failed += bool(wrong)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
