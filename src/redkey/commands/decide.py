@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from redkey.commands import claims, registry, tasks
+from redkey.commands import claims, registry, tasks, workflows
 from redkey.commands.caller import Caller
 from redkey.commands.decision import Decision
 from redkey.commands.draft import Ids
@@ -30,6 +30,13 @@ DECIDERS: Mapping[type, Decide] = {
     tasks.UnblockTask: tasks.unblock,
     tasks.AddMessage: tasks.add_message,
     tasks.RaiseConcern: tasks.raise_concern,
+    workflows.StartWorkflow: workflows.start,
+    workflows.PauseWorkflow: workflows.pause,
+    workflows.ResumeWorkflow: workflows.resume,
+    workflows.CancelWorkflow: workflows.cancel,
+    workflows.ApproveGate: workflows.approve,
+    workflows.RejectGate: workflows.reject,
+    workflows.PublishDefinition: workflows.publish,
     registry.CreateWorkspace: registry.create_workspace,
     registry.CreateKey: registry.create_key,
     registry.RevokeKey: registry.revoke_key,

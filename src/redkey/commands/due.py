@@ -80,6 +80,8 @@ def _claimed(pending: Pending, task: Task) -> Draft:
 
 
 def _consequence(world: World, kind: str, subject: str, cause: str) -> Draft:
+    if kind in ("open", "end"):
+        return _open(world, subject, cause) if kind == "open" else _end(world, subject, cause)
     task = world.tasks[subject]
     if kind == "available":
         return _follow(task, "task.available", {}, cause)
@@ -89,8 +91,12 @@ def _consequence(world: World, kind: str, subject: str, cause: str) -> Draft:
         return _follow(task, "task.lease_expired", {"claim_id": task.claim_id}, cause)
     if kind == "retry":
         return _retry(task, cause)
-    if kind.startswith("mail:"):
-        return _mail(world, task, kind[5:], cause)
+    if kind == "cancel":
+        return _follow(task, "task.cancelled", {"cause": "workflow_cancelled"}, cause)
+    if kind == "gate":
+        return _open_gate(task, cause)
+    if kind.startswith(("mail:", "gate-mail:")):
+        return _mail(world, task, kind.partition(":")[2], cause, gate=kind.startswith("gate"))
     # dependency_failed and lease_losses: failures that no holder reports bear their own name.
     return _follow(task, "task.failed", {"kind": kind, "retry": retries(task, kind)}, cause)
 
@@ -147,15 +153,50 @@ def lineage(task: Task) -> dict[str, Any] | None:
     return stated or None
 
 
-def _mail(world: World, task: Task, to: str, cause: str) -> Draft:
+def _open(world: World, subject: str, cause: str) -> Draft:
+    """A task of a plan opens; the plan and its own id make its id, so that no server opens it twice."""
+    workflow_id, _, index = subject.rpartition("/")
+    run = world.runs[workflow_id]
+    planned, workflow = run.plan.tasks[int(index)], run.workflow
+    where = task_stream("task_" + derived_id(workflow_id, "task", planned.id)[5:], 1)
+    payload = {
+        "queue_id": workflow.queue_id,
+        "priority": planned.priority,
+        "content_ref": {"sha256": workflow.content_sha256, "bytes": workflow.content_bytes},
+        "workflow_id": workflow_id,
+        "plan_task": planned.id,
+    }
+    wire_id = derived_id(cause, "task.created", where)
+    context = f"workflow:{workflow_id}"
+    return Draft("task.created", where, payload, context, causation_id=cause, wire_id=wire_id)
+
+
+def _end(world: World, workflow_id: str, cause: str) -> Draft:
+    event = "workflow.failed" if world.runs[workflow_id].workflow.failed else "workflow.completed"
+    where = f"workflow:{workflow_id}"
+    return Draft(event, where, {}, where, causation_id=cause, wire_id=derived_id(cause, event, where))
+
+
+def _open_gate(task: Task, cause: str) -> Draft:
+    where = f"workflow:{task.workflow_id}" if task.workflow_id else f"queue:{task.queue_id}"
+    wire_id = derived_id(cause, "gate.opened", stream(task))
+    payload = {"gate_id": "gate_" + wire_id[5:], "task_id": task.task_id, "attempt": task.attempt}
+    return Draft("gate.opened", where, payload, task.context_id, causation_id=cause, wire_id=wire_id)
+
+
+def _mail(world: World, task: Task, to: str, cause: str, *, gate: bool = False) -> Draft:
     wire_id = derived_id(cause, "inbox.sent", to)
+    told = not gate and task.reason_sha256 != ""
     payload = {
         "message_id": "msg_" + wire_id[5:],
         "to": to,
         "priority": 1,
-        "message_type": "task.blocked",
+        "message_type": "exec.gate" if gate else "task.blocked",
         "ref_task_id": task.task_id,
-        "body_ref": {"sha256": task.reason_sha256, "bytes": task.reason_bytes},
+        "body_ref": {
+            "sha256": task.reason_sha256 if told else task.content_sha256,
+            "bytes": task.reason_bytes if told else task.content_bytes,
+        },
         "action_required": True,
     }
     where = to if to.startswith("agent:") else f"workspace:{world.workspace.workspace_id}"
@@ -169,6 +210,9 @@ def _timed(world: World, now: int) -> Iterator[Draft]:
         if kind == "lost":
             yield from _lost(world, key, now)
             continue
+        if kind == "gate":
+            yield from _overdue_gate(world, key, now)
+            continue
         task = world.tasks.get(key)
         if task is None:
             continue
@@ -181,6 +225,16 @@ def _timed(world: World, now: int) -> Iterator[Draft]:
             wire_id = derived_id(task.task_id, "task.failed:deadline", stream(task))
             payload = {"kind": "deadline", "retry": False}
             yield Draft("task.failed", stream(task), payload, task.context_id, wire_id=wire_id)
+
+
+def _overdue_gate(world: World, gate_id: str, now: int) -> Iterator[Draft]:
+    gate = world.gates.get(gate_id)
+    if gate is None or gate.state != "open" or gate.on_deadline != "reject" or gate.deadline_at > now:
+        return
+    task = world.tasks[gate.task_id]
+    where = f"workflow:{gate.workflow_id}" if gate.workflow_id else f"queue:{gate.queue_id}"
+    payload = {"gate_id": gate_id, "task_id": gate.task_id, "by": "system"}
+    yield Draft("gate.rejected", where, payload, task.context_id, wire_id=derived_id(gate_id, "gate.rejected", where))
 
 
 def _lost(world: World, agent_id: str, now: int) -> Iterator[Draft]:

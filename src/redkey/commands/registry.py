@@ -27,6 +27,8 @@ class CreateKey(msgspec.Struct, frozen=True):
     scopes: tuple[str, ...]
     agent_id: str = ""
     name_ref: Ref | None = None
+    # Never on the wire: the store keeps it beside the ledger.
+    secret_sha256: str = ""
 
 
 class RevokeKey(msgspec.Struct, frozen=True):

@@ -78,7 +78,7 @@ def ineligible(world: World, agent: Agent, task: Task, lease_seconds: int) -> tu
         return "dependency_unsatisfied", ""
     if task.state in ("blocked", "failed", "cancelled"):
         return "task_not_available", task.state
-    if queue.settings.paused and not task.claim_id:
+    if not task.claim_id and (queue.settings.paused or not world.is_running(task)):
         return "task_not_available", "paused"
     return "", ""
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import msgspec
 
+from redkey.plans.structure import GatePolicy
+
 DEFAULT_LEASE_SECONDS = 900
 DEFAULT_LEASE_LOSSES = 5
 DEFAULT_LIVE_CLAIMS = 1000
@@ -54,7 +56,10 @@ class Task(msgspec.Struct, gc=False, omit_defaults=True):
     deadline_at: int = 0
     max_attempts: int = 1
     on_failure: str = "fail"
-    gate: bool = False
+    gate: GatePolicy | None = None
+    gate_id: str = ""
+    gate_passed: bool = False
+    note_sha256: str = ""
     structure_sha256: str = ""
     structure_bytes: int = 0
     workflow_id: str = ""
@@ -86,6 +91,7 @@ class Task(msgspec.Struct, gc=False, omit_defaults=True):
     artifacts: tuple[Artifact, ...] = ()
     output_sha256: str = ""
     ended_at: int = 0
+    ended_by: str = ""
 
 
 class Agent(msgspec.Struct, omit_defaults=True):
@@ -184,6 +190,60 @@ class Workspace(msgspec.Struct, omit_defaults=True):
     price_sha256: str = ""
     # event type -> credits; a request that is not listed costs one.
     prices: dict[str, int] = {}
+
+
+class Workflow(msgspec.Struct, omit_defaults=True):
+    """A run of a plan, as its row has it; the steps have rows of their own."""
+
+    workflow_id: str
+    queue_id: str
+    state: str
+    started_at: int
+    sequence: int
+    content_sha256: str
+    content_bytes: int
+    structure_sha256: str
+    structure_bytes: int
+    stream_seq: int = 1
+    definition_id: str = ""
+    version: int = 0
+    total: int = 0
+    done: int = 0
+    failed: int = 0
+    dropped: int = 0
+    ended_at: int = 0
+
+
+class Step(msgspec.Struct, gc=False, omit_defaults=True):
+    """One task of a run: waiting, opening, open, gated, again, done, failed, stuck or dropped."""
+
+    workflow_id: str
+    index: int
+    waits: int = 0
+    state: str = "waiting"
+    task_id: str = ""
+    attempt: int = 0
+
+
+class Gate(msgspec.Struct, gc=False, omit_defaults=True):
+    """An approval that a completed attempt waits for. `worker` is who completed it, and may not approve."""
+
+    gate_id: str
+    task_id: str
+    attempt: int
+    queue_id: str
+    workflow_id: str
+    worker: str
+    agent_id: str
+    opened_at: int
+    sequence: int
+    approvers: tuple[str, ...] = ()
+    deadline_at: int = 0
+    on_deadline: str = "hold"
+    state: str = "open"
+    closed_at: int = 0
+    closed_by: str = ""
+    note_sha256: str = ""
 
 
 class Pending(msgspec.Struct, frozen=True, gc=False):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from redkey.errors import UpgradeNeeded
-from redkey.reducers import claim, registry, task
+from redkey.reducers import claim, gate, registry, task, workflow
 from redkey.reducers.event import Event, event
 from redkey.reducers.registry import acted
 from redkey.reducers.world import LOST_AFTER_NANOSECONDS, RULES, World
@@ -74,6 +74,14 @@ REDUCERS: Mapping[str, Callable[[World, Event], Void]] = {
     "task.claim_attempted": claim.attempted,
     "task.claim_missed": claim.missed,
     "task.claim_rejected": claim.rejected,
+    "workflow.started": workflow.started,
+    **dict.fromkeys(
+        ("workflow.paused", "workflow.resumed", "workflow.cancelled", "workflow.completed", "workflow.failed"),
+        workflow.changed,
+    ),
+    "gate.opened": gate.opened,
+    "gate.approved": gate.approved,
+    "gate.rejected": gate.rejected,
     "inbox.sent": registry.inbox_sent,
     "inbox.read": registry.inbox_read,
     "agent.registered": registry.agent_registered,
@@ -93,7 +101,14 @@ REDUCERS: Mapping[str, Callable[[World, Event], Void]] = {
     "credits.granted": registry.credits_granted,
     "credits.priced": registry.credits_priced,
     **dict.fromkeys(
-        ("content.erased", "signer.added", "signer.retired", "ledger.restored", "checkpoint.anchored"),
+        (
+            "definition.published",
+            "content.erased",
+            "signer.added",
+            "signer.retired",
+            "ledger.restored",
+            "checkpoint.anchored",
+        ),
         registry.noted,
     ),
 }

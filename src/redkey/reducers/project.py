@@ -36,7 +36,8 @@ class Task(msgspec.Struct, frozen=True):
 
     def as_json(self) -> dict[str, Any]:
         """The task in the words of the seed's reducer cases, and every attempt in full."""
-        current = self.current.as_json()
+        attempts = {str(attempt.attempt): attempt.as_json() for attempt in self.attempts}
+        current = attempts[str(self.current.attempt)]
         return {
             "task_id": self.task_id,
             "context_id": self.context_id,
@@ -52,7 +53,7 @@ class Task(msgspec.Struct, frozen=True):
                 attempt.outcome is not None and attempt.outcome.kind is not None for attempt in self.attempts
             ),
             "lease_losses": sum(attempt.lease_losses for attempt in self.attempts),
-            "attempts": {str(attempt.attempt): attempt.as_json() for attempt in self.attempts},
+            "attempts": attempts,
         }
 
 

@@ -180,7 +180,8 @@ def inbox_sent(world: World, e: Event) -> Void:
         action_required=payload["action_required"],
     )
     _mail_stream(world, e)
-    world.agenda.pop((f"mail:{payload['to']}", payload.get("ref_task_id", "")), None)
+    for kind in ("mail", "gate-mail"):
+        world.agenda.pop((f"{kind}:{payload['to']}", payload.get("ref_task_id", "")), None)
     world.touch("message", payload["message_id"])
     return None
 

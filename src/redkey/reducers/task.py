@@ -10,6 +10,10 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
+import msgspec
+
+from redkey.plans.structure import GatePolicy
+from redkey.reducers import workflow
 from redkey.reducers.entities import PRIORITIES, Artifact, Task
 from redkey.reducers.event import Event
 from redkey.reducers.machine import RESUME, SAME, Moves, machine
@@ -26,9 +30,11 @@ def created(world: World, e: Event) -> Void:
     if queue is None:
         return "unknown_queue"
     before = world.tasks.get(e.subject)
-    if before is not None and (before.state not in ("failed", "cancelled") or e.attempt != before.attempt + 1):
+    if before is not None and not (_may_retry(world, before) and e.attempt == before.attempt + 1):
         return "attempt_exists"
-    needs = e.structure if e.structure is not None else payload
+    needs = _needs(world, e)
+    if needs is None:
+        return "unknown_plan_task"
     waits_for = tuple(needs.get("waits_for", ()))
     if any(dependency not in world.tasks for dependency in waits_for):
         return "unknown_dependency"
@@ -48,11 +54,11 @@ def created(world: World, e: Event) -> Void:
         roles=tuple(needs.get("roles", ())),
         capabilities=tuple(needs.get("capabilities", ())),
         outputs=tuple(needs.get("outputs", ())),
-        waits_for=tuple(dependency for dependency in waits_for if world.tasks[dependency].state != "completed"),
+        waits_for=tuple(dependency for dependency in waits_for if not _done(world, dependency)),
         lease_seconds=needs.get("lease_seconds", 0),
         max_attempts=needs.get("max_attempts", queue.settings.max_attempts),
         on_failure=needs.get("on_failure", "fail"),
-        gate=bool(needs.get("gate")),
+        gate=_gate(needs.get("gate")),
         workflow_id=payload.get("workflow_id", ""),
         plan_task=payload.get("plan_task", ""),
         reference_task_ids=tuple(stream.get("reference_task_ids", ())),
@@ -66,9 +72,49 @@ def created(world: World, e: Event) -> Void:
     world.tasks[e.subject] = task
     world.misses.pop(e.subject, None)
     world.agenda.pop(("retry", e.subject), None)
+    if before is not None:
+        task.note_sha256 = before.note_sha256
     world.touch("task", e.subject)
+    if task.workflow_id:
+        workflow.opened(world, task)
     _wait(world, task, e.wire_id)
     return None
+
+
+def _may_retry(world: World, task: Task) -> bool:
+    """True when the attempt ended without success, or its gate was rejected and another is on the agenda."""
+    return task.state in ("failed", "cancelled") or ("retry", task.task_id) in world.agenda
+
+
+def _needs(world: World, e: Event) -> Mapping[str, Any] | None:
+    """What the task asks of its holder: on the wire, in the structure it names, or in the plan of its run."""
+    if "workflow_id" not in e.payload:
+        return e.structure if e.structure is not None else e.payload
+    run = world.runs.get(e.payload["workflow_id"])
+    planned = run.task_of(e.payload["plan_task"]) if run is not None else None
+    if planned is None:
+        return None
+    needs: dict[str, Any] = {
+        "roles": (planned.role,),
+        "capabilities": planned.capabilities,
+        "outputs": planned.outputs,
+        "lease_seconds": planned.lease_seconds,
+        "max_attempts": planned.max_attempts,
+        "on_failure": planned.on_failure,
+        "gate": planned.gate,
+    }
+    return needs | {"deadline_seconds": planned.deadline_seconds} if planned.deadline_seconds else needs
+
+
+def _gate(policy: Any) -> GatePolicy | None:
+    if not policy:
+        return None
+    return GatePolicy() if policy is True else msgspec.convert(policy, GatePolicy)
+
+
+def _done(world: World, task_id: str) -> bool:
+    task = world.tasks[task_id]
+    return task.state == "completed" and (task.gate is None or task.gate_passed)
 
 
 def _wait(world: World, task: Task, cause: str) -> None:
@@ -105,6 +151,8 @@ def moved(world: World, e: Event) -> Void:
             effect = _EFFECTS.get(e.type)
             if effect is not None:
                 effect(world, task, e, before)
+            if task.workflow_id and task.state != before:
+                workflow.moved(world, task, before, e.wire_id)
             return None
     return reason
 
@@ -234,7 +282,7 @@ def _blocked(world: World, task: Task, e: Event, before: str) -> None:
     _let_go(world, task)
     task.blocker_type = e.payload["blocker_type"]
     task.reason_sha256, task.reason_bytes = e.payload["reason_ref"]["sha256"], e.payload["reason_ref"]["bytes"]
-    open_ones = [key for key in e.payload.get("depends_on", ()) if key in world.tasks and not _completed(world, key)]
+    open_ones = [key for key in e.payload.get("depends_on", ()) if key in world.tasks and not _done(world, key)]
     task.blocked_by = tuple(open_ones)
     for dependency in open_ones:
         world.dependents.setdefault(dependency, []).append(task.task_id)
@@ -250,10 +298,6 @@ def recipients(world: World, blocker_type: str) -> list[str]:
     agents = [agent_id for role in roles if role in world.roles for agent_id in world.roles[role].agents]
     told = dict.fromkeys(f"agent:{agent_id}" for agent_id in agents if world.agents[agent_id].active)
     return [*told, "human"]
-
-
-def _completed(world: World, task_id: str) -> bool:
-    return world.tasks[task_id].state == "completed"
 
 
 def _unblocked(world: World, task: Task, e: Event, before: str) -> None:
@@ -272,19 +316,10 @@ def _complete(world: World, task: Task, e: Event, before: str) -> None:
     if "output_ref" in e.payload:
         task.output_sha256 = e.payload["output_ref"]["sha256"]
     _end(world, task, e)
-    for waiting_id in world.dependents.pop(task.task_id, ()):
-        waiting = world.tasks.get(waiting_id)
-        if waiting is None or waiting.ended_at:
-            continue
-        world.touch("task", waiting_id)
-        if task.task_id in waiting.waits_for:
-            waiting.waits_for = tuple(key for key in waiting.waits_for if key != task.task_id)
-            if not waiting.waits_for and waiting.state == "created":
-                world.follows("available", waiting_id, e.wire_id)
-        if task.task_id in waiting.blocked_by:
-            waiting.blocked_by = tuple(key for key in waiting.blocked_by if key != task.task_id)
-            if not waiting.blocked_by and waiting.state == "blocked" and waiting.blocker_type == "dependency":
-                world.follows("unblocked", waiting_id, e.wire_id)
+    if task.gate is None:
+        world.release_dependents(task, e.wire_id)
+    else:
+        world.follows("gate", task.task_id, e.wire_id)
 
 
 def _failed(world: World, task: Task, e: Event, before: str) -> None:
@@ -295,20 +330,13 @@ def _failed(world: World, task: Task, e: Event, before: str) -> None:
     if e.payload["retry"]:
         world.follows("retry", task.task_id, e.wire_id)
     else:
-        _fail_dependents(world, task, e.wire_id)
+        world.fail_dependents(task, e.wire_id)
 
 
 def _cancelled(world: World, task: Task, e: Event, before: str) -> None:
     task.cause = e.payload["cause"]
     _end(world, task, e)
-    _fail_dependents(world, task, e.wire_id)
-
-
-def _fail_dependents(world: World, task: Task, cause: str) -> None:
-    for waiting_id in world.dependents.pop(task.task_id, ()):
-        waiting = world.tasks.get(waiting_id)
-        if waiting is not None and waiting.state == "created" and task.task_id in waiting.waits_for:
-            world.follows("dependency_failed", waiting_id, cause)
+    world.fail_dependents(task, e.wire_id)
 
 
 def _end(world: World, task: Task, e: Event) -> None:
@@ -316,7 +344,8 @@ def _end(world: World, task: Task, e: Event) -> None:
     _forget_expired(world, task)
     task.reserved = ""
     task.ended_at = e.timestamp
-    for kind in ("available", "unblocked", "dependency_failed", "lease_losses", "expire"):
+    task.ended_by = e.wire["sender"]
+    for kind in ("available", "unblocked", "dependency_failed", "lease_losses", "expire", "cancel"):
         world.agenda.pop((kind, task.task_id), None)
     world.ends("task", task.task_id, e.timestamp, task.attempt)
 

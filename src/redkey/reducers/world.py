@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from heapq import heappop, heappush
+from typing import Any
 
 import msgspec
 
 from redkey.reducers.entities import (
     Agent,
+    Gate,
     Key,
     Message,
     Miss,
@@ -25,6 +27,7 @@ from redkey.reducers.entities import (
     Task,
     Workspace,
 )
+from redkey.reducers.run import Run
 
 SECOND = 1_000_000_000
 TOMBSTONE_NANOSECONDS = 15 * 60 * SECOND
@@ -73,6 +76,8 @@ class World:
         self.expired: dict[str, str] = {}
         self.messages: dict[str, Message] = {}
         self.keys: dict[str, Key] = {}
+        self.runs: dict[str, Run] = {}
+        self.gates: dict[str, Gate] = {}
         # task -> agent -> the last outcome it was told.
         self.misses: dict[str, dict[str, Miss]] = {}
         # task -> those that wait for it.
@@ -120,7 +125,7 @@ class World:
         while heap:
             entry = heap[0]
             task = self.tasks.get(entry[2])
-            if task is not None and task.state == "available" and task.sequence == entry[1] and not task.reserved:
+            if task is not None and task.sequence == entry[1] and self.may_offer(task):
                 return entry
             heappop(heap)
         if sets is not None and heap is not None:
@@ -135,14 +140,52 @@ class World:
         """Let go of what ended long ago: ledger time decides, so every fold forgets at the same place."""
         while self.tombstones and self.tombstones[0][0] <= now:
             _, kind, key, attempt = self.tombstones.popleft()
-            if kind == "message":
-                self.messages.pop(key, None)
+            if kind != "task":
+                homes: dict[str, dict[str, Any]] = {
+                    "message": self.messages,
+                    "gate": self.gates,
+                    "workflow": self.runs,
+                }
+                homes[kind].pop(key, None)
                 continue
             task = self.tasks.get(key)
-            if task is not None and task.ended_at and task.attempt == attempt:
+            # A task whose gate is open is not over; the gate's end sets it a new term.
+            if task is not None and task.ended_at and task.attempt == attempt and not task.gate_id:
                 del self.tasks[key]
                 self.misses.pop(key, None)
                 self.dependents.pop(key, None)
+
+    def may_offer(self, task: Task) -> bool:
+        """True when nobody has the task or is about to, and its run is not paused."""
+        return task.state == "available" and not task.reserved and self.is_running(task)
+
+    def is_running(self, task: Task) -> bool:
+        """False while the task's run is paused."""
+        run = self.runs.get(task.workflow_id) if task.workflow_id else None
+        return run is None or run.workflow.state != "paused"
+
+    def release_dependents(self, task: Task, cause: str) -> None:
+        """The task is done, gate and all: what waited only for it may go on."""
+        for waiting_id in self.dependents.pop(task.task_id, ()):
+            waiting = self.tasks.get(waiting_id)
+            if waiting is None or waiting.ended_at:
+                continue
+            self.touch("task", waiting_id)
+            if task.task_id in waiting.waits_for:
+                waiting.waits_for = tuple(key for key in waiting.waits_for if key != task.task_id)
+                if not waiting.waits_for and waiting.state == "created":
+                    self.follows("available", waiting_id, cause)
+            if task.task_id in waiting.blocked_by:
+                waiting.blocked_by = tuple(key for key in waiting.blocked_by if key != task.task_id)
+                if not waiting.blocked_by and waiting.state == "blocked" and waiting.blocker_type == "dependency":
+                    self.follows("unblocked", waiting_id, cause)
+
+    def fail_dependents(self, task: Task, cause: str) -> None:
+        """The task will never be done: what has not begun and waits for it fails with it."""
+        for waiting_id in self.dependents.pop(task.task_id, ()):
+            waiting = self.tasks.get(waiting_id)
+            if waiting is not None and waiting.state == "created" and task.task_id in waiting.waits_for:
+                self.follows("dependency_failed", waiting_id, cause)
 
     def remember(self, idem: str, body: str, sequence: int, timestamp: int) -> None:
         """A caller's request is recorded: asked again within a day, it is answered from the ledger."""
@@ -160,6 +203,9 @@ class World:
             return task.stream_seq + 1 if task is not None and task.attempt == int(attempt) else 1
         if kind == "workspace":
             return self.workspace.stream_seq + 1
+        if kind == "workflow":
+            run = self.runs.get(rest)
+            return run.workflow.stream_seq + 1 if run is not None else 1
         entity: Agent | Role | Queue | None
         if kind == "agent":
             entity = self.agents.get(rest)

@@ -1,0 +1,159 @@
+"""Workflows and gates: start, pause, resume, cancel; approve and reject; publish a definition."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from redkey.commands.caller import Caller
+from redkey.commands.decision import Decision, Refused, not_found
+from redkey.commands.draft import Draft, Ids
+from redkey.commands.tasks import check_credits
+from redkey.reducers.entities import Gate
+from redkey.reducers.run import Run
+from redkey.reducers.workflow import ENDED
+from redkey.reducers.world import World
+
+Ref = dict[str, Any]
+
+
+class StartWorkflow(msgspec.Struct, frozen=True):
+    """A validated plan: its structure is pinned, its text is content; roles that are missing are made with it."""
+
+    workflow_id: str
+    queue_id: str
+    structure: dict[str, Any]
+    structure_ref: Ref
+    content_ref: Ref
+    roles: tuple[tuple[str, Ref | None], ...] = ()
+    definition_id: str = ""
+    version: int = 0
+
+
+class PauseWorkflow(msgspec.Struct, frozen=True):
+    workflow_id: str
+
+
+class ResumeWorkflow(msgspec.Struct, frozen=True):
+    workflow_id: str
+
+
+class CancelWorkflow(msgspec.Struct, frozen=True):
+    workflow_id: str
+
+
+class ApproveGate(msgspec.Struct, frozen=True):
+    gate_id: str
+    note_ref: Ref | None = None
+
+
+class RejectGate(msgspec.Struct, frozen=True):
+    gate_id: str
+    note_ref: Ref | None = None
+
+
+class PublishDefinition(msgspec.Struct, frozen=True):
+    definition_id: str
+    version: int
+    structure_ref: Ref
+    content_ref: Ref
+
+
+def start(world: World, command: StartWorkflow, caller: Caller, now: int, ids: Ids) -> Decision:
+    if command.queue_id not in world.queues:
+        raise not_found("queue", command.queue_id)
+    check_credits(world)
+    sender, context = caller.sender(world), f"workspace:{world.workspace.workspace_id}"
+    payload: dict[str, Any] = {
+        "queue_id": command.queue_id,
+        "structure_ref": command.structure_ref,
+        "content_ref": command.content_ref,
+    }
+    if command.definition_id:
+        payload |= {"definition_id": command.definition_id, "version": command.version}
+    where = f"workflow:{command.workflow_id}"
+    run = Draft("workflow.started", where, payload, where, sender, structure=command.structure)
+    made = [
+        Draft("role.created", f"role:{role_id}", {"role_ref": ref} if ref is not None else {}, context, sender)
+        for role_id, ref in command.roles
+        if role_id not in world.roles
+    ]
+    # The run stands first, so that it carries the request; nothing opens before the roles are there.
+    return Decision([run, *made])
+
+
+def _live(world: World, workflow_id: str) -> Run:
+    run = world.runs.get(workflow_id)
+    if run is None:
+        raise not_found("workflow", workflow_id)
+    if run.workflow.state in ENDED:
+        raise Refused(409, "already_terminal", f"The workflow is {run.workflow.state}; an ended run does not change.")
+    return run
+
+
+def _change(world: World, workflow_id: str, event: str, caller: Caller) -> Decision:
+    where = f"workflow:{workflow_id}"
+    return Decision([Draft(event, where, {}, where, caller.sender(world))])
+
+
+def pause(world: World, command: PauseWorkflow, caller: Caller, now: int, ids: Ids) -> Decision:
+    if _live(world, command.workflow_id).workflow.state == "paused":
+        return Decision(answer={"unchanged": True})
+    return _change(world, command.workflow_id, "workflow.paused", caller)
+
+
+def resume(world: World, command: ResumeWorkflow, caller: Caller, now: int, ids: Ids) -> Decision:
+    if _live(world, command.workflow_id).workflow.state == "running":
+        return Decision(answer={"unchanged": True})
+    return _change(world, command.workflow_id, "workflow.resumed", caller)
+
+
+def cancel(world: World, command: CancelWorkflow, caller: Caller, now: int, ids: Ids) -> Decision:
+    _live(world, command.workflow_id)
+    return _change(world, command.workflow_id, "workflow.cancelled", caller)
+
+
+def approve(world: World, command: ApproveGate, caller: Caller, now: int, ids: Ids) -> Decision:
+    return _settle(world, command.gate_id, "gate.approved", command.note_ref, caller)
+
+
+def reject(world: World, command: RejectGate, caller: Caller, now: int, ids: Ids) -> Decision:
+    return _settle(world, command.gate_id, "gate.rejected", command.note_ref, caller)
+
+
+def _settle(world: World, gate_id: str, event: str, note_ref: Ref | None, caller: Caller) -> Decision:
+    gate = world.gates.get(gate_id)
+    if gate is None:
+        raise not_found("gate", gate_id)
+    if gate.state != "open":
+        raise Refused(409, "gate_closed", f"The gate is {gate.state} already.")
+    sender = caller.sender(world)
+    if sender == gate.worker or (caller.agent_id and caller.agent_id == gate.agent_id):
+        raise Refused(403, "own_gate", "Who did the work may not approve it; ask somebody else.")
+    if not _may_approve(world, gate, caller, sender):
+        raise Refused(403, "not_an_approver", "This gate has its own approvers, and this key is none of them.")
+    payload: dict[str, Any] = {"gate_id": gate_id, "task_id": gate.task_id, "by": sender}
+    if note_ref is not None:
+        payload["note_ref"] = note_ref
+    where = f"workflow:{gate.workflow_id}" if gate.workflow_id else f"queue:{gate.queue_id}"
+    return Decision([Draft(event, where, payload, world.tasks[gate.task_id].context_id, sender)])
+
+
+def _may_approve(world: World, gate: Gate, caller: Caller, sender: str) -> bool:
+    if not gate.approvers:
+        return caller.is_admin
+    agent = world.agents.get(caller.agent_id)
+    names = {sender, caller.key_id, caller.agent_id, *(agent.roles if agent is not None else ())}
+    return not names.isdisjoint(gate.approvers)
+
+
+def publish(world: World, command: PublishDefinition, caller: Caller, now: int, ids: Ids) -> Decision:
+    payload = {
+        "definition_id": command.definition_id,
+        "version": command.version,
+        "structure_ref": command.structure_ref,
+        "content_ref": command.content_ref,
+    }
+    where = f"workspace:{world.workspace.workspace_id}"
+    return Decision([Draft("definition.published", where, payload, where, caller.sender(world))])
