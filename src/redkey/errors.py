@@ -7,6 +7,7 @@
     ├── ProofRefused           a note, checkpoint, proof, receipt or mirror page that cannot be read
     ├── KeyRefused             a key or key file that cannot be used
     ├── WitnessRefused         a checkpoint that a witness does not cosign
+    ├── FetchRefused           a URL of a stranger that is not called, or where nothing fitting was found
     ├── UpgradeNeeded          a ledger of newer rules than this code folds
     └── LedgerError            the ledger cannot do what was asked
         ├── TreeDamaged        stored Merkle tiles are missing or damaged
@@ -112,6 +113,12 @@ class WitnessRefused(RedKeyError):
         super().__init__(message, code=code)
         self.status = status
         self.size = size
+
+
+class FetchRefused(RedKeyError):
+    """The document cannot be fetched from this URL."""
+
+    code = "fetch_failed"
 
 
 class UpgradeNeeded(RedKeyError):

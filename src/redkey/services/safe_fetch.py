@@ -1,0 +1,194 @@
+"""Fetch JSON from a URL that a stranger gave, without becoming the stranger's tool.
+
+The name is looked up once, every address it has is checked, and the connection goes to a checked address, with the
+name kept for TLS and Host: nobody can answer one thing to the check and another to the call. No redirects, no
+compression, a bound on bytes and on time over all. Whatever goes wrong on the way is one flat refusal, so that an
+answer tells nothing about what is open, closed or there at all behind this server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Awaitable, Callable, Sequence
+from functools import cache
+from ipaddress import ip_address
+from socket import SOCK_STREAM
+from typing import Any
+
+import httptools
+import msgspec
+
+from redkey.errors import FetchRefused, JsonRefused
+from redkey.services.addresses import Address, Target, is_public, read_target
+from redkey.wire.decode import decode
+
+# Where A2A 1.0 and the versions before it put the card of a site.
+WELL_KNOWN = ("/.well-known/agent-card.json", "/.well-known/agent.json")
+_HEAD_LIMIT = 16 * 1024
+_CHUNK = 16 * 1024
+_NOT_HTTP = (httptools.HttpParserError, httptools.HttpParserUpgrade)
+
+Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
+
+
+class FetchPolicy(msgspec.Struct, frozen=True):
+    """What may be called. With `private`, hosts of this machine and network too, there also by plain http."""
+
+    private: bool = False
+    ports: frozenset[int] = frozenset({443})
+    seconds: float = 3.0
+    bytes: int = 64 * 1024
+
+
+class Fetched(msgspec.Struct, frozen=True):
+    """The JSON that was found, and the URL that it was found at."""
+
+    url: str
+    value: Any
+
+
+async def resolve(host: str, port: int) -> Sequence[str]:
+    """The addresses of a name, as this machine looks it up."""
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=SOCK_STREAM)
+    return list(dict.fromkeys(str(place[0]) for *_, place in found))
+
+
+async def safe_fetch(
+    url: str, policy: FetchPolicy, *, lookup: Resolve = resolve, tls: ssl.SSLContext | None = None
+) -> Fetched:
+    """The JSON at a URL, or at the well-known places of an origin; FetchRefused when there is none to be had."""
+    target = read_target(url)
+    _check_static(target, policy)
+    try:
+        async with asyncio.timeout(policy.seconds):
+            addresses = await _addresses(target, policy, lookup)
+            paths = WELL_KNOWN if target.is_origin else (target.path,)
+            for path in paths:
+                place = msgspec.structs.replace(target, path=path)
+                body = await _get(place, addresses, policy, tls)
+                if body is not None:
+                    return Fetched(place.url, decode(body))
+    except (OSError, EOFError, TimeoutError, UnicodeError, JsonRefused, *_NOT_HTTP) as cause:
+        raise _flat() from cause
+    raise _flat()
+
+
+def _flat() -> FetchRefused:
+    return FetchRefused("No JSON document could be fetched from this URL.", code="fetch_failed")
+
+
+def _check_static(target: Target, policy: FetchPolicy) -> None:
+    """What the URL alone decides may be told plainly: its sender knows it already."""
+    if target.scheme != "https" and not policy.private:
+        raise FetchRefused("The URL is refused: only https URLs are fetched.", code="url_refused")
+    if target.port not in policy.ports and not policy.private:
+        raise FetchRefused(f"The URL is refused: port {target.port} is not one that is called.", code="url_refused")
+    if target.address is not None and not _allowed(target, target.address, policy):
+        raise FetchRefused("The URL is refused: the address is not a public one.", code="url_refused")
+
+
+def _allowed(target: Target, address: Address, policy: FetchPolicy) -> bool:
+    if is_public(address):
+        # The ways of a private network stay in it: out of it only https goes, to the listed ports.
+        return target.scheme == "https" and target.port in policy.ports
+    return policy.private and not address.is_multicast and not address.is_unspecified
+
+
+async def _addresses(target: Target, policy: FetchPolicy, lookup: Resolve) -> list[Address]:
+    """The addresses to call. A name with one address that may not be called is not called at all."""
+    if target.address is not None:
+        return [target.address]
+    # An address with a zone (fe80::1%eth0) is not an address here.
+    found = [ip_address(text) for text in await lookup(target.host, target.port) if "%" not in text]
+    if not found or not all(_allowed(target, address, policy) for address in found):
+        raise _flat()
+    return found
+
+
+async def _get(
+    target: Target, addresses: Sequence[Address], policy: FetchPolicy, tls: ssl.SSLContext | None
+) -> bytes | None:
+    """The body of a JSON answer; None when there is something else at the place."""
+    reader, writer = await _connect(target, addresses, tls)
+    try:
+        writer.write(
+            f"GET {target.resource} HTTP/1.1\r\nHost: {target.authority}\r\nAccept: application/json\r\n"
+            "Accept-Encoding: identity\r\nUser-Agent: redkey\r\nConnection: close\r\n\r\n".encode("ascii")
+        )
+        return await _read(reader, policy.bytes)
+    finally:
+        # Not closed politely: a peer that never answers the goodbye would hold the connection.
+        writer.transport.abort()
+
+
+async def _connect(
+    target: Target, addresses: Sequence[Address], tls: ssl.SSLContext | None
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    context = (tls or _trust()) if target.scheme == "https" else None
+    name = target.host if context is not None else None
+    for address in addresses[:-1]:
+        try:
+            return await asyncio.open_connection(str(address), target.port, ssl=context, server_hostname=name)
+        except OSError:
+            continue
+    return await asyncio.open_connection(str(addresses[-1]), target.port, ssl=context, server_hostname=name)
+
+
+@cache
+def _trust() -> ssl.SSLContext:
+    return ssl.create_default_context()
+
+
+class _Answer:
+    """What httptools tells of an answer."""
+
+    def __init__(self) -> None:
+        self.headers: dict[bytes, bytes] = {}
+        self.body = bytearray()
+        self.has_head = self.complete = False
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self.headers[name.lower()] = value.strip()
+
+    def on_headers_complete(self) -> None:
+        self.has_head = True
+
+    def on_body(self, body: bytes) -> None:
+        self.body += body
+
+    def on_message_complete(self) -> None:
+        self.complete = True
+
+
+async def _read(reader: asyncio.StreamReader, limit: int) -> bytes | None:
+    answer = _Answer()
+    parser = httptools.HttpResponseParser(answer)
+    taken = 0
+    while not answer.complete:
+        chunk = await reader.read(_CHUNK)
+        if not chunk:
+            _check_ended(answer)
+            break
+        taken += len(chunk)
+        # The bound is on what is read, so that neither endless headers nor chunks of nothing get past it.
+        if taken > limit + _HEAD_LIMIT or len(answer.body) > limit:
+            raise EOFError("more than the limit")
+        parser.feed_data(chunk)
+        if answer.has_head and (parser.get_status_code() != 200 or not _is_json(answer.headers)):
+            return None
+    if len(answer.body) > limit:
+        raise EOFError("more than the limit")
+    return bytes(answer.body)
+
+
+def _check_ended(answer: _Answer) -> None:
+    """A body without a stated length ends with the connection; one with a length was cut off."""
+    if not answer.has_head or b"content-length" in answer.headers or b"transfer-encoding" in answer.headers:
+        raise EOFError("the answer was cut off")
+
+
+def _is_json(headers: dict[bytes, bytes]) -> bool:
+    media = headers.get(b"content-type", b"").split(b";")[0].strip().lower()
+    plain = headers.get(b"content-encoding", b"identity").lower() == b"identity"
+    return plain and (media == b"application/json" or (media.startswith(b"application/") and media.endswith(b"+json")))
