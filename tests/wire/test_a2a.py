@@ -173,6 +173,12 @@ def test_the_snapshot_has_history_artifacts_and_the_state_of_now() -> None:
     assert "Use the second" not in str(sent)
 
 
+@pytest.mark.parametrize(("role", "shown"), [("human", "ROLE_USER"), ("agent", "ROLE_AGENT"), ("system", "ROLE_AGENT")])
+def test_whoever_is_not_a_human_speaks_as_the_agent(role: str, shown: str) -> None:
+    task, _ = run(Builder().wires(["task.created", {"type": "message.added", "role": role}]))
+    assert snapshot(task, nothing)["task"]["history"][-1]["role"] == shown
+
+
 def test_a_snapshot_does_not_say_blocked_when_it_is_not_any_more() -> None:
     blocked = [*CLAIMED, {"type": "task.blocked", "blocker_type": "resource"}]
     task, _ = run(Builder().wires(blocked))
