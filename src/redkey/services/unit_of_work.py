@@ -21,7 +21,7 @@ from redkey.commands.tasks import CreateTask, RetryTask
 from redkey.errors import Finding, LedgerError, RedKeyError
 from redkey.ledger.ports import Content, Entry, Reader, Unit
 from redkey.readmodel.meter import meter
-from redkey.readmodel.rows import entity, take_rows
+from redkey.readmodel.rows import entity, take_rows, void_row
 from redkey.reducers.entities import Task
 from redkey.reducers.fold import fold
 from redkey.reducers.world import World
@@ -31,6 +31,9 @@ from redkey.wire.canonical import canonical
 from redkey.wire.decode import decode
 from redkey.wire.ids import parse_stream
 from redkey.wire.validate import too_large, validate
+
+# Under this subject the event index finds what a ledger tells of its signers.
+SIGNERS = "signers"
 
 # Consequences of consequences end: each round opens at most what the one before it closed.
 _ROUNDS_LIMIT = 10_000
@@ -113,6 +116,10 @@ class TopicWork:
         """Record what time has made due."""
         return self._consequences()
 
+    def note(self, drafts: list[Draft]) -> list[Settled]:
+        """Record facts of the log itself: nobody asked for them, so nothing can refuse them."""
+        return self._record(drafts)
+
     def _record(self, drafts: list[Draft]) -> list[Settled]:
         first = len(self.records)
         for index, draft in enumerate(drafts):
@@ -194,6 +201,9 @@ class TopicWork:
             raise BrokenInvariant("the ledger gave records another place than they were decided for")
         self._unit.put_content(self._topic, self._contents)
         self._unit.put_rows(self._topic, take_rows(self._world))
+        self._unit.put_rows(
+            self._topic, [void_row(one.sequence, one.void) for one in self.records if one.void is not None]
+        )
         self._unit.count(self._topic, self._counts.items())
 
 
@@ -219,6 +229,8 @@ def subjects(wire: dict[str, Any]) -> tuple[str, ...]:
         value = payload.get(field)
         if value is not None and value not in named:
             named.append(value)
+    if wire["type"].startswith("signer."):
+        named.append(SIGNERS)
     return tuple(named)
 
 

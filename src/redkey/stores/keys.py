@@ -31,11 +31,14 @@ class SignerKeys:
         self._name = name
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
 
-    def signers(self) -> list[Signer]:
-        """The keys that sign now, oldest first; the first one is made when there never was one."""
+    def signers(self, *, create: bool = True) -> list[Signer]:
+        """The keys that sign now, oldest first; the first one is made when there never was one and it may be."""
         with self._locked():
             self._finish_retirements()
             if not self._numbers():
+                if not create:
+                    text = f"{self._directory} has no keys, and this log has signed; bring them back from a backup"
+                    raise KeyRefused(text, code="key_lost")
                 return [self._make(1)]
             lost = [number for number in self._numbers("pub") if not self._path(number, "key").exists()]
             if lost:

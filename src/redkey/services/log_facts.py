@@ -1,0 +1,134 @@
+"""The log that a store is: its id, its epoch, the origins of its topics, and what its ledger tells of itself.
+
+A store is one log with one random id; every topic that holds a workspace is one origin of it. Facts of the log
+(`signer.added`, `signer.retired`, `ledger.restored`) are wires like any other, with ids that follow from what they
+tell, so that a second copy is void. Who signs and when is `signing`.
+"""
+
+from __future__ import annotations
+
+from base64 import b32encode
+from collections.abc import Iterable
+from typing import Any, NoReturn
+
+import msgspec
+
+from redkey.commands.draft import Draft, derived_id
+from redkey.errors import LedgerError
+from redkey.ledger.checkpoint import origin_of
+from redkey.ledger.note import ED25519, VerifierKey, decode_base64, encode_base64
+from redkey.ledger.ports import Reader, SequencedStore, Unit
+from redkey.ledger.receipt import SignerTerm
+from redkey.readmodel.rows import entity
+from redkey.reducers.world import World
+from redkey.services.outcome import Settled
+from redkey.services.unit_of_work import SIGNERS, TopicWork
+from redkey.wire.decode import decode
+
+LOG_ID = "log_id"
+EPOCH = "epoch"
+_LOG_ID_BYTES = 15
+_PAGE = 500
+
+
+class Log(msgspec.Struct, frozen=True):
+    """Which log a store is, and in which epoch."""
+
+    log_id: str
+    epoch: int
+
+    def origin(self, workspace_id: str) -> str:
+        return origin_of(self.log_id, workspace_id, self.epoch)
+
+
+def open_log(store: SequencedStore, randomness: bytes) -> Log:
+    """The log that a store is; a store that is none yet becomes one, with an id made of these random bytes."""
+    log = read_log(store)
+    if log is None:
+        with store.write() as unit:
+            # Another process may have been first.
+            log = read_log(unit)
+            if log is None:
+                unit.put_setting(LOG_ID, b32encode(randomness[:_LOG_ID_BYTES]).decode().lower())
+                unit.put_setting(EPOCH, "1")
+                log = read_log(unit)
+    if log is None:
+        raise LedgerError("the store did not keep its log id", code="log_unknown")
+    return log
+
+
+def read_log(reader: Reader) -> Log | None:
+    """The log that a store is; None when nothing was signed in it yet."""
+    log_id, epoch = reader.setting(LOG_ID), reader.setting(EPOCH)
+    return None if log_id is None or epoch is None else Log(log_id, int(epoch))
+
+
+def workspace_of(reader: Reader, topic: str) -> str | None:
+    """The workspace that a topic holds; None while it holds none."""
+    row = reader.row(topic, "workspace", "")
+    return None if row is None else entity(row).workspace_id
+
+
+def note_facts(unit: Unit, topic: str, drafts: Iterable[Draft]) -> list[Settled]:
+    """Record facts of the log on one topic.
+
+    They move nothing but the workspace's own stream, so a world of the workspace alone is enough to fold them.
+    """
+    world, head = World(), unit.head(topic)
+    world.sequence, world.timestamp = head.sequence, head.timestamp
+    row = unit.row(topic, "workspace", "")
+    if row is None:
+        raise LedgerError(f"topic {topic} holds no workspace", code="workspace_missing")
+    world.workspace = entity(row)
+    work = TopicWork(unit, topic, world, _NoIds())
+    settled = work.note(list(drafts))
+    work.finish()
+    return settled
+
+
+def signer_added(workspace_id: str, key: VerifierKey) -> Draft:
+    """The fact that a key signs the checkpoints of a workspace."""
+    return _signer("signer.added", workspace_id, key, {})
+
+
+def signer_retired(workspace_id: str, key: VerifierKey, tree_size: int) -> Draft:
+    """The fact that a key signs no checkpoint of this size or above."""
+    return _signer("signer.retired", workspace_id, key, {"tree_size": tree_size})
+
+
+def _signer(event: str, workspace_id: str, key: VerifierKey, more: dict[str, Any]) -> Draft:
+    public_key = encode_base64(key.public_key)
+    where = f"workspace:{workspace_id}"
+    payload = {"signer_id": key.key_id.hex(), "public_key": public_key, **more}
+    return Draft(event, where, payload, where, wire_id=derived_id(workspace_id, event, public_key))
+
+
+def signer_terms(reader: Reader, topic: str, log_name: str) -> list[SignerTerm]:
+    """Every signer of a topic as its ledger tells it, oldest first."""
+    terms: dict[str, SignerTerm] = {}
+    after = 0
+    while records := reader.events(topic, SIGNERS, after, _PAGE):
+        for record in records:
+            tell_term(terms, decode(record.wire), record.sequence, log_name)
+        after = records[-1].sequence
+    return list(terms.values())
+
+
+def tell_term(terms: dict[str, SignerTerm], wire: dict[str, Any], sequence: int, log_name: str) -> None:
+    """Take one wire about a signer into the terms; others than the first of its kind change nothing."""
+    encoded = wire["payload"].get("public_key")
+    if encoded is None:
+        return
+    key = str(VerifierKey(log_name, ED25519, decode_base64(encoded)))
+    term = terms.get(key)
+    if wire["type"] == "signer.added" and term is None:
+        terms[key] = SignerTerm(key, sequence)
+    elif wire["type"] == "signer.retired" and term is not None and term.retired is None:
+        terms[key] = SignerTerm(key, term.added, sequence)
+
+
+class _NoIds:
+    """Facts of the log have ids that follow from what they tell; nobody draws one."""
+
+    def ulid(self) -> NoReturn:
+        raise LedgerError("a fact of the log has no random id", code="internal_error")

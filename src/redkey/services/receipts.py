@@ -1,0 +1,87 @@
+"""Receipts of recorded events, made from a store: record, proof, checkpoint, effect, signers, content.
+
+What a receipt is and how it is verified stands in `redkey.ledger`; here is only where its parts come from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from redkey.errors import StoreError
+from redkey.ledger.checkpoint import log_name
+from redkey.ledger.ports import Reader
+from redkey.ledger.receipt import APPLIED, Effect, build_receipt, prove
+from redkey.ledger.record import Record
+from redkey.ledger.running_hash import GENESIS
+from redkey.readmodel.rows import entity, void_key
+from redkey.services.log_facts import signer_terms
+from redkey.services.signing import Signing
+from redkey.wire.decode import decode
+from redkey.wire.ids import wire_id_of
+
+
+def receipt_for(
+    reader: Reader,
+    topic: str,
+    event: str,
+    signing: Signing,
+    *,
+    base_url: str,
+    offline: bool = True,
+    content: bool = False,
+    wait: bool = True,
+) -> dict[str, Any] | None:
+    """The receipt of an event, by its event id or wire id; None when the topic has no such event.
+
+    A record that no checkpoint covers is signed for at once; when another writer is in the way and `wait` is
+    false, the receipt says `pending`. Without `offline` it tells what is proven and leaves the proof out; with
+    `content` the bodies that the wire names go along, as far as they are still there.
+    """
+    record = reader.find(topic, wire_id_of(event) if event.startswith("evt_") else event)
+    if record is None:
+        return None
+    previous = reader.read(topic, record.sequence - 2, 1)[0].running_hash if record.sequence > 1 else GENESIS
+    note = signing.cover(topic, record.sequence, wait=wait)
+    document = build_receipt(
+        record,
+        previous,
+        None if note is None else prove(reader.tree(topic), record.sequence, note),
+        base_url=base_url,
+        effect=effect_of(reader, topic, record.sequence),
+        signers=signing.signers if offline else (),
+        history=signer_terms(reader, topic, log_name(signing.log.log_id)) if offline else (),
+        content=list(_bodies(reader, record)) if offline and content else (),
+    )
+    if not offline:
+        document.pop("offline", None)
+    return document
+
+
+def effect_of(reader: Reader, topic: str, sequence: int) -> Effect:
+    """What a record did: the fold that wrote the rows has kept those that are void."""
+    row = reader.row(topic, "void", void_key(sequence))
+    return APPLIED if row is None else Effect("void", entity(row).reason)
+
+
+def _bodies(reader: Reader, record: Record) -> Iterator[bytes]:
+    for sha256 in dict.fromkeys(named_content(decode(record.wire)["payload"])):
+        try:
+            found = reader.content(record.topic, sha256)
+        except StoreError:
+            # A body that is damaged proves nothing: the receipt is whole without it, and fsck names it.
+            continue
+        if found is not None:
+            yield found.data
+
+
+def named_content(payload: Any) -> Iterator[str]:
+    """The SHA-256 of every body that a payload names by a ref."""
+    if isinstance(payload, dict):
+        if isinstance(payload.get("sha256"), str):
+            yield payload["sha256"]
+        for item in payload.values():
+            yield from named_content(item)
+    elif isinstance(payload, list):
+        for item in payload:
+            yield from named_content(item)

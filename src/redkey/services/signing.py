@@ -1,0 +1,287 @@
+"""Signing: checkpoints of every topic, every second or 1,024 records, and at once when a receipt needs one.
+
+A checkpoint is signed inside a unit of work, under the writer lock: of several processes on one store none signs a
+size below the last one, or a tree that does not continue it. The ledger tells who signs: a key's `signer.added`
+stands on a topic before its first checkpoint there. While keys are rotated all of them sign; `signer.retired` ends
+that, and only then is the secret deleted.
+
+Where secrets are kept is `redkey.stores.keys`; what a checkpoint is, `redkey.ledger.checkpoint`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Literal, Protocol
+
+import msgspec
+
+from redkey.errors import KeyRefused, LedgerError, ProofRefused, RedKeyError, WriterBusy
+from redkey.ledger.checkpoint import Checkpoint, log_name, open_checkpoint, sign_checkpoint
+from redkey.ledger.cosignature import with_cosignatures
+from redkey.ledger.note import VerifierKey, encode_base64
+from redkey.ledger.ports import Reader, SequencedStore, Unit
+from redkey.ledger.signer import Signer
+from redkey.ledger.tail import checkpoint_size
+from redkey.services.log_facts import (
+    Log,
+    note_facts,
+    read_log,
+    signer_added,
+    signer_retired,
+    signer_terms,
+    workspace_of,
+)
+from redkey.services.outcome import Settled
+
+RECORDS = 1024
+SECONDS = 1.0
+# How soon to try again when another process writes.
+_BUSY_SECONDS = 0.05
+# Settings: which keys sign, and by topic the newest checkpoint that a witness has cosigned.
+_SIGNERS = "signers"
+_WITNESSED = "witnessed/"
+# A witness answers within minutes; at one checkpoint a second this is an hour of them.
+_COSIGNABLE = 3600
+
+State = Literal["active", "retired"]
+
+
+class SigningKeys(Protocol):
+    """Where the secrets of a log are kept."""
+
+    def signers(self, *, create: bool = True) -> list[Signer]:
+        """The keys that sign now; the first one is made when there is none and `create` allows it."""
+        ...
+
+    def add(self) -> Signer:
+        """A new key beside the others."""
+        ...
+
+    def retire(self, key: VerifierKey) -> None:
+        """Delete a secret; its public part stays."""
+        ...
+
+
+class Signing:
+    """Signs the checkpoints of one store's topics."""
+
+    def __init__(self, store: SequencedStore, keys: SigningKeys) -> None:
+        self._store, self._keys = store, keys
+        log = read_log(store)
+        if log is None:
+            raise LedgerError("the store is no log yet; open_log makes it one", code="log_unknown")
+        self.log: Log = log
+        self._signers = self._open_keys()
+
+    @property
+    def signers(self) -> Sequence[Signer]:
+        """The keys that sign now, oldest first."""
+        return self._signers
+
+    def sign(self, topics: Iterable[str] | None = None, *, wait: bool = True) -> None:
+        """Sign the heads of these topics (of all), in one unit; WriterBusy when it would have to wait and may not."""
+        names = self._store.topics() if topics is None else topics
+        behind = [topic for topic in names if not self._is_covered(self._store, topic)]
+        if behind:
+            with self._store.write(wait=wait) as unit:
+                for topic in behind:
+                    self.sign_in(unit, topic)
+
+    def sign_in(self, unit: Unit, topic: str) -> None:
+        """Sign a topic's head inside a unit that somebody else commits."""
+        workspace_id = workspace_of(unit, topic)
+        if workspace_id is None:
+            return
+        self._see_rotation(unit)
+        self._introduce(unit, topic, workspace_id)
+        if self._is_covered(unit, topic):
+            return
+        tree = unit.tree(topic)
+        for size, note in unit.checkpoints(topic, 1):
+            if size > tree.size or open_checkpoint(note)[0].root != tree.root(size):
+                raise LedgerError(
+                    f"topic {topic} does not continue its checkpoint of size {size}; run redkey fsck",
+                    code="checkpoint_contradicted",
+                )
+        checkpoint = Checkpoint(self.log.origin(workspace_id), tree.size, tree.root())
+        unit.put_checkpoint(topic, tree.size, sign_checkpoint(checkpoint, self._signers).encode())
+
+    def cover(self, topic: str, sequence: int, *, wait: bool = True) -> bytes | None:
+        """A checkpoint over this record: the last one witnessed if it will do, else the newest, signed if need be.
+
+        None when another writer is in the way of signing and `wait` is false.
+        """
+        note = self._covering(topic, sequence)
+        if note is None:
+            try:
+                self.sign([topic], wait=wait)
+            except WriterBusy:
+                return None
+            note = self._covering(topic, sequence)
+        return note
+
+    def _covering(self, topic: str, sequence: int) -> bytes | None:
+        witnessed = self._store.setting(_WITNESSED + topic)
+        notes = [note for _, note in self._store.checkpoints(topic, 1)]
+        if witnessed is not None:
+            notes.insert(0, witnessed.encode())
+        for note in notes:
+            if (checkpoint_size(note) or 0) >= sequence and self._by_us(note):
+                return note
+        return None
+
+    def add_cosignatures(self, topic: str, answer: bytes, witnesses: Sequence[VerifierKey]) -> Checkpoint:
+        """Keep the signature lines of these witnesses with the checkpoint they are of, one of the last.
+
+        Receipts of the records that it covers carry them from now on.
+        """
+        with self._store.write() as unit:
+            for size, data in unit.checkpoints(topic, _COSIGNABLE):
+                checkpoint, note = open_checkpoint(data)
+                cosigned = with_cosignatures(note, answer, witnesses)
+                if cosigned == note:
+                    continue
+                unit.put_checkpoint(topic, size, cosigned.encode())
+                before = unit.setting(_WITNESSED + topic)
+                if before is None or (checkpoint_size(before.encode()) or 0) <= size:
+                    unit.put_setting(_WITNESSED + topic, cosigned.encode().decode())
+                return checkpoint
+        text = f"no line is a cosignature of one of the last {_COSIGNABLE:,} checkpoints of {topic} by a known witness"
+        raise ProofRefused(text, code="cosignature_unknown")
+
+    # Rotation.
+
+    def add_signer(self) -> VerifierKey:
+        """Begin a rotation: a new key, which signs beside the others from now on, on the record of every topic."""
+        self._keys.add()
+        self._signers = self._open_keys()
+        self._sign_everywhere()
+        return self._signers[-1].verifier
+
+    def retire_signer(self, key: VerifierKey) -> None:
+        """End a rotation: the key signs nothing more. First the ledger says so, then the secret is deleted."""
+        staying = [one for one in self._signers if one.verifier.public_key != key.public_key]
+        if len(staying) == len(self._signers):
+            raise KeyRefused(f"no signing key has the id {key.key_id.hex()}", code="key_unknown")
+        if not staying:
+            raise KeyRefused("the last signing key cannot be retired; add another one first", code="key_last")
+        with self._store.write() as unit:
+            for topic in unit.topics():
+                self._retire_on(unit, topic, key)
+            _put_states(unit, {**_states(unit), encode_base64(key.public_key): "retired"})
+        self._signers = staying
+        self._keys.retire(key)
+        self._sign_everywhere()
+
+    def _retire_on(self, unit: Unit, topic: str, key: VerifierKey) -> None:
+        workspace_id = workspace_of(unit, topic)
+        terms = {term.key: term for term in signer_terms(unit, topic, key.name)}
+        term = terms.get(str(key))
+        if workspace_id is not None and term is not None and term.retired is None:
+            note_facts(unit, topic, [signer_retired(workspace_id, key, unit.head(topic).sequence + 1)])
+
+    def _sign_everywhere(self) -> None:
+        with self._store.write() as unit:
+            for topic in unit.topics():
+                self.sign_in(unit, topic)
+
+    # Keys and the ledger.
+
+    def _open_keys(self) -> list[Signer]:
+        """The keys that sign, after what a process that died has left half done is finished."""
+        with self._store.write() as unit:
+            states = _states(unit)
+            signers = self._keys.signers(create=not states)
+            for signer in signers:
+                if states.setdefault(_named(signer), "active") == "retired":
+                    self._keys.retire(signer.verifier)
+            _put_states(unit, states)
+        return self._active(states, signers)
+
+    def _see_rotation(self, unit: Unit) -> None:
+        """Another process may have begun or ended a rotation: what the store says inside the unit holds."""
+        states = _states(unit)
+        if {_named(one) for one in self._signers} != {key for key, state in states.items() if state == "active"}:
+            self._signers = self._active(states, self._keys.signers(create=False))
+
+    def _active(self, states: dict[str, State], signers: list[Signer]) -> list[Signer]:
+        active = [one for one in signers if states.get(_named(one)) == "active"]
+        for key in {key for key, state in states.items() if state == "active"} - {_named(one) for one in active}:
+            text = f"the secret of the signing key {key} is gone; bring it back from a backup of the keys"
+            raise KeyRefused(text, code="key_lost")
+        return active
+
+    def _introduce(self, unit: Unit, topic: str, workspace_id: str) -> None:
+        """Say on the ledger who signs, before anything is signed."""
+        known = {term.key for term in signer_terms(unit, topic, log_name(self.log.log_id))}
+        new = [one.verifier for one in self._signers if str(one.verifier) not in known]
+        if new:
+            note_facts(unit, topic, [signer_added(workspace_id, key) for key in new])
+
+    def _is_covered(self, reader: Reader, topic: str) -> bool:
+        last = reader.checkpoints(topic, 1)
+        return bool(last) and last[0][0] == reader.head(topic).sequence and self._by_us(last[0][1])
+
+    def _by_us(self, note: bytes) -> bool:
+        """True when exactly the keys that sign now have signed, in this epoch."""
+        checkpoint, signed = open_checkpoint(note)
+        ours = [one.verifier.named(checkpoint.origin) for one in self._signers]
+        named = {one.key_id for one in signed.signatures if one.name == checkpoint.origin}
+        return checkpoint.origin.endswith(f"/e{self.log.epoch}") and named == {key.key_id for key in ours}
+
+
+class SigningSchedule:
+    """Signs what this process records: within a second, or after 1,024 records. Nothing runs while nothing comes."""
+
+    def __init__(self, signing: Signing, *, on_failure: Callable[[RedKeyError], None]) -> None:
+        self._signing, self._on_failure = signing, on_failure
+        self._uncovered: Counter[str] = Counter()
+        self._timer: asyncio.TimerHandle | None = None
+        self._at_once = False
+
+    def heard(self, topic: str, records: Sequence[Settled]) -> None:
+        """Records were committed: a listener for the coordinator."""
+        self._uncovered[topic] += len(records)
+        if self._uncovered[topic] >= RECORDS and not self._at_once:
+            self._schedule(0)
+        elif self._timer is None:
+            self._schedule(SECONDS)
+
+    def stop(self) -> None:
+        """Sign what is left, and nothing after it."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._sign(wait=True)
+
+    def _schedule(self, seconds: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._at_once = seconds == 0
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._sign)
+
+    def _sign(self, *, wait: bool = False) -> None:
+        self._timer, self._at_once = None, False
+        topics, self._uncovered = self._uncovered, Counter()
+        try:
+            self._signing.sign(topics, wait=wait)
+        except WriterBusy:
+            self._uncovered += topics
+            self._schedule(_BUSY_SECONDS)
+        except RedKeyError as failure:
+            self._on_failure(failure)
+
+
+def _states(reader: Reader) -> dict[str, State]:
+    """Which keys this log has ever signed with, by public key, and whether they still sign."""
+    text = reader.setting(_SIGNERS)
+    return msgspec.json.decode(text, type=dict[str, State]) if text else {}
+
+
+def _named(signer: Signer) -> str:
+    return encode_base64(signer.verifier.public_key)
+
+
+def _put_states(unit: Unit, states: dict[str, State]) -> None:
+    unit.put_setting(_SIGNERS, msgspec.json.encode(states, order="sorted").decode())
