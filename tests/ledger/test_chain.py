@@ -12,6 +12,7 @@ from tests.ledger.small_log import SmallLog
 from redkey.ledger.chain import Damage, verify_records
 from redkey.ledger.merkle import Edge
 from redkey.ledger.record import EMPTY_HEAD, Head, Record
+from redkey.ledger.running_hash import chained
 
 COUNT = 40
 
@@ -73,6 +74,17 @@ def test_a_changed_payer_topic_or_time_names_that_record_alone(log: SmallLog, fi
 def test_a_time_that_goes_back_is_named(log: SmallLog) -> None:
     earlier = log.records[5].timestamp
     assert found(changed(log, 7, timestamp=earlier)) == [(7, "timestamp_order"), (7, "running_hash_wrong")]
+
+
+def test_a_time_or_sequence_that_was_wrong_when_it_was_hashed_is_named() -> None:
+    """The running hash is right, because whoever made the record hashed what should not be."""
+    log = SmallLog(3)
+    for timestamp in (log.head.timestamp, log.head.timestamp - 1):
+        record, _ = chained(log.head, "1.0.1001", "1.0.2", timestamp, b"{}")
+        assert found([*log.records, record]) == [(4, "timestamp_order")]
+    ahead = msgspec.structs.replace(log.head, sequence=5)
+    record, _ = chained(ahead, "1.0.1001", "1.0.2", log.head.timestamp + 1, b"{}")
+    assert found([*log.records, record]) == [(6, "sequence_gap")]
 
 
 def test_a_sequence_that_is_written_otherwise_is_named(log: SmallLog) -> None:

@@ -8,6 +8,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import msgspec
 import orjson
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -38,7 +39,7 @@ from tests.ledger.whole_receipt import (
 from redkey.ledger.checkpoint import origin_of, sign_checkpoint
 from redkey.ledger.cosignature import cosign
 from redkey.ledger.note import COSIGNATURE, Note
-from redkey.ledger.receipt import Effect, SignerTerm
+from redkey.ledger.receipt import Effect, SignerTerm, build_receipt
 from redkey.ledger.record import hedera_time
 from redkey.ledger.trust import TrustedKey
 from redkey.ledger.verify import LEVELS, Policy, verify_receipt
@@ -137,8 +138,6 @@ def test_a_void_effect_is_told_with_its_reason() -> None:
 
 
 def test_a_pending_receipt_and_one_without_its_offline_part_prove_nothing_and_say_what_to_do() -> None:
-    from redkey.ledger.receipt import build_receipt
-
     log = whole_log()
     pending = build_receipt(log.records[2], log.previous(3), None, base_url="https://r.example")
     assert pending["verification"]["status"] == "pending"
@@ -400,6 +399,17 @@ def test_a_checkpoint_that_is_too_small_is_refused() -> None:
     refused(resigned(whole_receipt(), small), ["record_beyond_checkpoint"])
     larger = log.note(SIGNER, size=SEQUENCE)
     refused(resigned(whole_receipt(), larger), ["inclusion_wrong"])
+
+
+def test_a_record_that_the_log_put_at_another_place_than_its_sequence_says_is_refused() -> None:
+    log = SmallLog(4)
+    log.head = msgspec.structs.replace(log.head, sequence=8)
+    moved = log.append(claimed(9))
+    assert (moved.sequence, log.tree.size) == (9, 5)
+    proof = log.proof(5)
+    document = build_receipt(moved, log.previous(5), proof, base_url="https://r.example", signers=[SIGNER])
+    verdict = refused(document, ["sequence_mismatch"], SIGNED)
+    assert verdict.findings[0].message == "the proof is of record 5, the receipt of record 9"
 
 
 def test_a_signature_by_another_key_under_the_same_name_is_refused() -> None:

@@ -197,6 +197,17 @@ def test_many_processes_that_start_at_once_share_one_key(directory: Path) -> Non
     assert sorted(path.name for path in directory.glob("*.key")) == ["signer-0001.key"]
 
 
+@pytest.mark.parametrize("umask", [0, 0o022, 0o777])
+def test_a_file_has_exactly_the_mode_that_was_asked_for(tmp_path: Path, umask: int) -> None:
+    before = os.umask(umask)
+    try:
+        replace_file(tmp_path / "secret", b"x", 0o600)
+        create_file(tmp_path / "public", b"x", 0o644)
+    finally:
+        os.umask(before)
+    assert (mode(tmp_path / "secret"), mode(tmp_path / "public")) == (0o600, 0o644)
+
+
 def test_a_file_is_whole_or_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "state"
     replace_file(path, b"old")

@@ -63,7 +63,10 @@ def _actor(wire: dict[str, Any]) -> Party:
     if wire["type"].startswith("task.claim"):
         return Party("agent", str(stated(wire, "agent_id") or name or kind))
     if kind == "agent":
-        return Party(kind, str(wire["payload"].get("agent_id") or name))
+        # An agent's stream names the agent, except where somebody else writes to it, as an inbox.
+        own = wire["type"].startswith("agent.")
+        named = stated(wire, "agent_id") if own else wire["payload"].get("agent_id")
+        return Party(kind, str(named or name))
     return Party(kind, name or kind)
 
 

@@ -2,7 +2,8 @@
 
 Pure functions over 32-byte hashes. Where the hashes of a stored tree come from is `tiles`; what a leaf is
 (the 211 bytes of the running hash) is `running_hash`. Checking takes proofs from strangers: its work is
-bounded by the height of the tree that the sizes allow, and a wrong proof is an answer, not an exception.
+bounded by the height of the tree, because a proof of another length than the sizes ask for is refused before
+anything is hashed; and a wrong proof is an answer, not an exception.
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ from collections.abc import Callable, Iterable, Sequence
 from hashlib import sha256
 
 HASH_BYTES = 32
-# Sequences are signed 64-bit in HCS, so no tree is larger; a proof has then at most one hash a height, and one more.
+# Sequences are signed 64-bit in HCS, so no tree is larger, and no proof has more hashes than that has bits.
 SIZE_LIMIT = 2**63 - 1
-PROOF_LIMIT = 64
+PROOF_LIMIT = 63
 EMPTY_ROOT = sha256(b"").digest()
 
 # The hash of the perfect subtree of 2^height leaves that begins at leaf index * 2^height.
@@ -132,11 +133,11 @@ def consistency_proof(old: int, new: int, node: NodeReader) -> list[bytes]:
 
 def verify_inclusion(leaf: bytes, index: int, size: int, proof: Sequence[bytes], expected_root: bytes) -> bool:
     """True when the leaf hash stands at `index` of the tree with this size and root."""
-    if not (0 <= index < size <= SIZE_LIMIT and _well_formed(leaf, expected_root, *proof[: PROOF_LIMIT + 1])):
+    if not 0 <= index < size <= SIZE_LIMIT:
         return False
     # Up to the height where leaf and right edge part, every level has a sibling; above it only left ones count.
     inner = (index ^ (size - 1)).bit_length()
-    if len(proof) != inner + (index >> inner).bit_count():
+    if len(proof) != inner + (index >> inner).bit_count() or not _are_hashes(leaf, expected_root, *proof):
         return False
     found = leaf
     for height, sibling in enumerate(proof):
@@ -147,7 +148,7 @@ def verify_inclusion(leaf: bytes, index: int, size: int, proof: Sequence[bytes],
 
 def verify_consistency(old: int, new: int, old_root: bytes, new_root: bytes, proof: Sequence[bytes]) -> bool:
     """True when the tree (new, new_root) begins with all of the tree (old, old_root)."""
-    if not (0 <= old <= new <= SIZE_LIMIT and _well_formed(old_root, new_root, *proof[: PROOF_LIMIT + 1])):
+    if not 0 <= old <= new <= SIZE_LIMIT:
         return False
     if old == 0 or old == new:
         return not proof and old_root == (EMPTY_ROOT if old == 0 else new_root)
@@ -156,7 +157,8 @@ def verify_consistency(old: int, new: int, old_root: bytes, new_root: bytes, pro
     inner = ((old - 1) ^ (new - 1)).bit_length() - shift
     index = (old - 1) >> shift
     whole = old == 1 << shift
-    if len(proof) != inner + (index >> inner).bit_count() + (not whole):
+    length = inner + (index >> inner).bit_count() + (not whole)
+    if len(proof) != length or not _are_hashes(old_root, new_root, *proof):
         return False
     old_found = new_found = old_root if whole else proof[0]
     for height, sibling in enumerate(proof if whole else proof[1:]):
@@ -168,9 +170,8 @@ def verify_consistency(old: int, new: int, old_root: bytes, new_root: bytes, pro
     return old_found == old_root and new_found == new_root
 
 
-def _well_formed(*hashes: bytes) -> bool:
-    # Two ends and at most PROOF_LIMIT hashes: whoever sends more is refused before anything is hashed.
-    return len(hashes) <= PROOF_LIMIT + 2 and all(len(one) == HASH_BYTES for one in hashes)
+def _are_hashes(*hashes: bytes) -> bool:
+    return all(len(one) == HASH_BYTES for one in hashes)
 
 
 def _split(width: int) -> int:

@@ -60,8 +60,8 @@ def parse_proof(data: bytes) -> LogProof:
 
 def parse_hashes(lines: list[str]) -> tuple[bytes, ...]:
     """The hashes of a proof, one a line."""
-    if len(lines) > merkle.PROOF_LIMIT - 1:
-        raise _malformed(f"it has more than {merkle.PROOF_LIMIT - 1} hashes")
+    if len(lines) > merkle.PROOF_LIMIT:
+        raise _malformed(f"it has more than {merkle.PROOF_LIMIT} hashes")
     hashes = tuple(decode_base64(line) for line in lines)
     if not all(len(one) == merkle.HASH_BYTES for one in hashes):
         raise _malformed("a hash has not 32 bytes")
