@@ -11,8 +11,12 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from redkey.errors import LedgerError
 from redkey.ledger.ports import Reader, Row
-from redkey.reducers.entities import Agent, Key, Message, Queue, Role, Task, Workspace
+from redkey.plans.structure import read_structure
+from redkey.reducers.entities import Agent, Gate, Key, Message, Queue, Role, Step, Task, Workflow, Workspace
+from redkey.reducers.run import Run
+from redkey.reducers.workflow import ACTIVE
 from redkey.reducers.world import (
     IDEMPOTENCY_LIMIT,
     IDEMPOTENCY_NANOSECONDS,
@@ -43,6 +47,9 @@ _KINDS: dict[str, type[Any]] = {
     "message": Message,
     "key": Key,
     "workspace": Workspace,
+    "workflow": Workflow,
+    "step": Step,
+    "gate": Gate,
     "void": VoidRecord,
 }
 _DECODERS = {kind: msgspec.json.Decoder(entity) for kind, entity in _KINDS.items()}
@@ -71,6 +78,15 @@ def _row(world: World, kind: str, key: str) -> Row:
         return Row(kind, key, _encode(message), "read" if message.read_at else "unread", message.sequence)
     if kind == "workspace":
         return Row(kind, key, _encode(world.workspace))
+    if kind == "workflow":
+        workflow = world.runs[key].workflow
+        return Row(kind, key, _encode(workflow), "ended" if workflow.ended_at else "live", workflow.sequence)
+    if kind == "step":
+        workflow_id, _, index = key.rpartition("/")
+        return Row(kind, key, _encode(world.runs[workflow_id].steps[int(index)]), workflow_id, int(index))
+    if kind == "gate":
+        gate = world.gates[key]
+        return Row(kind, key, _encode(gate), "open" if gate.state == "open" else "closed", gate.sequence)
     entities: dict[str, dict[str, Any]] = {"role": world.roles, "queue": world.queues, "key": world.keys}
     return Row(kind, key, _encode(entities[kind][key]))
 
@@ -121,6 +137,7 @@ def load_world(reader: Reader, topic: str, decode: Callable[[bytes], Any]) -> Wo
     world.keys = {key.key_id: key for key in pages(reader, topic, "key")}
     world.messages = {message.message_id: message for message in pages(reader, topic, "message", "unread")}
     _load_tasks(world, reader, topic)
+    _load_runs(world, reader, topic, decode)
     _load_done(world, reader, topic, decode)
     world.offered.clear()
     return world
@@ -148,6 +165,24 @@ def _place(world: World, task: Task) -> None:
         world.put_back(task)
     for dependency in (*task.waits_for, *task.blocked_by):
         world.dependents.setdefault(dependency, []).append(task.task_id)
+
+
+def _load_runs(world: World, reader: Reader, topic: str, decode: Callable[[bytes], Any]) -> None:
+    for gate in pages(reader, topic, "gate", "open"):
+        world.gates[gate.gate_id] = gate
+        if gate.deadline_at:
+            world.at(gate.deadline_at, "gate", gate.gate_id)
+        row = reader.row(topic, "task", gate.task_id)
+        if row is not None:
+            world.tasks.setdefault(gate.task_id, entity(row))
+    for workflow in pages(reader, topic, "workflow", "live"):
+        content = reader.content(topic, workflow.structure_sha256)
+        if content is None:
+            raise LedgerError(f"the structure {workflow.structure_sha256} is missing", code="structure_missing")
+        run = world.runs[workflow.workflow_id] = Run(workflow, read_structure(decode(content.data)))
+        steps = list(pages(reader, topic, "step", workflow.workflow_id))
+        open_tasks = (world.tasks.get(step.task_id) for step in steps if step.state == "open")
+        run.resume_from(steps, sum(task is not None and task.state in ACTIVE for task in open_tasks))
 
 
 def _load_tombstones(world: World, reader: Reader, topic: str) -> None:
