@@ -98,9 +98,12 @@ def test_nothing_replays_to_nothing() -> None:
 
 
 def test_the_state_given_out_is_a_copy() -> None:
-    _, replayed = begun({})
+    builder, replayed = begun({})
     replayed.as_json()["tasks"][TASK]["attempts"]["1"]["hold"]["claim_id"] = "somebody"
     assert replayed.as_json()["tasks"][TASK]["attempts"]["1"]["hold"]["claim_id"] == numbered("clm", 1)
+    replayed.apply(builder.wire("task.complete"))
+    replayed.as_json()["tasks"][TASK]["verification"]["mechanical"] = "fail"
+    assert replayed.as_json()["tasks"][TASK]["verification"]["mechanical"] == "pass"
 
 
 def test_a_retry_in_another_context_stays_with_its_task() -> None:

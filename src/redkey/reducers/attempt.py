@@ -104,11 +104,11 @@ class Attempt(msgspec.Struct, gc=False):
     def as_json(self) -> dict[str, Any]:
         """The state as JSON, with the words of the seed's reducer cases beside the fields."""
         fields: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
-        outcome = self.outcome
+        outcome = fields["outcome"]
         return fields | {
             "terminal": self.terminal,
             "blocked": self.blocker is not None,
-            "verification": outcome.verification if outcome is not None else None,
+            "verification": outcome["verification"] if outcome is not None else None,
             "artifact_count": len(self.artifacts),
             "artifact_ids": sorted(self.artifacts),
         }
@@ -136,10 +136,10 @@ def apply(attempt: Attempt, wire: dict[str, Any], at: Moment | None = None) -> s
 
 
 def _move(attempt: Attempt, wire: dict[str, Any], to: str, at: Moment) -> None:
-    if to == RESUME and attempt.expired is not None:
-        to = attempt.expired.state
-    elif to == SAME:
+    if to == SAME:
         to = attempt.state
+    elif to == RESUME:
+        to = attempt.expired.state if attempt.expired is not None else attempt.state
     if to != attempt.state:
         # What stood in the way is gone with the state it brought about.
         attempt.blocker = None
