@@ -103,6 +103,13 @@ def test_a_changed_receipt_is_refused_and_the_field_is_named(receipt: Path) -> N
     assert "nothing is proven" in verify(receipt, "--key", KEY).output
 
 
+def test_a_reader_is_told_what_a_signature_alone_does_not_show(receipt: Path, mirror: Path) -> None:
+    told_so = "only a witness or an anchor shows"
+    assert told_so in verify(receipt, "--key", KEY).output
+    assert told_so not in verify(receipt, "--key", KEY, "--mirror", mirror).output
+    assert told_so not in verify(receipt, "--key", KEY, "--witness", WITNESS[0]).output
+
+
 def test_standard_input_is_read(receipt: Path) -> None:
     assert verify("-", "--key", KEY, stdin=receipt.read_bytes()).exit_code == 0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -215,6 +216,19 @@ def test_two_histories_sent_at_once_are_never_both_cosigned(server: tuple[str, i
         statuses = list(pool.map(lambda data: post(server, data)[0], bodies))
     assert statuses.count(200) == 1
     assert set(statuses) <= {200, 409, 422}
+
+
+def test_a_client_that_goes_away_and_a_disk_that_refuses_do_no_harm(server: tuple[str, int], directory: Path) -> None:
+    with socket.create_connection(server) as gone:
+        gone.sendall(b"POST /add-checkpoint HTTP/1.1\r\nHost: w\r\nContent-Length: 1000\r\n\r\nold 0")
+    assert post(server, body(0, 5))[0] == 200
+    (place,) = directory.glob("seen/*")
+    (place / "e1").unlink()
+    (place / "e1").mkdir()
+    status, _, answer = post(server, body(5, 6))
+    assert (status, answer) == (500, "the witness cannot keep its memory; nothing was cosigned\n")
+    (place / "e1").rmdir()
+    assert post(server, body(0, 6))[0] == 200
 
 
 def test_what_was_cosigned_survives_a_kill(directory: Path) -> None:

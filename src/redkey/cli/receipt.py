@@ -146,5 +146,7 @@ def _print(file: str, verdict: Verdict, policy: Policy, *, passed: bool) -> None
         vouched = "signed by the log" if verdict.levels["signed"].holds else "nobody vouched for this"
         reason = f" ({verdict.effect.reason})" if verdict.effect.reason else ""
         click.echo(shown(f"  effect     {verdict.effect.status}{reason}, {vouched}"))
+    if verdict.holds("signed") and not verdict.holds("witnessed") and not verdict.holds("anchored"):
+        click.echo("  note       only a witness or an anchor shows that the log's operator has no second history")
     if not passed:
         click.echo("refused: not every level that was asked for holds")

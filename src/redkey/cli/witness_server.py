@@ -9,6 +9,7 @@ import click
 import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect
 from starlette.requests import Request as HttpRequest
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
@@ -26,10 +27,13 @@ def witness_app(witness: WitnessDirectory) -> Starlette:
 
     async def add_checkpoint(http: HttpRequest) -> Response:
         body = bytearray()
-        async for chunk in http.stream():
-            body += chunk
-            if len(body) > REQUEST_LIMIT:
-                return PlainTextResponse(f"a request has at most {REQUEST_LIMIT} bytes\n", 413)
+        try:
+            async for chunk in http.stream():
+                body += chunk
+                if len(body) > REQUEST_LIMIT:
+                    return PlainTextResponse(f"a request has at most {REQUEST_LIMIT} bytes\n", 413)
+        except ClientDisconnect:
+            return Response(status_code=400)
         # The state is read, judged and synced in a thread; its file lock puts requests for one log in order.
         return await run_in_threadpool(_answer, witness, bytes(body))
 
@@ -47,9 +51,10 @@ def _answer(witness: WitnessDirectory, body: bytes) -> Response:
         return PlainTextResponse(f"{refused.message}\n", refused.status)
     except ProofRefused as refused:
         return PlainTextResponse(f"{refused.message}\n", 400)
-    except RedKeyError as broken:
-        click.echo(shown(f"failed: {broken.message} [{broken.code}]"), err=True)
-        return PlainTextResponse("the witness cannot answer\n", 500)
+    except (RedKeyError, OSError) as broken:
+        # Nothing was cosigned: what cannot be remembered must not be signed.
+        click.echo(shown(f"failed: {broken}"), err=True)
+        return PlainTextResponse("the witness cannot keep its memory; nothing was cosigned\n", 500)
     click.echo(shown(f"cosigned {request.checkpoint.origin} size {request.checkpoint.size}"), err=True)
     return PlainTextResponse(line)
 
