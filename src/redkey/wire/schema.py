@@ -63,6 +63,11 @@ def _refuse_remote(uri: str) -> Any:
     raise ContractBroken(f"the schema {uri} is not among the contract files")
 
 
+def checker_of(schema: dict[str, Any]) -> Checker:
+    """The checker of a schema that no contract file holds, such as one made from a struct."""
+    return Checker(jsonschema_rs.Draft202012Validator(schema, registry=_registry(), offline=True, mask=_MASK))
+
+
 @cache
 def compile_schema(relative: str) -> Checker:
     """The checker of one schema file, as in `schemas/agent-wire/v1.1/envelope.schema.json`."""
@@ -98,7 +103,10 @@ def _sentence(error: jsonschema_rs.ValidationError, value: Any) -> str:
     words = _description(error.absolute_keyword_location)
     if words and error.kind.name in ("pattern", "anyOf", "oneOf"):
         return f"{_short(value)} does not fit: {words[0].lower()}{words[1:]}"
-    text = error.message.replace(_MASK, _short(value))
+    if error.kind.name == "enum":
+        text = f"{_short(value)} is not one of {', '.join(map(_short, error.kind.as_dict()['options']))}"
+    else:
+        text = error.message.replace(_MASK, _short(value))
     return text if len(text) <= _SENTENCE_LIMIT else text[: _SENTENCE_LIMIT - 1] + "…"
 
 
