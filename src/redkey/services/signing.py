@@ -235,8 +235,16 @@ class Signing:
 class SigningSchedule:
     """Signs what this process records: within a second, or after 1,024 records. Nothing runs while nothing comes."""
 
-    def __init__(self, signing: Signing, *, on_failure: Callable[[RedKeyError], None]) -> None:
+    def __init__(
+        self,
+        signing: Signing,
+        *,
+        on_failure: Callable[[RedKeyError], None],
+        seconds: float = SECONDS,
+        records: int = RECORDS,
+    ) -> None:
         self._signing, self._on_failure = signing, on_failure
+        self._seconds, self._records = seconds, records
         self._uncovered: Counter[str] = Counter()
         self._timer: asyncio.TimerHandle | None = None
         self._at_once = False
@@ -244,10 +252,10 @@ class SigningSchedule:
     def heard(self, topic: str, records: Sequence[Settled]) -> None:
         """Records were committed: a listener for the coordinator."""
         self._uncovered[topic] += len(records)
-        if self._uncovered[topic] >= RECORDS and not self._at_once:
+        if self._uncovered[topic] >= self._records and not self._at_once:
             self._schedule(0)
         elif self._timer is None:
-            self._schedule(SECONDS)
+            self._schedule(self._seconds)
 
     def stop(self) -> None:
         """Sign what is left, and nothing after it."""
