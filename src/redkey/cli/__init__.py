@@ -22,6 +22,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "ledger": ("ledger", "Dump, load, tail, replay and export ledgers."),
     "receipt": ("receipt", "Verify receipts offline."),
     "restore": ("restore", "Open a backup as a new epoch of its log."),
+    "serve": ("serve", "Serve the API."),
     "step": ("step", "Validate agent-protocol input and output envelopes."),
     "wire": ("wire", "Validate, lift and replay Agent Wire messages."),
     "witness": ("witness", "Cosign a log's checkpoints after checking their consistency."),

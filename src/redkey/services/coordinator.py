@@ -46,7 +46,7 @@ class Coordinator:
         self._store, self._ids, self._on_fatal = store, ids, on_fatal
         self._worlds: dict[str, World] = {}
         self._arrived: deque[Submission] = deque()
-        self._draining = False
+        self._draining = self._stopping = False
         self._stopped: RedKeyError | None = None
         self._waiters: dict[tuple[str, str], deque[Submission]] = {}
         self._listeners: list[Callable[[str, Sequence[Settled]], None]] = []
@@ -200,7 +200,7 @@ class Coordinator:
         """Keep a caller waiting for a task until one comes or its time is over."""
         loop = asyncio.get_running_loop()
         key = submission.topic, submission.command.queue_id
-        if submission.deadline <= loop.time():
+        if submission.deadline <= loop.time() or self._stopping:
             submission.future.set_result(answer)
             return
         self._waiters.setdefault(key, deque()).append(submission)
@@ -260,12 +260,21 @@ class Coordinator:
             if not submission.future.done():
                 submission.future.set_exception(cause)
 
-    async def stop(self) -> None:
-        """Answer those who wait, let what arrived be recorded, then take nothing more."""
+    @property
+    def stopping(self) -> bool:
+        return self._stopping or self._stopped is not None
+
+    def begin_stop(self) -> None:
+        """Answer those who wait; from now on nobody is kept waiting."""
+        self._stopping = True
         for waiting in self._waiters.values():
             for submission in waiting:
                 _time_is_over(submission.future, Outcome(answer={"status": "no_tasks"}))
         self._waiters.clear()
+
+    async def stop(self) -> None:
+        """Answer those who wait, let what arrived be recorded, then take nothing more."""
+        self.begin_stop()
         while self._draining:
             await asyncio.sleep(0)
         self._stopped = Unavailable("The server is stopping.")

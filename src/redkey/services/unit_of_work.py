@@ -25,6 +25,7 @@ from redkey.readmodel.rows import entity, take_rows, void_row
 from redkey.reducers.entities import Task
 from redkey.reducers.fold import fold
 from redkey.reducers.world import World
+from redkey.services import effects
 from redkey.services.outcome import Outcome, Settled, closure, settled
 from redkey.services.submission import Submission
 from redkey.wire.canonical import canonical
@@ -55,6 +56,8 @@ class TopicWork:
         self._entries: list[Entry] = []
         self._contents: list[Content] = []
         self._counts: Counter[str] = Counter()
+        # Commands that do something beside their records, once these are appended.
+        self._effects: list[Any] = []
         self.records: list[Settled] = []
 
     @property
@@ -70,6 +73,7 @@ class TopicWork:
                 raise Refused(422, "idempotency_key_reused", detail)
             return self._again(done.sequence)
         command = self._with_past(submission.command)
+        effects.check(self._unit, self._topic, command)
         outcome = self._decide(command, submission.caller, submission)
         follow_up = command.claim_next if isinstance(command, CompleteClaim | FailClaim) else None
         if follow_up is not None:
@@ -110,6 +114,8 @@ class TopicWork:
             request.payload["idem"], request.payload["body"] = submission.idem, submission.body
         outcome = Outcome(self._record(decision.drafts))
         self._contents.extend(submission.contents)
+        if effects.has_effect(command):
+            self._effects.append(command)
         return outcome
 
     def run_due(self) -> list[Settled]:
@@ -205,6 +211,8 @@ class TopicWork:
             self._topic, [void_row(one.sequence, one.void) for one in self.records if one.void is not None]
         )
         self._unit.count(self._topic, self._counts.items())
+        for command in self._effects:
+            effects.apply(self._unit, self._topic, command)
 
 
 _ENDS = ("task.complete", "task.failed", "task.lease_extended")

@@ -1,0 +1,188 @@
+"""The ASGI adapter: from bytes of a request to a handler and back, with as little between as there can be.
+
+It owns the order of the checks (path, method, key, scope, rate, body, query), so that nobody learns anything
+before the checks that come first, and it turns every error into a problem.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
+from typing import Any
+
+import msgspec
+import structlog
+
+from redkey.api import problem
+from redkey.api.auth import Authenticator
+from redkey.api.call import Call, Raw, Services
+from redkey.api.metrics import Metrics
+from redkey.api.problem import Declined
+from redkey.api.request import BodyReader, Empty, QueryReader, check_media, read_body
+from redkey.api.route import Route, Table
+from redkey.commands.caller import Caller
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Any]]
+Send = Callable[[Any], Awaitable[None]]
+Headers = list[tuple[bytes, bytes]]
+
+_log = structlog.get_logger("redkey.api")
+_encode = msgspec.json.Encoder().encode
+_NOBODY = Caller("", "", frozenset())
+_WRITES = ("POST", "PATCH", "DELETE", "PUT")
+# What every answer carries: nothing here is for a browser to run, guess or keep.
+SECURITY: Headers = [
+    (b"cache-control", b"no-store"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"x-content-type-options", b"nosniff"),
+]
+_JSON: Headers = [(b"content-type", b"application/json"), *SECURITY]
+_PROBLEM: Headers = [(b"content-type", problem.MEDIA_TYPE.encode()), *SECURITY]
+
+
+class Stream:
+    """A reply that writes itself as long as it likes: the handler returns one, the adapter hands it the wires."""
+
+    async def run(self, receive: Receive, send: Send) -> int:
+        """Send everything; the status that was sent."""
+        raise NotImplementedError
+
+
+class Endpoint:
+    """A route made ready to be called."""
+
+    __slots__ = ("body", "body_limit", "observe", "query", "route", "scopes", "takes_key", "writes")
+
+    def __init__(self, route: Route, services: Services, metrics: Metrics) -> None:
+        self.route = route
+        self.scopes = frozenset(route.scopes) if route.scopes == ("operator",) else frozenset((*route.scopes, "admin"))
+        self.writes = route.method in _WRITES
+        self.body = BodyReader(route.body or Empty) if self.writes and not route.streamed else None
+        self.query = QueryReader(route.query)
+        self.body_limit: int = getattr(services.config.limits, route.body_limit)
+        self.takes_key = route.idempotent and self.writes
+        self.observe = metrics.observer(route.method, route.path)
+
+
+class Api:
+    """The HTTP application."""
+
+    def __init__(
+        self, routes: Iterable[Route], services: Services, authenticator: Authenticator, metrics: Metrics
+    ) -> None:
+        self.routes = tuple(routes)
+        self._services, self._authenticator = services, authenticator
+        self._body_seconds = services.config.limits.body_seconds
+        self._table = Table((route, Endpoint(route, services, metrics)) for route in self.routes)
+        self._observe_unknown = metrics.observer("any", "unknown")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            await self._answer(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await receive()
+            await send({"type": "websocket.close", "code": 1008})
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        begun = time.perf_counter()
+        observe = self._observe_unknown
+        headers: Headers = []
+        try:
+            endpoint, path = self._find(scope)
+            observe = endpoint.observe
+            reply, headers = await self._call(endpoint, path, scope, receive)
+            if isinstance(reply, Stream):
+                observe(await reply.run(receive, send), time.perf_counter() - begun)
+                return
+            status, sent = endpoint.route.status, _JSON
+            if type(reply) is Raw:
+                status, body = reply.status, reply.body
+                sent = [(b"content-type", reply.media.encode()), *_security_of(reply)]
+            else:
+                body = _encode(reply)
+        except ConnectionResetError:
+            return
+        except Exception as error:
+            answer = problem.answer(error)
+            if answer.status >= 500:
+                _log.error("request failed", path=scope["path"], status=answer.status, exc_info=error)
+            status, body, sent = answer.status, answer.body, [*_PROBLEM, *answer.headers]
+        observe(status, time.perf_counter() - begun)
+        await send(
+            {
+                "type": "http.response.start",
+                "status": status,
+                "headers": [(b"content-length", str(len(body)).encode()), *sent, *headers],
+            }
+        )
+        await send({"type": "http.response.body", "body": body})
+
+    def _find(self, scope: Scope) -> tuple[Endpoint, dict[str, str]]:
+        found = self._table.find(scope["path"])
+        if found is None:
+            raise Declined(404, "path_not_found", f"There is nothing at {scope['path'][:200]}.")
+        methods, values = found
+        method = scope["method"]
+        endpoint, names = methods.get("GET" if method == "HEAD" else method, (None, ()))
+        if endpoint is None or (method == "HEAD" and endpoint.route.streamed):
+            allow = ", ".join(sorted(methods))
+            raise Declined(
+                405, "method_not_allowed", f"{method[:16]} is not a method of this path.", headers={"allow": allow}
+            )
+        return endpoint, dict(zip(names, values, strict=True))
+
+    async def _call(
+        self, endpoint: Endpoint, path: dict[str, str], scope: Scope, receive: Receive
+    ) -> tuple[Any, Headers]:
+        route, headers = endpoint.route, dict(scope["headers"])
+        caller, topic = _NOBODY, ""
+        told: Headers = []
+        if route.scopes:
+            principal, told = self._authenticator.admit(headers)
+            caller, topic = principal.caller, principal.topic
+            if not (endpoint.scopes & caller.scopes):
+                raise _insufficient(route)
+        call = Call(self._services, route, caller, topic, path, None, headers, receive)
+        reader = endpoint.body
+        if reader is None:
+            call.query = endpoint.query.read(scope["query_string"])
+            return await route.handler(call), told
+        data = await read_body(receive, headers, endpoint.body_limit, self._body_seconds)
+        if data:
+            check_media(headers)
+        call.query = endpoint.query.read(scope["query_string"])
+        body = reader.read(data, endpoint.body_limit)
+        if endpoint.takes_key:
+            key = idempotency_key(headers, body)
+            if key:
+                call.identify(key, scope["path"].encode() + b"?" + scope["query_string"], data)
+        return await (route.handler(call, body) if route.body is not None else route.handler(call)), told
+
+
+def idempotency_key(headers: Mapping[bytes, bytes], body: Any) -> str:
+    """The key of a request, from its header or its body; both given must be equal."""
+    stated = getattr(body, "idempotency_key", None) or ""
+    given = headers.get(b"idempotency-key", b"").decode("latin-1")
+    if stated and given and stated != given:
+        raise Declined(422, "idempotency_key_mismatch", "The Idempotency-Key header and the body's key differ.")
+    key = given or stated
+    if len(key) > 255 or not (key.isascii() and key.isprintable()):
+        raise Declined(422, "idempotency_key_invalid", "An idempotency key has 1 to 255 printable ASCII characters.")
+    return key
+
+
+def _insufficient(route: Route) -> Declined:
+    wanted = " or ".join(route.scopes)
+    return Declined(
+        403,
+        "insufficient_scope",
+        f"This needs a key with the scope {wanted}.",
+        headers={"www-authenticate": f'Bearer error="insufficient_scope", scope="{" ".join(route.scopes)}"'},
+    )
+
+
+def _security_of(reply: Raw) -> Headers:
+    """A page that a browser shows brings its own policy."""
+    own = {name for name, _ in reply.headers}
+    return [*reply.headers, *(header for header in SECURITY if header[0] not in own)]

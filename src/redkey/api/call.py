@@ -1,0 +1,145 @@
+"""A call: one request as a handler sees it, and the way from it to the write path."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
+
+from redkey.api.metrics import Metrics
+from redkey.commands.caller import Caller
+from redkey.config import Config
+from redkey.ledger import content
+from redkey.ledger.ports import Clock, Content, SequencedStore
+from redkey.services.coordinator import Coordinator
+from redkey.services.keys import KeyRing
+from redkey.services.outcome import Outcome
+from redkey.services.signing import Signing
+from redkey.services.tokens import Tokens
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from redkey.api.route import Route
+
+Ref = dict[str, Any]
+
+
+class Ids(Protocol):
+    """Where ids and nonces come from."""
+
+    def ulid(self) -> str: ...
+
+    def nonce(self) -> bytes: ...
+
+
+@dataclass(slots=True)
+class Services:
+    """What handlers work with; the composition root fills it."""
+
+    store: SequencedStore
+    coordinator: Coordinator
+    clock: Clock
+    ids: Ids
+    config: Config
+    metrics: Metrics
+    keys: KeyRing
+    tokens: Tokens
+    signing: Signing
+
+
+class Raw(msgspec.Struct, frozen=True):
+    """A reply that is not the route's struct: bytes of some media type, another status, headers."""
+
+    body: bytes
+    media: str = "application/json"
+    status: int = 200
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+
+
+class Call:
+    """One request."""
+
+    __slots__ = ("_body_hash", "_idem", "caller", "headers", "path", "query", "receive", "route", "services", "topic")
+
+    def __init__(
+        self,
+        services: Services,
+        route: Route,
+        caller: Caller,
+        topic: str,
+        path: dict[str, str],
+        query: Any,
+        headers: Mapping[bytes, bytes],
+        receive: Callable[[], Awaitable[Any]],
+    ) -> None:
+        self.services, self.route, self.caller, self.topic = services, route, caller, topic
+        self.path, self.query, self.headers, self.receive = path, query, headers, receive
+        self._idem = self._body_hash = ""
+
+    def identify(self, key: str, target: bytes, body: bytes) -> None:
+        """Bind the request to its idempotency key: who asks, for which operation, with what."""
+        route = self.route
+        scope = f"{self.caller.key_id}\n{route.method} {route.path}\n{key}"
+        self._idem = sha256(scope.encode()).hexdigest()[:32]
+        # The path is part of what is asked for: the same key for another task is another request.
+        self._body_hash = sha256(target + b"\n" + body).hexdigest()[:16]
+
+    @property
+    def repeatable(self) -> bool:
+        """True when the request came with an idempotency key."""
+        return bool(self._idem)
+
+    async def submit(
+        self, command: Any, contents: Sequence[Content] = (), *, wait_seconds: float = 0, part: str = ""
+    ) -> Outcome:
+        """The durable outcome of a command of this request. `part` tells the commands of a batch apart."""
+        idem = self._idem
+        if part and idem:
+            idem = sha256(f"{idem}\n{part}".encode()).hexdigest()[:32]
+        submission = self.services.coordinator.submit(
+            self.topic,
+            self.caller,
+            command,
+            tuple(contents),
+            idem=idem,
+            body=self._body_hash,
+            wait_seconds=wait_seconds,
+        )
+        return await (self._while_connected(submission) if wait_seconds else submission)
+
+    async def _while_connected(self, work: Any) -> Outcome:
+        """Give the work up when the caller's connection is gone: nobody would learn of what it won."""
+        working = asyncio.ensure_future(work)
+        gone = asyncio.ensure_future(self.disconnected())
+        try:
+            await asyncio.wait((working, gone), return_when=asyncio.FIRST_COMPLETED)
+            if not working.done():
+                raise ConnectionResetError
+            outcome: Outcome = working.result()
+            return outcome
+        finally:
+            for task in (working, gone):
+                task.cancel()
+            with suppress(asyncio.CancelledError):
+                await gone
+
+    async def disconnected(self) -> None:
+        """Return when the caller's connection is gone; the body must have been read."""
+        while (await self.receive())["type"] != "http.disconnect":
+            pass
+
+    def document(self, value: Mapping[str, Any]) -> tuple[Ref, Content]:
+        """Free text as content: how the wire names it, and what is kept beside the ledger."""
+        made = content.document(value, self.services.ids.nonce())
+        return content.ref(made), made
+
+    def structure(self, value: Mapping[str, Any]) -> tuple[Ref, Content]:
+        """What reducers decide by, as pinned content."""
+        made = content.structure(value)
+        return content.ref(made), made

@@ -1,0 +1,151 @@
+"""The composition root: the only place where adapters are chosen and parts are put together."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import structlog
+
+from redkey.api.asgi import Api
+from redkey.api.auth import Authenticator
+from redkey.api.call import Services
+from redkey.api.limits import Limiter
+from redkey.api.metrics import Metrics
+from redkey.api.surface import routes
+from redkey.commands.caller import Caller
+from redkey.commands.registry import CreateKey
+from redkey.config import Config, ConfigRefused
+from redkey.errors import RedKeyError
+from redkey.ledger.checkpoint import log_name
+from redkey.services.coordinator import Coordinator
+from redkey.services.keys import KEY_TEXT, KeyRing, digest_of
+from redkey.services.log_facts import open_log
+from redkey.services.signing import Signing, SigningSchedule
+from redkey.services.tokens import Tokens
+from redkey.services.workspaces import begin_workspace, workspaces
+from redkey.stores.clock import SystemClock
+from redkey.stores.durable import create_file, replace_file
+from redkey.stores.ids import SystemIds
+from redkey.stores.keys import SignerKeys
+from redkey.stores.sqlite import SqliteStore
+
+_log = structlog.get_logger("redkey.app")
+_FIRST_KEY_SCOPES = ("operator", "admin")
+CREDENTIALS = "credentials.json"
+
+
+class Credentials(msgspec.Struct, frozen=True, rename="camel"):
+    """What `redkey serve` leaves for the command line and SDKs, in a file that its owner alone can read."""
+
+    url: str
+    uds: str | None
+    workspace_id: str
+    api_key: str
+
+
+class App:
+    """One server: its parts, from the first request to the last."""
+
+    def __init__(self, config: Config, on_fatal: Callable[[BaseException], None]) -> None:
+        self.config = config
+        self.store = SqliteStore(config.data)
+        try:
+            self._build(on_fatal)
+        except BaseException:
+            self.store.close()
+            raise
+
+    def _build(self, on_fatal: Callable[[BaseException], None]) -> None:
+        config, store, ids = self.config, self.store, SystemIds()
+        keys_directory = config.data / "keys"
+        log = open_log(store, os.urandom(16))
+        self.signing = Signing(store, SignerKeys(keys_directory, log_name(log.log_id)))
+        self.keys = KeyRing(store, _issuing_secret(keys_directory), time.monotonic)
+        self.workspace_id, self.first_key = self._first_workspace(ids)
+        self.metrics = Metrics()
+        self.coordinator = Coordinator(store, ids, on_fatal=on_fatal)
+        self._schedule = SigningSchedule(self.signing, on_failure=_signing_failed)
+        for listener in (self.keys.on_commit, self._schedule.heard, self._count):
+            self.coordinator.listen(listener)
+        issuer = config.public_url or f"redkey:{log.log_id}"
+        signers = SignerKeys(keys_directory / "oauth", f"{log_name(log.log_id)}/oauth").signers()
+        self.tokens = Tokens(signers, self.keys, issuer, time.time, ids.ulid)
+        self.services = Services(
+            store=store,
+            coordinator=self.coordinator,
+            clock=SystemClock(),
+            ids=ids,
+            config=config,
+            metrics=self.metrics,
+            keys=self.keys,
+            tokens=self.tokens,
+            signing=self.signing,
+        )
+        authenticator = Authenticator(self.keys, self.tokens, Limiter(config.rate, time.monotonic))
+        self.api = Api(routes(), self.services, authenticator, self.metrics)
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        await self.api(scope, receive, send)
+
+    async def start(self) -> None:
+        return
+
+    def begin_stop(self) -> None:
+        self.coordinator.begin_stop()
+
+    async def finish_stop(self) -> None:
+        await self.coordinator.stop()
+        self._schedule.stop()
+        self.store.close()
+
+    def _first_workspace(self, ids: SystemIds) -> tuple[str, str | None]:
+        """The first workspace, begun when there is none; its key only then, or when it is the preset one."""
+        preset = os.environ.get("REDKEY_BOOTSTRAP_KEY", "")
+        for _, workspace in workspaces(self.store):
+            known = preset if preset and self.keys.authenticate(preset) is not None else None
+            if preset and known is None:
+                _log.warning("REDKEY_BOOTSTRAP_KEY is not a key of this data directory and is ignored")
+            return workspace.workspace_id, known
+        key_id = "key_" + ids.ulid()
+        key = preset or self.keys.text(key_id)
+        if not KEY_TEXT.fullmatch(key):
+            raise ConfigRefused("REDKEY_BOOTSTRAP_KEY is not rk_<public id>_<secret>; see docs for its shape")
+        nobody = Caller("", key_id, frozenset(_FIRST_KEY_SCOPES))
+        create = CreateKey(key_id, key.rpartition("_")[0], _FIRST_KEY_SCOPES, secret_sha256=digest_of(key))
+        return begin_workspace(self.store, ids, nobody, create).workspace_id, key
+
+    def _count(self, topic: str, records: Any) -> None:
+        self.metrics.commits.inc()
+        self.metrics.records.inc(len(records))
+
+
+def write_credentials(data: Path, credentials: Credentials) -> Path:
+    """Keep the first key where the command line finds it."""
+    path = data / CREDENTIALS
+    replace_file(path, msgspec.json.format(msgspec.json.encode(credentials)) + b"\n", 0o600)
+    return path
+
+
+def read_credentials(data: Path) -> Credentials | None:
+    """What an earlier `redkey serve` on this data directory left."""
+    try:
+        return msgspec.json.decode((data / CREDENTIALS).read_bytes(), type=Credentials)
+    except (FileNotFoundError, msgspec.DecodeError):
+        return None
+
+
+def _issuing_secret(directory: Path) -> bytes:
+    path = directory / "issuer.key"
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    create_file(path, secrets.token_hex(32).encode() + b"\n", 0o600)
+    return bytes.fromhex(path.read_text().strip())
+
+
+def _signing_failed(failure: RedKeyError) -> None:
+    _log.error("a checkpoint could not be signed", code=failure.code, reason=failure.message)

@@ -1,0 +1,46 @@
+"""`redkey serve`: the server, in this process, until a signal comes."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+
+@click.command()
+@click.option("--config", "file", type=click.Path(path_type=Path, dir_okay=False), help="A TOML file with settings.")
+@click.option("--data", type=click.Path(path_type=Path, file_okay=False), help="The data directory (.redkey).")
+@click.option("--host", help="Where to listen (127.0.0.1).")
+@click.option("--port", type=click.IntRange(0, 65535), help="The port; 0 takes a free one (8700).")
+@click.option("--uds", type=click.Path(path_type=Path), help="Listen on this Unix socket too.")
+@click.option("--ready-file", type=click.Path(path_type=Path), help="Written once the server answers, as JSON.")
+@click.option("--log-format", type=click.Choice(["auto", "json", "text"]), help="How logs are written.")
+def command(
+    file: Path | None,
+    data: Path | None,
+    host: str | None,
+    port: int | None,
+    uds: Path | None,
+    ready_file: Path | None,
+    log_format: str | None,
+) -> None:
+    """Serve the API.
+
+    On a fresh data directory a workspace and a first key are made; the key is shown once and kept in
+    credentials.json there, where the other commands find it. Every setting can also come from the TOML file or
+    from a REDKEY_ variable; arguments win.
+    """
+    from redkey.config import load
+    from redkey.serving import serve
+
+    named = file or (Path(os.environ["REDKEY_CONFIG"]) if "REDKEY_CONFIG" in os.environ else None)
+    arguments = {
+        "data": data,
+        "host": host,
+        "port": port,
+        "uds": uds,
+        "ready_file": ready_file,
+        "log_format": log_format,
+    }
+    raise SystemExit(serve(load(named, os.environ, arguments), say=click.echo))

@@ -1,0 +1,138 @@
+"""Configuration: arguments win over `REDKEY_` variables, these over the TOML file, this over the defaults.
+
+A variable is the name of a setting in capitals: `REDKEY_PORT`, and for the tables `REDKEY_LIMITS_BODY_BYTES`.
+Unknown settings are refused, because a misspelt limit protects nobody.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from redkey.errors import RedKeyError
+
+PREFIX = "REDKEY_"
+DEFAULT_PORT = 8700
+# Variables of the same prefix that are not settings of the server.
+_OTHER_VARIABLES = frozenset({"BOOTSTRAP_KEY", "CONFIG", "URL", "API_KEY", "TEST_LONG"})
+
+Count = Annotated[int, msgspec.Meta(ge=1)]
+Seconds = Annotated[float, msgspec.Meta(gt=0)]
+
+
+class ConfigRefused(RedKeyError):
+    """The configuration cannot be used."""
+
+    code = "config_refused"
+
+
+class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A table of the file: its settings and no others."""
+
+
+class Limits(_Table, frozen=True):
+    """What one request, page, stream or connection may take."""
+
+    body_bytes: Count = 1024 * 1024
+    plan_bytes: Count = 16 * 1024 * 1024
+    content_bytes: Count = 1024 * 1024 * 1024
+    # A body has this long, and a second more for each 16 KiB that has come.
+    body_seconds: Seconds = 10.0
+    connections: Count = 20_000
+    subscribers: Count = 10_000
+    # A follower that takes nothing for this long is cut; its last id is its cursor.
+    stalled_seconds: Seconds = 30.0
+    # At most this many records are looked through for one page of a ledger query.
+    query_records: Count = 20_000
+    # How long a stop waits for requests that are being answered.
+    stop_seconds: Seconds = 10.0
+
+
+class Rate(_Table, frozen=True):
+    """A token bucket per key; 0 a second means no limit."""
+
+    per_second: Annotated[float, msgspec.Meta(ge=0)] = 0
+    burst: Count = 100
+
+
+class Cards(_Table, frozen=True):
+    """Where Agent Cards may be fetched from, and whose signatures count."""
+
+    # Loopback and private networks, and plain http: for development only.
+    allow_private: bool = False
+    # Ports beside 443.
+    ports: tuple[int, ...] = ()
+    # Files with pinned public keys (JWK sets) that verify card signatures.
+    pinned_keys: tuple[str, ...] = ()
+
+
+class Config(_Table, frozen=True):
+    """Everything that `redkey serve` can be told."""
+
+    data: Path = Path(".redkey")
+    host: str = "127.0.0.1"
+    port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = DEFAULT_PORT
+    uds: Path | None = None
+    ready_file: Path | None = None
+    # How receipts and tokens name this server to others; worked out from host and port when absent.
+    public_url: str = ""
+    log_format: Literal["auto", "json", "text"] = "auto"
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    access_log: bool = False
+    token_seconds: Annotated[int, msgspec.Meta(ge=60, le=86400)] = 900
+    checkpoint_seconds: Seconds = 1.0
+    checkpoint_records: Count = 1024
+    idle_world_seconds: Seconds = 900.0
+    # Whether /metrics answers without a key; its figures tell nothing of single workspaces.
+    open_metrics: bool = True
+    # blocker type -> roles that are told; what is not named keeps its default.
+    block_routes: dict[str, tuple[str, ...]] = {}
+    limits: Limits = Limits()
+    rate: Rate = Rate()
+    cards: Cards = Cards()
+
+
+_TABLES: Mapping[str, type[_Table]] = {"limits": Limits, "rate": Rate, "cards": Cards}
+
+
+def load(file: Path | None, environment: Mapping[str, str], arguments: Mapping[str, Any]) -> Config:
+    """The configuration from a file, the environment and arguments; None among the arguments means not given."""
+    settings = _read(file) if file is not None else {}
+    for name, value in _variables(environment).items():
+        table, _, rest = name.partition("_")
+        if table in _TABLES and rest:
+            settings[table] = {**settings.get(table, {}), rest: value}
+        else:
+            settings[name] = value
+    settings.update({name: value for name, value in arguments.items() if value is not None})
+    try:
+        return msgspec.convert(settings, Config, strict=False, dec_hook=_path)
+    except msgspec.ValidationError as cause:
+        raise ConfigRefused(f"the configuration is wrong: {cause}") from cause
+
+
+def _path(kind: type, value: Any) -> Any:
+    if kind is Path and isinstance(value, str | Path):
+        return Path(value).expanduser()
+    raise TypeError(f"expected a path, not {value!r}")
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as cause:
+        raise ConfigRefused(f"{file} cannot be read: {cause}") from cause
+    except tomllib.TOMLDecodeError as cause:
+        raise ConfigRefused(f"{file} is not TOML: {cause}") from cause
+
+
+def _variables(environment: Mapping[str, str]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in environment.items():
+        if name.startswith(PREFIX) and name.removeprefix(PREFIX) not in _OTHER_VARIABLES:
+            found[name.removeprefix(PREFIX).lower()] = value
+    return found

@@ -1,0 +1,39 @@
+"""What a command does to the store beside its records, in the same unit: the hash of a new key's secret is kept,
+erased content is made unreadable. Neither is on the ledger, and replay needs neither."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from redkey.commands.decision import Refused
+from redkey.commands.registry import CreateKey, EraseContent
+from redkey.ledger.ports import Unit
+from redkey.services.keys import Kept, setting_name
+
+_BESIDE = (CreateKey, EraseContent)
+
+
+def check(unit: Unit, topic: str, command: Any) -> None:
+    """Refuse, before anything is decided, what could not be done beside the records."""
+    if isinstance(command, EraseContent):
+        found = unit.content(topic, command.sha256)
+        if found is None:
+            raise Refused(404, "content_not_found", f"There is no content {command.sha256[:64]!r} in this workspace.")
+        if found.pinned:
+            raise Refused(409, "content_pinned", "This content is structure: replay needs it, so it stays.")
+
+
+def apply(unit: Unit, topic: str, command: Any) -> None:
+    """Do it; the unit's commit makes it durable together with the records."""
+    if isinstance(command, CreateKey) and command.secret_sha256:
+        kept = Kept(topic, command.key_id, command.secret_sha256)
+        unit.put_setting(setting_name(command.prefix.removeprefix("rk_")), msgspec.json.encode(kept).decode())
+    elif isinstance(command, EraseContent):
+        unit.erase_content(topic, command.sha256)
+
+
+def has_effect(command: Any) -> bool:
+    """True for the few commands that do something beside their records."""
+    return isinstance(command, _BESIDE)

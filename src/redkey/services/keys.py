@@ -1,0 +1,118 @@
+"""API keys: made, shown once, known again by their hash.
+
+A key is `rk_<public id>_<secret>`. The ledger knows its public part and its scopes; the store keeps the SHA-256 of
+the whole under the public id, as a setting, because the id alone must lead to the workspace. The secret is derived
+from the issuing secret of this server and the key's id: so the reply that shows it is, like every reply, a function
+of what was recorded, and a repeated request gets the same bytes, while nothing that is stored tells it.
+
+Keys are looked up in memory. What others may have revoked meanwhile is looked at again each second; what is
+written is checked exactly, by the unit that writes it.
+"""
+
+from __future__ import annotations
+
+import hmac
+import re
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+
+import msgspec
+
+from redkey.commands.caller import Caller
+from redkey.ledger.ports import SequencedStore
+from redkey.readmodel.rows import entity
+from redkey.services.outcome import Settled
+from redkey.wire.ids import crockford
+
+KEY_TEXT = re.compile(r"rk_(?P<public>[0-9A-Za-z]{4,16})_(?P<secret>[0-9A-Za-z]{20,128})")
+SCOPES = ("operator", "admin", "produce", "agent", "runner", "read")
+_CACHED = 100_000
+_TRUST_SECONDS = 1.0
+_NOBODY = bytes(32)
+
+
+class Principal(msgspec.Struct):
+    """Who holds a key: where it works and what it may do."""
+
+    public_id: str
+    topic: str
+    digest: bytes
+    caller: Caller
+    checked: float
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """What the store keeps of a key beside the ledger."""
+
+    topic: str
+    key_id: str
+    sha256: str
+
+
+def setting_name(public_id: str) -> str:
+    """The setting under which a key's hash is kept."""
+    return f"key/{public_id}"
+
+
+def digest_of(key: str) -> str:
+    return sha256(key.encode()).hexdigest()
+
+
+class KeyRing:
+    """All keys of a store."""
+
+    def __init__(self, store: SequencedStore, issuing_secret: bytes, now: Callable[[], float]) -> None:
+        self._store, self._issuing, self._now = store, issuing_secret, now
+        self._known: dict[str, Principal] = {}
+
+    def text(self, key_id: str) -> str:
+        """The key with this id, as its owner gets to see it."""
+        public = key_id[-16:]
+        secret = crockford(hmac.digest(self._issuing, key_id.encode(), "sha256")[:30])
+        return f"rk_{public}_{secret}"
+
+    def authenticate(self, key: str) -> Principal | None:
+        """The holder of a key; None when it is not one, or was revoked."""
+        public, _, _ = key[3:].partition("_")
+        principal = self.holder(public)
+        # Compared even when nobody has the id: how long it takes tells nothing.
+        right = hmac.compare_digest(
+            sha256(key.encode()).digest(), principal.digest if principal is not None else _NOBODY
+        )
+        return principal if right else None
+
+    def holder(self, public_id: str) -> Principal | None:
+        """The live key with a public id; whether the caller has its secret is not asked here."""
+        known = self._known.get(public_id)
+        if known is not None and self._now() - known.checked < _TRUST_SECONDS:
+            return known
+        known = self._read(public_id)
+        if known is None:
+            self._known.pop(public_id, None)
+            return None
+        if len(self._known) >= _CACHED:
+            self._known.pop(next(iter(self._known)))
+        self._known[public_id] = known
+        return known
+
+    def on_commit(self, topic: str, records: Sequence[Settled]) -> None:
+        """Forget what this process has revoked."""
+        if any(settled.wire["type"] == "key.revoked" for settled in records):
+            self._known = {name: one for name, one in self._known.items() if one.topic != topic}
+
+    def _read(self, public_id: str) -> Principal | None:
+        if not public_id or len(public_id) > 16:
+            return None
+        text = self._store.setting(setting_name(public_id))
+        if not text:
+            return None
+        kept = msgspec.json.decode(text, type=Kept)
+        row = self._store.row(kept.topic, "key", kept.key_id)
+        workspace = self._store.row(kept.topic, "workspace", "")
+        if row is None or workspace is None:
+            return None
+        key = entity(row)
+        if key.revoked_at:
+            return None
+        caller = Caller(entity(workspace).workspace_id, key.key_id, frozenset(key.scopes), key.agent_id)
+        return Principal(public_id, kept.topic, bytes.fromhex(kept.sha256), caller, self._now())

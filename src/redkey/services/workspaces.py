@@ -1,0 +1,103 @@
+"""Workspaces: begun with their first key in one unit, found by id. A workspace is one topic of the store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+
+from redkey.commands.caller import Caller
+from redkey.commands.decide import decide
+from redkey.commands.decision import Refused
+from redkey.commands.draft import Ids
+from redkey.commands.registry import CreateKey, CreateWorkspace
+from redkey.ledger import content
+from redkey.ledger.ports import Content, Reader, SequencedStore, Unit
+from redkey.readmodel.rows import entity
+from redkey.reducers.entities import Workspace
+from redkey.reducers.world import World
+from redkey.services import effects
+from redkey.services.outcome import Settled, settled
+from redkey.services.unit_of_work import TopicWork
+from redkey.wire.ids import ulid
+
+_SETTING = "workspace/"
+
+
+class Begun(msgspec.Struct, frozen=True):
+    """A workspace at its beginning: its topic, and the records it began with."""
+
+    workspace_id: str
+    topic: str
+    records: list[Settled]
+
+    @property
+    def key_id(self) -> str:
+        """The key that the workspace began with."""
+        created = next(one for one in self.records if one.wire["type"] == "key.created")
+        key_id: str = created.wire["payload"]["key_id"]
+        return key_id
+
+
+def begin_workspace(
+    store: SequencedStore,
+    ids: Ids,
+    caller: Caller,
+    key: CreateKey,
+    name: Content | None = None,
+    *,
+    idem: str = "",
+    body: str = "",
+) -> Begun:
+    """Begin a workspace with its first key. Waits for the writer lock, so call it in a thread.
+
+    A new workspace has no past in which a repeated request could be found, so its id follows from the request:
+    asked for again with the same key, it is there already.
+    """
+    workspace_id = "wk_" + (_ulid_of(idem) if idem else ids.ulid())
+    with store.write() as unit:
+        topic = topic_of(unit, workspace_id)
+        if topic is not None:
+            return _again(unit, workspace_id, topic, body)
+        topic = unit.create_topic()
+        work = TopicWork(unit, topic, world := World(), ids)
+        create = CreateWorkspace(workspace_id, content.ref(name) if name is not None else None)
+        for command in (create, key):
+            drafts = decide(world, command, caller, work.now, ids).drafts
+            if idem and command is create:
+                drafts[0].payload |= {"idem": idem, "body": body}
+            work.note(drafts)
+        work.finish()
+        unit.put_content(topic, [name] if name is not None else [])
+        effects.apply(unit, topic, key)
+        unit.put_setting(_SETTING + workspace_id, topic)
+    return Begun(workspace_id, topic, work.records)
+
+
+def topic_of(reader: Reader, workspace_id: str) -> str | None:
+    """Where a workspace's records are; None when there is no such workspace."""
+    return reader.setting(_SETTING + workspace_id)
+
+
+def workspaces(reader: Reader) -> Iterator[tuple[str, Workspace]]:
+    """Every workspace with its topic, in the order they were begun."""
+    for topic in reader.topics():
+        row = reader.row(topic, "workspace", "")
+        if row is not None:
+            yield topic, entity(row)
+
+
+def _again(unit: Unit, workspace_id: str, topic: str, body: str) -> Begun:
+    records = [settled(record) for record in unit.read(topic, 0, 2)]
+    first: dict[str, Any] = records[0].wire["payload"]
+    if first.get("body") != body:
+        detail = "This idempotency key was used with another body; use a new key for a new request."
+        raise Refused(422, "idempotency_key_reused", detail)
+    return Begun(workspace_id, topic, records)
+
+
+def _ulid_of(idem: str) -> str:
+    digest = sha256(f"workspace\n{idem}".encode()).digest()
+    return ulid(int.from_bytes(digest[:6]), digest[6:16])

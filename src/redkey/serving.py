@@ -1,0 +1,84 @@
+"""Serving: the life of a server process, from its configuration to its exit code."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import structlog
+import uvloop
+
+from redkey.api.host import Host, close, listen, url_of
+from redkey.app import App, Credentials, read_credentials, write_credentials
+from redkey.config import Config
+from redkey.logs import set_up_logs
+from redkey.stores.durable import replace_file
+
+_log = structlog.get_logger("redkey.serving")
+
+
+class Ready(msgspec.Struct, frozen=True, rename="camel"):
+    """What the ready file says."""
+
+    url: str
+    uds: str | None
+    workspace_id: str
+    pid: int
+
+
+def serve(config: Config, say: Callable[[str], Any]) -> int:
+    """Serve until a signal comes or the store fails; the exit code."""
+    set_up_logs(config)
+    sockets = listen(config)
+    try:
+        return _run(config, sockets, say)
+    finally:
+        close(sockets)
+        if config.uds is not None:
+            config.uds.unlink(missing_ok=True)
+        if config.ready_file is not None:
+            config.ready_file.unlink(missing_ok=True)
+
+
+def _run(config: Config, sockets: list[Any], say: Callable[[str], Any]) -> int:
+    url = url_of(sockets[0])
+    config = msgspec.structs.replace(config, public_url=config.public_url or url)
+    failures: list[BaseException] = []
+    host: Host | None = None
+
+    def on_fatal(cause: BaseException) -> None:
+        _log.critical("the store failed; the process stops", reason=str(cause))
+        failures.append(cause)
+        if host is not None:
+            host.should_exit = True
+
+    app = App(config, on_fatal)
+    uds = str(config.uds.absolute()) if config.uds is not None else None
+
+    def on_ready() -> None:
+        _tell(app, url, uds, say)
+        if config.ready_file is not None:
+            ready = Ready(url, uds, app.workspace_id, os.getpid())
+            replace_file(config.ready_file, msgspec.json.encode(ready), 0o600)
+        _log.info("serving", url=url, uds=uds, workspace_id=app.workspace_id)
+
+    host = Host(app, config, on_ready)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(host.serve(sockets))
+    return 1 if failures else 0
+
+
+def _tell(app: App, url: str, uds: str | None, say: Callable[[str], Any]) -> None:
+    """How to call this server; the key itself only when it is new."""
+    data = app.config.data
+    before = read_credentials(data)
+    key = app.first_key or (before.api_key if before is not None else None)
+    if key is not None:
+        path = write_credentials(data, Credentials(url, uds, app.workspace_id, key))
+    say(f"RedKey serves workspace {app.workspace_id} at {url}" + (f" and {uds}" if uds else ""))
+    if app.first_key is not None:
+        say(f"The first key (operator, admin), kept in {path}:\n\n  {app.first_key}\n")
+        say(f'  curl -H "Authorization: Bearer {app.first_key}" {url}/workspaces')
