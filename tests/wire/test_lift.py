@@ -9,14 +9,15 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.wire.arbitrary import wires_1_0
 
 from redkey.errors import WireRefused
+from redkey.reducers.replay import replay
 from redkey.wire import files
 from redkey.wire.canonical import canonical
 from redkey.wire.legacy import validate_wire_1_0
 from redkey.wire.lift import Lifted, Log, lift
 from redkey.wire.validate import MESSAGE_LIMIT, validate
+from tests.wire.arbitrary import wires_1_0
 
 LEGACY = "fixtures/agent-wire/v1.0"
 LOOSE = "fixtures/agent-wire/loose"
@@ -122,13 +123,24 @@ def test_a_log_carries_context_claim_and_order_from_brief_to_end() -> None:
         for name in ("brief.valid.json", "claim.valid.json", "complete.valid.json")
         for wire in _lift(name, log).wires
     ]
-    assert [wire["type"] for wire in wires] == ["task.created", "task.claimed", "artifact.ready", "task.complete"]
-    assert [wire["stream"]["stream_seq"] for wire in wires] == [1, 2, 3, 4]
+    created, available, claimed, artifact, complete = wires
+    assert [wire["type"] for wire in wires[:3]] == ["task.created", "task.available", "task.claimed"]
+    assert [wire["type"] for wire in wires[3:]] == ["artifact.ready", "task.complete"]
+    assert [wire["stream"]["stream_seq"] for wire in wires] == [1, 2, 3, 4, 5]
     assert {wire["stream"]["context_id"] for wire in wires} == {"project:knowledgevault-m01r"}
-    assert len({wire["payload"]["claim_id"] for wire in wires[1:]}) == 1
-    assert wires[3]["payload"]["artifact_ids"] == [wires[2]["payload"]["artifact_id"]]
+    assert available["payload"] == {}
+    assert len({wire["payload"]["claim_id"] for wire in (claimed, artifact, complete)}) == 1
+    assert complete["payload"]["artifact_ids"] == [artifact["payload"]["artifact_id"]]
     # What the brief requires is what the artifact is called.
-    assert wires[0]["payload"]["outputs"] == [wires[2]["payload"]["name"]]
+    assert created["payload"]["outputs"] == [artifact["payload"]["name"]]
+
+
+def test_a_lifted_log_replays_to_a_completed_task() -> None:
+    log = Log()
+    names = ("brief.valid.json", "claim.valid.json", "complete.valid.json")
+    state = replay([wire for name in names for wire in _lift(name, log).wires]).as_json()
+    assert state["void"] == []
+    assert [task["task_state"] for task in state["tasks"].values()] == ["completed"]
 
 
 def test_a_second_claim_of_the_same_agent_is_another_hold() -> None:

@@ -17,6 +17,8 @@ from redkey.wire.lifted import NO_WORKSPACE, Content, Lifted, Log
 
 # The name of the artifact that a 1.0 `output_ref` becomes, and of the output that a 1.0 brief requires.
 OUTPUT_NAME = "output_ref"
+# Wires that stand beside the main one of their message, and so need an id of their own.
+_SECOND_WIRES = frozenset({"artifact.ready", "task.available"})
 
 
 def lift_legacy(value: dict[str, Any], log: Log) -> Lifted:
@@ -37,10 +39,10 @@ class _Lifting:
         self.assumed: list[Finding] = []
 
     def write(self, event: str, stream_id: str, context_id: str, payload: dict[str, Any]) -> None:
-        """Add a wire; its id comes from the bytes of the message, which may give an artifact and its end."""
+        """Add a wire; its id comes from the bytes of the message, of which one may give two wires."""
         if stream_id not in self.log.places and event != "task.created":
             self.assume("/stream/stream_seq", "nothing earlier of this stream was lifted; it is counted from here")
-        cause = self.data + b"\nartifact.ready" if event == "artifact.ready" else self.data
+        cause = self.data + b"\n" + event.encode() if event in _SECOND_WIRES else self.data
         self.log.places[stream_id] = self.log.places.get(stream_id, 0) + 1
         wire = {
             "wire": VERSION,
@@ -107,6 +109,9 @@ def _lift_brief(lifting: _Lifting, brief: Brief) -> None:
     if brief.output_contract.output_ref_required:
         payload["outputs"] = [OUTPUT_NAME]
     lifting.write_task("task.created", env.task_id, payload)
+    # A brief is published to be claimed: 1.0 knows no task that waits, and a claim needs one that is available.
+    lifting.assume("/type", "1.0 publishes a brief to be claimed: the task is available at once")
+    lifting.write_task("task.available", env.task_id, {})
 
 
 def _lift_claim(lifting: _Lifting, claim: Claim) -> None:
