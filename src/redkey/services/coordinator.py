@@ -23,7 +23,7 @@ from redkey.reducers.fold import fold
 from redkey.reducers.world import World
 from redkey.services.outcome import Outcome, Settled
 from redkey.services.submission import Submission
-from redkey.services.unit_of_work import TopicWork, read_structure
+from redkey.services.unit_of_work import TopicWork, key_reused, read_structure
 from redkey.wire.decode import decode
 
 # Units stay small enough that nobody waits long for a commit that others fill.
@@ -49,6 +49,10 @@ class Coordinator:
         self._draining = self._stopping = False
         self._stopped: RedKeyError | None = None
         self._waiters: dict[tuple[str, str], deque[Submission]] = {}
+        # Requests with an idempotency key that are on their way: a retry joins the first.
+        self._flights: dict[tuple[str, str], Submission] = {}
+        # Workspaces that were used since the idle ones were last let go.
+        self._recent: set[str] = set()
         self._listeners: list[Callable[[str, Sequence[Settled]], None]] = []
 
     def listen(self, listener: Callable[[str, Sequence[Settled]], None]) -> None:
@@ -69,11 +73,24 @@ class Coordinator:
         """The durable outcome of a command; Refused when it may not happen, Unavailable when the store failed."""
         if self._stopped is not None:
             raise self._stopped
+        flight = self._flights.get((topic, idem)) if idem else None
+        if flight is not None:
+            if flight.body != body:
+                raise key_reused()
+            return await flight.outcome()
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Outcome] = loop.create_future()
         deadline = loop.time() + wait_seconds if wait_seconds else 0
-        self._arrive(Submission(topic, caller, command, contents, idem, body, future, deadline))
-        return await future
+        submission = Submission(topic, caller, command, contents, idem, body, future, deadline)
+        self._arrive(submission)
+        if not idem:
+            return await future
+        self._flights[topic, idem] = submission
+        try:
+            return await submission.outcome()
+        finally:
+            if submission.future.done():
+                self._flights.pop((topic, idem), None)
 
     def tick(self, topic: str) -> None:
         """Time has passed: let what is due in a workspace be recorded."""
@@ -91,17 +108,29 @@ class Coordinator:
         world = self._worlds.get(topic)
         if world is None:
             world = self._worlds[topic] = load_world(self._store, topic, decode)
+            self._recent.add(topic)
             self._evict(topic)
         elif self._store.head(topic).sequence != world.sequence:
             self._catch_up(self._store, topic, world)
         return world
 
-    def poll(self) -> None:
-        """Look for commits of other processes, and wake whoever waits for what they brought."""
-        if self._store.changed():
-            for topic in {topic for topic, _ in self._waiters}:
-                self.peek(topic)
-                self._wake(topic)
+    @property
+    def awaited(self) -> bool:
+        """True while somebody waits for a task, which another process may bring."""
+        return bool(self._waiters)
+
+    def look(self) -> None:
+        """Other processes have committed: wake whoever waits for what they brought."""
+        for topic in {topic for topic, _ in self._waiters}:
+            self.peek(topic)
+            self._wake(topic)
+
+    def let_go_idle(self) -> list[tuple[str, int]]:
+        """Let go of the worlds that nobody used since this was last called: (topic, when it is next due, or 0)."""
+        recent, self._recent = self._recent, set()
+        awaited = {topic for topic, _ in self._waiters}
+        idle = [topic for topic in self._worlds if topic not in recent and topic not in awaited]
+        return [(topic, next_time(self._worlds.pop(topic))) for topic in idle]
 
     def _arrive(self, submission: Submission) -> None:
         self._arrived.append(submission)
@@ -230,6 +259,7 @@ class Coordinator:
             self._catch_up(unit, topic, world)
         # The most recently used stand last.
         self._worlds[topic] = world
+        self._recent.add(topic)
         self._evict(topic)
         return world
 

@@ -66,11 +66,14 @@ class TopicWork:
 
     def run(self, submission: Submission) -> Outcome:
         """Decide one submission and record what it asks for and what follows; Refused when it may not be."""
+        key = self._world.keys.get(submission.caller.key_id)
+        if key is not None and key.revoked_at:
+            # The door looked a moment ago; another process may have revoked the key since.
+            raise Refused(401, "invalid_token", "The key was revoked.")
         done = self._world.done.get(submission.idem) if submission.idem else None
         if done is not None:
             if done.body != submission.body:
-                detail = "This idempotency key was used with another body; use a new key for a new request."
-                raise Refused(422, "idempotency_key_reused", detail)
+                raise key_reused()
             return self._again(done.sequence)
         command = self._with_past(submission.command)
         effects.check(self._unit, self._topic, command)
@@ -227,6 +230,12 @@ def _closure_of(records: list[Settled]) -> list[Settled]:
         known.add(one.wire["wire_id"])
         found.append(one)
     return found
+
+
+def key_reused() -> Refused:
+    """A key that was used for another request."""
+    detail = "This idempotency key was used with another body; use a new key for a new request."
+    return Refused(422, "idempotency_key_reused", detail)
 
 
 def subjects(wire: dict[str, Any]) -> tuple[str, ...]:

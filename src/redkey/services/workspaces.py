@@ -10,7 +10,6 @@ import msgspec
 
 from redkey.commands.caller import Caller
 from redkey.commands.decide import decide
-from redkey.commands.decision import Refused
 from redkey.commands.draft import Ids
 from redkey.commands.registry import CreateKey, CreateWorkspace
 from redkey.ledger import content
@@ -20,7 +19,7 @@ from redkey.reducers.entities import Workspace
 from redkey.reducers.world import World
 from redkey.services import effects
 from redkey.services.outcome import Settled, settled
-from redkey.services.unit_of_work import TopicWork
+from redkey.services.unit_of_work import TopicWork, key_reused
 from redkey.wire.ids import ulid
 
 _SETTING = "workspace/"
@@ -93,8 +92,7 @@ def _again(unit: Unit, workspace_id: str, topic: str, body: str) -> Begun:
     records = [settled(record) for record in unit.read(topic, 0, 2)]
     first: dict[str, Any] = records[0].wire["payload"]
     if first.get("body") != body:
-        detail = "This idempotency key was used with another body; use a new key for a new request."
-        raise Refused(422, "idempotency_key_reused", detail)
+        raise key_reused()
     return Begun(workspace_id, topic, records)
 
 
