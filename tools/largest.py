@@ -48,7 +48,7 @@ def build(shape: dict[str, Any], variant: int = 0) -> Any:
         case "string":
             return longest(shape["pattern"], shape["maxLength"], variant)
         case "integer":
-            return max(shape["minimum"], shape["maximum"], key=_size)
+            return max(shape["maximum"], shape["minimum"], key=_size)
         case "number":
             return _LONGEST_FRACTION
         case "boolean":
