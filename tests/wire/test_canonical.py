@@ -13,12 +13,12 @@ import pytest
 import rfc8785
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.wire.arbitrary import json_values
 
 from redkey.errors import JsonRefused
 from redkey.wire import files
 from redkey.wire.canonical import LARGEST_INTEGER, canonical, is_plain, number
 from redkey.wire.catalogue import FIXTURES
+from tests.wire.arbitrary import json_values
 
 # RFC 8785, appendix B: IEEE 754 doubles in hexadecimal and how they are written.
 NUMBERS = {

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tests.wire.arbitrary import json_values
 
 from redkey.errors import JsonRefused
 from redkey.wire.canonical import LARGEST_INTEGER, canonical
 from redkey.wire.decode import DEPTH_LIMIT, SIZE_LIMIT, _judge, decode
+from tests.wire.arbitrary import json_values
 
 MEGABYTE = 1024 * 1024
 

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tools.largest import build, largest
-from tools.longest import longest
-from tools.shapes import event_shape
 
 from redkey.wire import files
 from redkey.wire.canonical import canonical
 from redkey.wire.catalogue import FIXTURES, SCHEMAS, catalogue
 from redkey.wire.validate import ENTRIES_LIMIT, MESSAGE_LIMIT, read, validate
+from tools.largest import build, largest
+from tools.longest import longest
+from tools.shapes import event_shape
 
 Wire = dict[str, Any]
 WIRES = [(event, index) for event in catalogue() for index in range(len(largest(event)))]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from tools.shapes import event_shape
 
 from redkey.wire import files
 from redkey.wire.catalogue import CONTRACTS, FIXTURES, SCHEMAS, catalogue, contract
+from tools.shapes import event_shape
 
 TABLE = contract("event-state-map.json")
 

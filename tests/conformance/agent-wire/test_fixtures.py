@@ -9,7 +9,6 @@ from typing import Any
 
 import orjson
 import pytest
-from tools.derive import file_stem
 
 from redkey.errors import Finding, JsonRefused, WireRefused
 from redkey.reducers.replay import replay
@@ -19,6 +18,7 @@ from redkey.wire.catalogue import FIXTURES, SCHEMAS, catalogue
 from redkey.wire.decode import decode
 from redkey.wire.schema import compile_schema
 from redkey.wire.validate import MESSAGE_LIMIT, read
+from tools.derive import file_stem
 
 HERE = files.root() / FIXTURES
 EXPECTATIONS = files.load(f"{FIXTURES}/expectations.json")
