@@ -14,8 +14,6 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from tests.ledger.small_log import LOG_ID, ORIGIN, OTHER_LOG, SIGNER, WORKSPACE, SmallLog
-from tests.ledger.whole_receipt import judged
 
 from redkey.cli import main
 from redkey.ledger.checkpoint import origin_of
@@ -24,6 +22,8 @@ from redkey.ledger.note import parse_key
 from redkey.ledger.trust import TrustedKey
 from redkey.ledger.verify import Policy
 from redkey.ledger.witness import REQUEST_LIMIT, Request
+from tests.ledger.small_log import LOG_ID, ORIGIN, OTHER_LOG, SIGNER, WORKSPACE, SmallLog
+from tests.ledger.whole_receipt import judged
 
 LOG = SmallLog(60)
 FORK = SmallLog(60, seed="fork")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import orjson
 import pytest
-from tests.ledger.small_log import ORIGIN, SmallLog
 
 from redkey.errors import ProofRefused
 from redkey.ledger.anchor import anchor_message, anchored_checkpoint
 from redkey.ledger.checkpoint import Checkpoint, origin_of
 from redkey.ledger.record import MESSAGE_LIMIT
+from tests.ledger.small_log import ORIGIN, SmallLog
 
 CHECKPOINT = SmallLog(9).checkpoint()
 

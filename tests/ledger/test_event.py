@@ -6,11 +6,11 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.ledger.small_log import SmallLog
 
 from redkey.errors import ProofRefused
 from redkey.ledger.event import Party, event_at, event_of
 from redkey.wire import files
+from tests.ledger.small_log import SmallLog
 
 
 def wire(kind: str, sender: str, stream: str, **payload: Any) -> dict[str, Any]:

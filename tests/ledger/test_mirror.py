@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.ledger.small_log import SmallLog
 
 from redkey.errors import ProofRefused
 from redkey.ledger.mirror import MirrorRow, RowChecker, check_rows, mirror_page, mirror_row, parse_row, rows_in
 from redkey.ledger.note import encode_base64
+from tests.ledger.small_log import SmallLog
 
 VECTORS = json.loads((Path(__file__).parent / "vectors" / "hcs_running_hash.json").read_text())["rows"]
 

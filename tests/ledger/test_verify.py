@@ -13,6 +13,14 @@ import orjson
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
+from redkey.ledger.checkpoint import origin_of, sign_checkpoint
+from redkey.ledger.cosignature import cosign
+from redkey.ledger.note import COSIGNATURE, Note
+from redkey.ledger.receipt import Effect, SignerTerm, build_receipt
+from redkey.ledger.record import hedera_time
+from redkey.ledger.trust import TrustedKey
+from redkey.ledger.verify import LEVELS, Policy, verify_receipt
 from tests.ledger.small_log import (
     LOG_ID,
     NEXT_SIGNER,
@@ -35,14 +43,6 @@ from tests.ledger.whole_receipt import (
     whole_policy,
     whole_receipt,
 )
-
-from redkey.ledger.checkpoint import origin_of, sign_checkpoint
-from redkey.ledger.cosignature import cosign
-from redkey.ledger.note import COSIGNATURE, Note
-from redkey.ledger.receipt import Effect, SignerTerm, build_receipt
-from redkey.ledger.record import hedera_time
-from redkey.ledger.trust import TrustedKey
-from redkey.ledger.verify import LEVELS, Policy, verify_receipt
 
 LONG = bool(os.environ.get("REDKEY_TEST_LONG"))
 Path = tuple[str | int, ...]

@@ -8,7 +8,6 @@ from hashlib import sha256
 from typing import Any
 
 import orjson
-from tests.ledger.small_log import NEXT_SIGNER, SIGNER, WITNESSES, SmallLog, claimed
 
 from redkey.ledger.anchor import anchor_message
 from redkey.ledger.mirror import mirror_row, parse_row
@@ -18,6 +17,7 @@ from redkey.ledger.record import EMPTY_HEAD, Head
 from redkey.ledger.running_hash import chained
 from redkey.ledger.trust import TrustedKey
 from redkey.ledger.verify import Policy, Verdict, verify_receipt
+from tests.ledger.small_log import NEXT_SIGNER, SIGNER, WITNESSES, SmallLog, claimed
 
 BODY = b'{"nonce":"00112233445566778899aabbccddeeff","title":"Research Piers Gorman"}'
 SEQUENCE = 260

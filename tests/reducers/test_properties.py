@@ -8,7 +8,6 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.reducers.case import Builder
 
 from redkey.reducers.machine import machine
 from redkey.reducers.replay import Replayed, replay, replay_stream
@@ -16,6 +15,7 @@ from redkey.wire.a2a import A2ATask, project
 from redkey.wire.canonical import canonical
 from redkey.wire.catalogue import catalogue
 from redkey.wire.validate import validate
+from tests.reducers.case import Builder
 
 LONG = os.environ.get("REDKEY_TEST_LONG") == "1"
 thorough = settings(max_examples=2000 if LONG else 150, deadline=None)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.reducers.case import TASK, Builder, numbered
 
 from redkey.reducers.attempt import apply, begin
 from redkey.reducers.replay import Replayed, replay
 from redkey.wire.ids import task_stream
 from redkey.wire.validate import validate
+from tests.reducers.case import TASK, Builder, numbered
 
 STREAM = task_stream(TASK, 1)
 CLAIMED = ["task.available", "task.claimed"]

@@ -50,7 +50,10 @@ class LazyGroup(click.Group):
         try:
             return super().invoke(ctx)
         except RedKeyError as refused:
-            click.echo(f"redkey: {refused.message} [{refused.code}]", err=True)
+            from redkey.cli.report import shown
+
+            # Messages may quote what strangers wrote; a terminal must not obey it.
+            click.echo(f"redkey: {shown(refused.message)} [{refused.code}]", err=True)
             ctx.exit(1)
 
 
