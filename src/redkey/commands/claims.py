@@ -1,7 +1,6 @@
-"""Claims and holds: claim, claim-next, start, heartbeat, release, block, artifacts, plan, complete, fail.
+"""Claims: how an agent asks for a task, or for the next one of a queue; who may, and who has been told before.
 
-The fence is here: every act of a holder names its claim, and only the attempt's current claim may write. A late
-holder whose task nobody took since gets it back first, on the record.
+The commands of holders stand here too; what they do to a hold, and the fence before it, is `holds`'s.
 """
 
 from __future__ import annotations
@@ -11,14 +10,18 @@ from typing import Any
 import msgspec
 
 from redkey.commands.caller import Caller
-from redkey.commands.decision import Decision, Refused, not_found
+from redkey.commands.decision import Decision, not_found
 from redkey.commands.draft import Draft, Ids
-from redkey.reducers.claim import CLAIM_LIFE_NANOSECONDS, capabilities, ineligible, lease_end, open_to
-from redkey.reducers.entities import Agent, Task
-from redkey.reducers.task import missing_outputs
-from redkey.reducers.world import SECOND, World
+from redkey.reducers.claim import (
+    LONGEST_LEASE_SECONDS,
+    SHORTEST_LEASE_SECONDS,
+    capabilities,
+    ineligible,
+    open_to,
+)
+from redkey.reducers.entities import Agent, Miss, Task
+from redkey.reducers.world import World
 from redkey.wire.ids import task_stream
-from redkey.wire.times import write_time
 
 Ref = dict[str, Any]
 
@@ -27,8 +30,6 @@ class ClaimTask(msgspec.Struct, frozen=True):
     task_id: str
     agent_id: str
     lease_seconds: int = 0
-    # Who won a task that has left the world: (claim, agent, queue), read from its row by the caller.
-    past: tuple[str, str, str] | None = None
 
 
 class ClaimNext(msgspec.Struct, frozen=True):
@@ -94,50 +95,65 @@ class FailClaim(msgspec.Struct, frozen=True):
 
 def claim_task(world: World, command: ClaimTask, caller: Caller, now: int, ids: Ids) -> Decision:
     agent = acting_agent(world, caller, command.agent_id)
-    task = world.tasks.get(command.task_id)
+    live = world.tasks.get(command.task_id)
+    task = live or world.past.task(command.task_id)
     if task is None:
-        return _claim_past(world, command, caller, agent, ids)
+        raise not_found("task", command.task_id)
     if task.claim_id and task.agent_id == agent.agent_id and task.lease_expires_at > now:
         return Decision(answer={"held": task.claim_id})
     lease = command.lease_seconds or default_lease(world, task)
+    told = _told(world, task, agent)
+    if told is not None and _as_before(told, world, task, agent, lease, now):
+        return Decision(repeat=told.sequence)
+    attempted = _attempt(world, task, agent, caller, lease, ids)
+    return Decision([attempted] if live is not None else [attempted, _settle_past(world, attempted, task, agent, now)])
+
+
+def _told(world: World, task: Task, agent: Agent) -> Miss | None:
+    """What the agent was told for this attempt, if it lost or was refused before."""
     told = world.misses.get(task.task_id, {}).get(agent.agent_id)
-    if told is not None:
-        reason, _ = ineligible(world, agent, task, lease)
-        same_winner = not reason and not open_to(task, now) and told.winning_claim_id == task.winner_claim_id != ""
-        if reason == told.reason or same_winner:
-            return Decision(repeat=told.sequence)
-    return Decision([_attempt(world, task.task_id, task.attempt, task.context_id, agent, caller, lease, ids)])
+    if told is None and (task.sequence <= world.loaded_at or task.task_id not in world.tasks):
+        told = world.past.told(task.task_id, agent.agent_id)
+    return told if told is not None and told.attempt == task.attempt else None
 
 
-def _attempt(
-    world: World, task_id: str, attempt: int, context_id: str, agent: Agent, caller: Caller, lease: int, ids: Ids
-) -> Draft:
-    payload = {"task_id": task_id, "attempt": attempt, "claim_id": "clm_" + ids.ulid(), "lease_seconds": lease}
-    return Draft("task.claim_attempted", f"agent:{agent.agent_id}", payload, context_id, caller.sender(world))
+def _as_before(told: Miss, world: World, task: Task, agent: Agent, lease: int, now: int) -> bool:
+    """True when the claim would end as the agent was told before: lost to the same winner, or refused alike."""
+    reason, detail = ineligible(world, agent, task, lease, now)
+    if reason:
+        return (reason, detail) == (told.reason, told.detail)
+    return told.winning_claim_id != "" and told.winning_claim_id == task.winner_claim_id and not open_to(task, now)
 
 
-def _claim_past(world: World, command: ClaimTask, caller: Caller, agent: Agent, ids: Ids) -> Decision:
-    """A claim on a task that ended long ago: its row tells who won, or that nobody did."""
-    if command.past is None:
-        raise not_found("task", command.task_id)
-    claim_id, agent_id, queue_id = command.past
-    lease = command.lease_seconds or world.queues[queue_id].settings.lease_seconds
-    attempted = _attempt(world, command.task_id, 1, f"queue:{queue_id}", agent, caller, lease, ids)
-    attempted.wire_id = "wire_" + ids.ulid()
-    payload: dict[str, Any] = {"task_id": command.task_id, "claim_id": attempted.payload["claim_id"]}
-    if claim_id:
-        outcome = "task.claim_missed"
-        payload |= {
-            "attempt": 1,
-            "reason": "task_completed",
-            "winning_claim_id": claim_id,
-            "winning_agent_id": agent_id,
-        }
+def _attempt(world: World, task: Task, agent: Agent, caller: Caller, lease: int, ids: Ids) -> Draft:
+    payload = {
+        "task_id": task.task_id,
+        "attempt": task.attempt,
+        "claim_id": "clm_" + ids.ulid(),
+        "lease_seconds": lease,
+    }
+    sender = caller.sender(world)
+    wire_id = "wire_" + ids.ulid()
+    where = f"agent:{agent.agent_id}"
+    return Draft("task.claim_attempted", where, payload, task.context_id, sender, wire_id=wire_id)
+
+
+def _settle_past(world: World, attempted: Draft, task: Task, agent: Agent, now: int) -> Draft:
+    """The outcome of a claim on a task that has left the world: its row tells what the world no longer can."""
+    payload: dict[str, Any] = {"task_id": task.task_id, "claim_id": attempted.payload["claim_id"]}
+    reason, detail = ineligible(world, agent, task, attempted.payload["lease_seconds"], now)
+    if reason or not task.winner_claim_id:
+        event = "task.claim_rejected"
+        payload |= {"reason": reason or "task_not_available"} | ({"detail": detail} if detail else {})
     else:
-        outcome = "task.claim_rejected"
-        payload |= {"reason": "task_not_available"}
-    settled = Draft(outcome, attempted.stream_id, payload, attempted.context_id, causation_id=attempted.wire_id)
-    return Decision([attempted, settled])
+        event = "task.claim_missed"
+        payload |= {
+            "attempt": task.attempt,
+            "reason": "task_completed",
+            "winning_claim_id": task.winner_claim_id,
+            "winning_agent_id": task.winner_agent_id,
+        }
+    return Draft(event, attempted.stream_id, payload, attempted.context_id, causation_id=attempted.wire_id)
 
 
 def claim_next(world: World, command: ClaimNext, caller: Caller, now: int, ids: Ids) -> Decision:
@@ -147,6 +163,8 @@ def claim_next(world: World, command: ClaimNext, caller: Caller, now: int, ids: 
         raise not_found("queue", command.queue_id)
     if not agent.active:
         return Decision(answer={"status": "rejected", "reason": "inactive_agent"})
+    if command.lease_seconds and not SHORTEST_LEASE_SECONDS <= command.lease_seconds <= LONGEST_LEASE_SECONDS:
+        return Decision(answer={"status": "rejected", "reason": "invalid_lease"})
     room = queue.settings.max_live_claims - agent.live_claims
     if room <= 0:
         return Decision(answer={"status": "rejected", "reason": "policy", "detail": "live_claims"})
@@ -156,7 +174,7 @@ def claim_next(world: World, command: ClaimNext, caller: Caller, now: int, ids: 
     drafts = []
     for task in chosen:
         lease = command.lease_seconds or default_lease(world, task)
-        drafts.append(_attempt(world, task.task_id, task.attempt, task.context_id, agent, caller, lease, ids))
+        drafts.append(_attempt(world, task, agent, caller, lease, ids))
     return Decision(drafts)
 
 
@@ -170,12 +188,14 @@ def best_tasks(world: World, agent: Agent, queue_id: str, count: int) -> list[Ta
         if not offers:
             break
         task = world.tasks[min(offers)[2]]
-        # Set aside while looking for more; the attempts that follow reserve for good.
-        task.reserved = "chosen"
         chosen.append(task)
+        if len(chosen) < count:
+            # Set aside while looking for more; the attempts that follow reserve for good.
+            task.reserved = "chosen"
     for task in chosen:
-        task.reserved = ""
-        world.put_back(task)
+        if task.reserved:
+            task.reserved = ""
+            world.put_back(task)
     return chosen
 
 
@@ -191,157 +211,5 @@ def acting_agent(world: World, caller: Caller, agent_id: str) -> Agent:
     return agent
 
 
-class Hold(msgspec.Struct):
-    """A holder's standing: its task, and the drafts that take an expired hold up again."""
-
-    task: Task
-    agent: Agent
-    drafts: list[Draft]
-
-
-def holding(world: World, caller: Caller, claim_id: str, now: int) -> Hold:
-    """The fence: the task this claim holds now, or a refusal that says what became of it."""
-    task = world.tasks.get(world.claims.get(claim_id, ""))
-    if task is not None:
-        return Hold(task, acting_agent(world, caller, task.agent_id), [])
-    return _reacquire(world, caller, claim_id, now)
-
-
-def _reacquire(world: World, caller: Caller, claim_id: str, now: int) -> Hold:
-    task = world.tasks.get(world.expired.get(claim_id, ""))
-    if task is None or task.expired_claim_id != claim_id:
-        raise not_found("claim", claim_id)
-    agent = acting_agent(world, caller, task.expired_agent_id)
-    if task.state != "available" or task.reserved:
-        raise lease_lost(task)
-    lease = default_lease(world, task)
-    payload = {
-        "claim_id": claim_id,
-        "agent_id": agent.agent_id,
-        "lease_expires_at": write_time(now + lease * SECOND),
-        "reacquired": True,
-    }
-    again = Draft("task.lease_extended", stream(task), payload, task.context_id, caller.sender(world))
-    return Hold(task, agent, [again])
-
-
-def lease_lost(task: Task) -> Refused:
-    now = task.agent_id and f" {task.agent_id} holds it now."
-    return Refused(409, "lease_lost", f"This claim no longer holds {task.task_id}.{now} Stop working on it.")
-
-
 def stream(task: Task) -> str:
     return task_stream(task.task_id, task.attempt)
-
-
-def _act(
-    world: World, caller: Caller, claim_id: str, now: int, event: str, payload: dict[str, Any]
-) -> tuple[Hold, Decision]:
-    hold = holding(world, caller, claim_id, now)
-    body = {"claim_id": claim_id, "agent_id": hold.agent.agent_id, **payload}
-    draft = Draft(event, stream(hold.task), body, hold.task.context_id, caller.sender(world))
-    return hold, Decision([*hold.drafts, draft])
-
-
-def start(world: World, command: StartClaim, caller: Caller, now: int, ids: Ids) -> Decision:
-    hold, decision = _act(world, caller, command.claim_id, now, "task.started", {})
-    if hold.task.state == "working" or hold.task.expired_state == "working":
-        raise Refused(409, "already_started", "This claim has been started before.")
-    return decision
-
-
-def release(world: World, command: ReleaseClaim, caller: Caller, now: int, ids: Ids) -> Decision:
-    return _act(world, caller, command.claim_id, now, "task.released", {})[1]
-
-
-def heartbeat(world: World, command: HeartbeatClaim, caller: Caller, now: int, ids: Ids) -> Decision:
-    """Extend a hold of which less than half is left; else the durable deadline is the answer."""
-    hold = holding(world, caller, command.claim_id, now)
-    task = hold.task
-    if hold.drafts:
-        return Decision(hold.drafts)
-    lease = task.lease_seconds_held or default_lease(world, task)
-    until = lease_end(task, task.claimed_at, now, lease)
-    if task.lease_expires_at - now >= lease * SECOND // 2 or until <= task.lease_expires_at:
-        return Decision(answer={"state": "held", "lease_expires_at": task.lease_expires_at})
-    payload = {"claim_id": command.claim_id, "agent_id": task.agent_id, "lease_expires_at": write_time(until)}
-    return Decision([Draft("task.lease_extended", stream(task), payload, task.context_id, caller.sender(world))])
-
-
-def block(world: World, command: BlockClaim, caller: Caller, now: int, ids: Ids) -> Decision:
-    payload: dict[str, Any] = {"blocker_type": command.blocker_type, "reason_ref": command.reason_ref}
-    if command.depends_on:
-        payload["depends_on"] = list(command.depends_on)
-    hold, decision = _act(world, caller, command.claim_id, now, "task.blocked", payload)
-    for dependency in command.depends_on:
-        if dependency not in world.tasks or dependency == hold.task.task_id:
-            raise Refused(422, "unknown_dependency", f"{dependency[:64]!r} is not another live task.", "/dependsOn")
-    decision.drafts[-1].payload["attempts"] = hold.task.attempt
-    return decision
-
-
-def add_artifact(world: World, command: AddArtifact, caller: Caller, now: int, ids: Ids) -> Decision:
-    hold = holding(world, caller, command.claim_id, now)
-    payload: dict[str, Any] = {
-        "claim_id": command.claim_id,
-        "artifact_id": command.artifact_id,
-        "name": command.name,
-        "version": command.version,
-        "content_ref": command.content_ref,
-        "sha256": command.sha256,
-        "bytes": command.bytes,
-        "readiness": command.readiness,
-    }
-    if command.derived_from:
-        payload["derived_from"] = list(command.derived_from)
-    draft = Draft("artifact.ready", stream(hold.task), payload, hold.task.context_id, caller.sender(world))
-    return Decision([*hold.drafts, draft])
-
-
-def plan(world: World, command: PlanClaim, caller: Caller, now: int, ids: Ids) -> Decision:
-    return _act(world, caller, command.claim_id, now, "task.plan.created", {"plan_ref": command.plan_ref})[1]
-
-
-def complete(world: World, command: CompleteClaim, caller: Caller, now: int, ids: Ids) -> Decision:
-    hold = holding(world, caller, command.claim_id, now)
-    task = hold.task
-    ready = [artifact.artifact_id for artifact in task.artifacts if artifact.readiness != "draft"]
-    artifact_ids = list(command.artifact_ids) or ready[:6]
-    missing = missing_outputs(task, artifact_ids)
-    if missing:
-        names = ", ".join(missing[:8])
-        raise Refused(422, "missing_artifact", f"No ready artifact on this attempt for: {names}.", "/artifactIds")
-    duration = command.duration_seconds
-    if duration is None:
-        duration = max(0, now - (task.started_at or task.claimed_at)) // SECOND
-    payload: dict[str, Any] = {
-        "claim_id": command.claim_id,
-        "agent_id": hold.agent.agent_id,
-        "artifact_ids": artifact_ids,
-        "cost_usd": command.cost_usd,
-        "duration_seconds": min(duration, CLAIM_LIFE_NANOSECONDS // SECOND),
-        "verification": {"mechanical": "pass", "semantic": command.semantic, "attempts": command.attempts},
-    }
-    if command.output_ref is not None:
-        payload["output_ref"] = command.output_ref
-    draft = Draft("task.complete", stream(task), payload, task.context_id, caller.sender(world))
-    return Decision([*hold.drafts, draft])
-
-
-def fail(world: World, command: FailClaim, caller: Caller, now: int, ids: Ids) -> Decision:
-    hold = holding(world, caller, command.claim_id, now)
-    payload: dict[str, Any] = {
-        "claim_id": command.claim_id,
-        "agent_id": hold.agent.agent_id,
-        "kind": command.kind,
-        "retry": retries(hold.task, command.kind),
-    }
-    if command.reason_ref is not None:
-        payload["reason_ref"] = command.reason_ref
-    draft = Draft("task.failed", stream(hold.task), payload, hold.task.context_id, caller.sender(world))
-    return Decision([*hold.drafts, draft])
-
-
-def retries(task: Task, kind: str) -> bool:
-    """Another attempt follows a failure while the policy has attempts left; a rejected task is never tried again."""
-    return kind not in ("rejected", "deadline", "dependency_failed") and task.attempt < task.max_attempts

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from redkey.commands import claims, registry, tasks, workflows
+from redkey.commands import claims, holds, registry, tasks, workflows
 from redkey.commands.caller import Caller
 from redkey.commands.decision import Decision
 from redkey.commands.draft import Ids
@@ -16,14 +16,14 @@ Decide = Callable[[World, Any, Caller, int, Ids], Decision]
 DECIDERS: Mapping[type, Decide] = {
     claims.ClaimTask: claims.claim_task,
     claims.ClaimNext: claims.claim_next,
-    claims.StartClaim: claims.start,
-    claims.ReleaseClaim: claims.release,
-    claims.HeartbeatClaim: claims.heartbeat,
-    claims.BlockClaim: claims.block,
-    claims.AddArtifact: claims.add_artifact,
-    claims.PlanClaim: claims.plan,
-    claims.CompleteClaim: claims.complete,
-    claims.FailClaim: claims.fail,
+    claims.StartClaim: holds.start,
+    claims.ReleaseClaim: holds.release,
+    claims.HeartbeatClaim: holds.heartbeat,
+    claims.BlockClaim: holds.block,
+    claims.AddArtifact: holds.add_artifact,
+    claims.PlanClaim: holds.plan,
+    claims.CompleteClaim: holds.complete,
+    claims.FailClaim: holds.fail,
     tasks.CreateTask: tasks.create,
     tasks.CancelTask: tasks.cancel,
     tasks.RetryTask: tasks.retry,

@@ -1,7 +1,7 @@
 """What is due: the wires that follow from the records so far, and from the time. Pure; any server may run it.
 
-Ids come from the cause, so a second copy of the same consequence is void. Outcomes of claims come first and in
-the order of the attempts: they are what callers wait for.
+Ids come from the cause, so a second copy of the same consequence is void. Outcomes of claims come when all else
+that follows is settled, in the order of the attempts.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from heapq import heappop
 from typing import Any
 
-from redkey.commands.claims import retries, stream
+from redkey.commands.claims import stream
 from redkey.commands.draft import Draft, derived_id
+from redkey.commands.holds import retries
 from redkey.reducers.entities import PRIORITIES, Pending, Task
 from redkey.reducers.world import LOST_AFTER_NANOSECONDS, SECOND, World
 from redkey.wire.ids import task_stream
@@ -19,11 +20,16 @@ from redkey.wire.times import write_time
 
 
 def due(world: World, now: int) -> list[Draft]:
-    """The next wires that follow; fold them and ask again until there are none."""
-    drafts = [_consequence(world, kind, subject, cause) for (kind, subject), cause in world.agenda.items()]
-    drafts.extend(outcome(world, pending, now) for pending in world.pending.values() if not _waits(world, pending))
+    """The next wires that follow from records or from time; fold them and ask again until there are none."""
     # Several timers may tell of one thing; its id is the same.
-    return drafts or list({draft.wire_id: draft for draft in _timed(world, now)}.values())
+    return follow_ups(world) or list({draft.wire_id: draft for draft in _timed(world, now)}.values())
+
+
+def follow_ups(world: World) -> list[Draft]:
+    """The next wires that follow from the records alone; fold them and ask again until there are none."""
+    if world.agenda:
+        return [_consequence(world, kind, subject, cause) for (kind, subject), cause in world.agenda.items()]
+    return [outcome(world, pending) for pending in world.pending.values() if not _waits(world, pending)]
 
 
 def next_time(world: World) -> int:
@@ -32,11 +38,12 @@ def next_time(world: World) -> int:
 
 
 def _waits(world: World, pending: Pending) -> bool:
-    # The hold it lost is still to be opened by the expiry on the agenda.
-    return ("expire", pending.task_id) in world.agenda
+    """True while an attempt that came before has the task reserved: who lost to it is told once it has won."""
+    task = world.tasks.get(pending.task_id)
+    return task is not None and not pending.reason and task.reserved not in ("", pending.claim_id)
 
 
-def outcome(world: World, pending: Pending, now: int) -> Draft:
+def outcome(world: World, pending: Pending) -> Draft:
     """The wire that settles an attempt."""
     task = world.tasks.get(pending.task_id)
     if pending.reason or task is None:
@@ -63,7 +70,7 @@ def _rejection(pending: Pending) -> dict[str, Any]:
 def _settle(pending: Pending, event: str, task: Task | None, payload: dict[str, Any]) -> Draft:
     body = {"task_id": pending.task_id, "claim_id": pending.claim_id, **payload}
     context = task.context_id if task is not None else "task:unknown"
-    wire_id = derived_id(pending.wire_id, "outcome", pending.claim_id)
+    wire_id = derived_id(pending.wire_id, event, pending.claim_id)
     return Draft(event, f"agent:{pending.agent_id}", body, context, causation_id=pending.wire_id, wire_id=wire_id)
 
 
@@ -75,7 +82,7 @@ def _claimed(pending: Pending, task: Task) -> Draft:
     }
     if task.roles:
         payload["role_id"] = task.roles[0]
-    wire_id = derived_id(pending.wire_id, "outcome", pending.claim_id)
+    wire_id = derived_id(pending.wire_id, "task.claimed", pending.claim_id)
     return Draft("task.claimed", stream(task), payload, task.context_id, causation_id=pending.wire_id, wire_id=wire_id)
 
 
@@ -88,7 +95,7 @@ def _consequence(world: World, kind: str, subject: str, cause: str) -> Draft:
     if kind == "unblocked":
         return _follow(task, "task.unblocked", {}, cause)
     if kind == "expire":
-        return _follow(task, "task.lease_expired", {"claim_id": task.claim_id}, cause)
+        return _expiry(task, cause)
     if kind == "retry":
         return _retry(task, cause)
     if kind == "cancel":
@@ -104,6 +111,14 @@ def _consequence(world: World, kind: str, subject: str, cause: str) -> Draft:
 def _follow(task: Task, event: str, payload: dict[str, Any], cause: str) -> Draft:
     where = stream(task)
     return Draft(event, where, payload, task.context_id, causation_id=cause, wire_id=derived_id(cause, event, where))
+
+
+def _expiry(task: Task, cause: str = "") -> Draft:
+    """The end of a lease has one id, whether time or another's attempt brings it up."""
+    where = stream(task)
+    wire_id = derived_id(task.claim_id, f"task.lease_expired:{task.lease_expires_at}", where)
+    payload = {"claim_id": task.claim_id}
+    return Draft("task.lease_expired", where, payload, task.context_id, causation_id=cause, wire_id=wire_id)
 
 
 def _retry(task: Task, cause: str) -> Draft:
@@ -131,7 +146,8 @@ def another_attempt(task: Task) -> dict[str, Any]:
         return payload | {"workflow_id": task.workflow_id, "plan_task": task.plan_task}
     if task.structure_sha256:
         return payload | {"structure_ref": {"sha256": task.structure_sha256, "bytes": task.structure_bytes}}
-    for name, values in (("roles", task.roles), ("capabilities", task.capabilities), ("outputs", task.outputs)):
+    for name in ("roles", "capabilities", "waits_for", "outputs"):
+        values = getattr(task, name)
         if values:
             payload[name] = list(values)
     if task.lease_seconds:
@@ -217,10 +233,7 @@ def _timed(world: World, now: int) -> Iterator[Draft]:
         if task is None:
             continue
         if kind == "lease" and task.claim_id and task.lease_expires_at <= now:
-            wire_id = derived_id(task.claim_id, f"task.lease_expired:{task.lease_expires_at}", stream(task))
-            yield Draft(
-                "task.lease_expired", stream(task), {"claim_id": task.claim_id}, task.context_id, wire_id=wire_id
-            )
+            yield _expiry(task)
         elif kind == "deadline" and not task.ended_at and 0 < task.deadline_at <= now:
             wire_id = derived_id(task.task_id, "task.failed:deadline", stream(task))
             payload = {"kind": "deadline", "retry": False}

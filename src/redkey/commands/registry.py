@@ -124,6 +124,8 @@ def _workspace(world: World, event: str, payload: dict[str, Any], sender: str, w
 
 
 def create_workspace(world: World, command: CreateWorkspace, caller: Caller, now: int, ids: Ids) -> Decision:
+    if world.workspace.workspace_id:
+        raise Refused(409, "workspace_exists", "The workspace exists already.")
     payload: dict[str, Any] = {"rules": RULES}
     if command.name_ref is not None:
         payload["name_ref"] = command.name_ref
@@ -131,6 +133,8 @@ def create_workspace(world: World, command: CreateWorkspace, caller: Caller, now
 
 
 def create_key(world: World, command: CreateKey, caller: Caller, now: int, ids: Ids) -> Decision:
+    if command.key_id in world.keys:
+        raise Refused(409, "key_exists", f"The key {command.key_id!r} exists already.")
     payload: dict[str, Any] = {"key_id": command.key_id, "scopes": list(command.scopes), "prefix": command.prefix}
     if command.agent_id:
         if command.agent_id not in world.agents:
@@ -149,6 +153,8 @@ def revoke_key(world: World, command: RevokeKey, caller: Caller, now: int, ids: 
 
 
 def register_agent(world: World, command: RegisterAgent, caller: Caller, now: int, ids: Ids) -> Decision:
+    if command.agent_id in world.agents:
+        raise Refused(409, "agent_exists", f"The agent {command.agent_id!r} is registered already.")
     if command.slug in world.slugs:
         raise Refused(409, "slug_taken", f"An agent with the slug {command.slug!r} is registered already.")
     where, context, sender = _agent_place(world, command.agent_id, caller)
@@ -314,7 +320,7 @@ def _mail(world: World, event: str, to: str, payload: dict[str, Any], caller: Ca
 
 
 def read_message(world: World, command: ReadMessage, caller: Caller, now: int, ids: Ids) -> Decision:
-    message = world.messages.get(command.message_id)
+    message = world.messages.get(command.message_id) or world.past.message(command.message_id)
     if message is None or (caller.agent_id and message.to != f"agent:{caller.agent_id}"):
         raise not_found("message", command.message_id)
     if message.read_at:

@@ -12,6 +12,7 @@ from redkey.commands.decision import Decision, Refused, not_found
 from redkey.commands.draft import Draft, Ids
 from redkey.commands.due import another_attempt, lineage
 from redkey.reducers.entities import Task
+from redkey.reducers.task import is_done, is_hopeless
 from redkey.reducers.world import World
 from redkey.wire.ids import task_stream
 
@@ -45,9 +46,6 @@ class CancelTask(msgspec.Struct, frozen=True):
 
 class RetryTask(msgspec.Struct, frozen=True):
     task_id: str
-    # The task as its row has it, when it has left the world.
-    past: Task | None = None
-    structure: dict[str, Any] | None = None
 
 
 class UnblockTask(msgspec.Struct, frozen=True):
@@ -114,10 +112,13 @@ def create(world: World, command: CreateTask, caller: Caller, now: int, ids: Ids
 
 
 def _open_dependency(world: World, task_id: str) -> bool:
-    task = world.tasks.get(task_id)
-    if task is None:
+    """True when the task must be waited for; one that failed long ago, or never was, cannot be."""
+    if task_id in world.tasks:
+        return not is_done(world, task_id)
+    task = world.past.task(task_id)
+    if task is None or task.state != "completed":
         raise Refused(422, "unknown_dependency", f"There is no live or completed task {task_id[:64]!r}.", "/dependsOn")
-    return task.state != "completed"
+    return False
 
 
 def check_credits(world: World) -> None:
@@ -128,15 +129,16 @@ def check_credits(world: World) -> None:
         raise Refused(402, "credits_exhausted", detail)
 
 
-def live_task(world: World, task_id: str) -> Task:
-    task = world.tasks.get(task_id)
+def any_task(world: World, task_id: str) -> Task:
+    """The task as the world has it, or as its row has it since it left the world."""
+    task = world.tasks.get(task_id) or world.past.task(task_id)
     if task is None:
         raise not_found("task", task_id)
     return task
 
 
 def _open_task(world: World, task_id: str) -> Task:
-    task = live_task(world, task_id)
+    task = any_task(world, task_id)
     if task.ended_at:
         raise Refused(409, "already_terminal", f"The task is {task.state}; a terminal task does not change.")
     return task
@@ -152,23 +154,19 @@ def _on(task: Task, event: str, payload: dict[str, Any], sender: str) -> Draft:
 
 
 def retry(world: World, command: RetryTask, caller: Caller, now: int, ids: Ids) -> Decision:
-    task = world.tasks.get(command.task_id) or command.past
-    if task is None:
-        raise not_found("task", command.task_id)
+    task = any_task(world, command.task_id)
     if task.state not in ("failed", "cancelled"):
         raise Refused(409, "not_failed", f"The task is {task.state}; only a failed or cancelled task is tried again.")
+    for dependency in task.waits_for:
+        upstream = world.tasks.get(dependency) or world.past.task(dependency)
+        if upstream is not None and is_hopeless(upstream):
+            raise Refused(409, "dependency_failed", f"It waits for {dependency}, which failed; retry that one first.")
     check_credits(world)
     where = task_stream(task.task_id, task.attempt + 1)
-    draft = Draft(
-        "task.created",
-        where,
-        another_attempt(task),
-        task.context_id,
-        caller.sender(world),
-        stream=lineage(task),
-        structure=command.structure,
+    sender = caller.sender(world)
+    return Decision(
+        [Draft("task.created", where, another_attempt(task), task.context_id, sender, stream=lineage(task))]
     )
-    return Decision([draft])
 
 
 def unblock(world: World, command: UnblockTask, caller: Caller, now: int, ids: Ids) -> Decision:

@@ -14,7 +14,7 @@ import msgspec
 from redkey.errors import LedgerError
 from redkey.ledger.ports import Reader, Row
 from redkey.plans.structure import read_structure
-from redkey.reducers.entities import Agent, Gate, Key, Message, Queue, Role, Step, Task, Workflow, Workspace
+from redkey.reducers.entities import Agent, Gate, Key, Message, Miss, Queue, Role, Step, Task, Workflow, Workspace
 from redkey.reducers.run import Run
 from redkey.reducers.workflow import ACTIVE
 from redkey.reducers.world import (
@@ -46,6 +46,7 @@ _KINDS: dict[str, type[Any]] = {
     "queue": Queue,
     "message": Message,
     "key": Key,
+    "miss": Miss,
     "workspace": Workspace,
     "workflow": Workflow,
     "step": Step,
@@ -62,30 +63,43 @@ def task_list(queue_id: str, state: str) -> str:
 
 def take_rows(world: World) -> list[Row]:
     """The rows of everything touched since they were last taken."""
-    rows = [_row(world, kind, key) for kind, key in world.dirty]
+    rows = [_row(world, kind, key, entity) for (kind, key), entity in world.dirty.items()]
     world.dirty.clear()
     return rows
 
 
-def _row(world: World, kind: str, key: str) -> Row:
+def miss_key(task_id: str, agent_id: str) -> str:
+    """Where the last miss or rejection that an agent was told for a task stands."""
+    return f"{task_id}/{agent_id}"
+
+
+def message_list(to: str, *, read: bool) -> str:
+    """The list of what was sent to an agent (`agent:<id>`) or to the humans, read or not."""
+    box = to if to.startswith("agent:") else "human"
+    return f"{box}/{'read' if read else 'unread'}"
+
+
+def _row(world: World, kind: str, key: str, gone: Any) -> Row:
     if kind == "task":
-        task = world.tasks[key]
+        task = gone or world.tasks[key]
         return Row(kind, key, _encode(task), task_list(task.queue_id, task.state), task.sequence)
     if kind == "agent":
         return Row(kind, key, _encode(world.agents[key]))
+    if kind == "miss":
+        return Row(kind, key, _encode(gone))
     if kind == "message":
-        message = world.messages[key]
-        return Row(kind, key, _encode(message), "read" if message.read_at else "unread", message.sequence)
+        message = gone or world.messages[key]
+        return Row(kind, key, _encode(message), message_list(message.to, read=message.read_at > 0), message.sequence)
     if kind == "workspace":
         return Row(kind, key, _encode(world.workspace))
     if kind == "workflow":
-        workflow = world.runs[key].workflow
+        workflow = (gone or world.runs[key]).workflow
         return Row(kind, key, _encode(workflow), "ended" if workflow.ended_at else "live", workflow.sequence)
     if kind == "step":
         workflow_id, _, index = key.rpartition("/")
         return Row(kind, key, _encode(world.runs[workflow_id].steps[int(index)]), workflow_id, int(index))
     if kind == "gate":
-        gate = world.gates[key]
+        gate = gone or world.gates[key]
         return Row(kind, key, _encode(gate), "open" if gate.state == "open" else "closed", gate.sequence)
     entities: dict[str, dict[str, Any]] = {"role": world.roles, "queue": world.queues, "key": world.keys}
     return Row(kind, key, _encode(entities[kind][key]))
@@ -123,6 +137,7 @@ def load_world(reader: Reader, topic: str, decode: Callable[[bytes], Any]) -> Wo
     world = World()
     head = reader.head(topic)
     world.sequence, world.timestamp = head.sequence, head.timestamp
+    world.loaded_at = head.sequence
     row = reader.row(topic, "workspace", "")
     if row is None:
         return world
@@ -135,7 +150,9 @@ def load_world(reader: Reader, topic: str, decode: Callable[[bytes], Any]) -> Wo
     world.roles = {role.role_id: role for role in pages(reader, topic, "role")}
     world.queues = {queue.queue_id: queue for queue in pages(reader, topic, "queue")}
     world.keys = {key.key_id: key for key in pages(reader, topic, "key")}
-    world.messages = {message.message_id: message for message in pages(reader, topic, "message", "unread")}
+    for to in ("human", *(f"agent:{agent_id}" for agent_id in world.agents)):
+        for message in pages(reader, topic, "message", message_list(to, read=False)):
+            world.messages[message.message_id] = message
     _load_tasks(world, reader, topic)
     _load_runs(world, reader, topic, decode)
     _load_done(world, reader, topic, decode)
@@ -207,7 +224,7 @@ def _recent(reader: Reader, topic: str, since: int) -> Iterator[Any]:
     while before > 1:
         records = reader.read_back(topic, before, _PAGE)
         for record in records:
-            if record.timestamp < since:
+            if record.timestamp <= since:
                 return
             yield record
         before = records[-1].sequence

@@ -13,6 +13,7 @@ from redkey.reducers.world import SECOND, World
 
 SHORTEST_LEASE_SECONDS = 5
 LONGEST_LEASE_SECONDS = 24 * 3600
+CLAIM_LIFE_NANOSECONDS = 7 * 24 * 3600 * SECOND
 
 Void = str | None
 
@@ -29,7 +30,7 @@ def attempted(world: World, e: Event) -> Void:
     task = world.tasks.get(task_id)
     reason, detail = "", ""
     if task is not None and task.attempt == payload["attempt"]:
-        reason, detail = ineligible(world, agent, task, payload["lease_seconds"])
+        reason, detail = ineligible(world, agent, task, payload["lease_seconds"], e.timestamp)
         if not reason and open_to(task, e.timestamp):
             task.reserved = claim_id
             if task.claim_id:
@@ -57,7 +58,7 @@ def open_to(task: Task, now: int) -> bool:
     return task.claim_id != "" and 0 < task.lease_expires_at <= now
 
 
-def ineligible(world: World, agent: Agent, task: Task, lease_seconds: int) -> tuple[str, str]:
+def ineligible(world: World, agent: Agent, task: Task, lease_seconds: int, now: int) -> tuple[str, str]:
     """Why the agent may not claim the task, apart from the race: (reason, detail), or empty strings."""
     if not agent.active:
         return "inactive_agent", ""
@@ -78,7 +79,7 @@ def ineligible(world: World, agent: Agent, task: Task, lease_seconds: int) -> tu
         return "dependency_unsatisfied", ""
     if task.state in ("blocked", "failed", "cancelled"):
         return "task_not_available", task.state
-    if not task.claim_id and (queue.settings.paused or not world.is_running(task)):
+    if (queue.settings.paused or not world.is_running(task)) and open_to(task, now):
         return "task_not_available", "paused"
     return "", ""
 
@@ -91,15 +92,8 @@ def capabilities(world: World, agent: Agent) -> set[str]:
     return able
 
 
-def missed(world: World, e: Event) -> Void:
-    return _settled(world, e, e.payload["winning_claim_id"])
-
-
-def rejected(world: World, e: Event) -> Void:
-    return _settled(world, e, "")
-
-
-def _settled(world: World, e: Event, winner: str) -> Void:
+def lost(world: World, e: Event) -> Void:
+    """A miss or a rejection: the attempt is settled, and the agent was told why."""
     agent = world.agents.get(e.subject)
     if agent is None:
         return "unknown_agent"
@@ -108,12 +102,14 @@ def _settled(world: World, e: Event, winner: str) -> Void:
     if pending is None:
         return "not_pending"
     del world.pending[pending.claim_id]
+    winner = e.payload.get("winning_claim_id", "")
+    told = Miss(pending.attempt, e.payload["reason"], e.payload.get("detail", ""), winner, e.sequence)
     task = world.tasks.get(pending.task_id)
     if task is not None:
         if task.reserved == pending.claim_id:
             task.reserved = ""
-        told = world.misses.setdefault(pending.task_id, {})
-        told[pending.agent_id] = Miss(e.payload["reason"], winner, e.sequence)
+        world.misses.setdefault(pending.task_id, {})[pending.agent_id] = told
+    world.touch("miss", f"{pending.task_id}/{pending.agent_id}", told)
     return None
 
 
@@ -122,9 +118,6 @@ def _advance(world: World, agent: Agent, e: Event) -> None:
     world.touch("agent", agent.agent_id)
 
 
-def lease_end(task: Task, claimed_at: int, now: int, lease_seconds: int) -> int:
+def lease_end(task: Task, now: int) -> int:
     """When a hold that is extended now ends: a lease from now, but never beyond the life of a claim."""
-    return min(now + lease_seconds * SECOND, claimed_at + CLAIM_LIFE_NANOSECONDS)
-
-
-CLAIM_LIFE_NANOSECONDS = 7 * 24 * 3600 * SECOND
+    return min(now + task.lease_seconds_held * SECOND, task.claimed_at + CLAIM_LIFE_NANOSECONDS)

@@ -26,9 +26,11 @@ class Artifact(msgspec.Struct, gc=False, frozen=True):
 
 
 class Miss(msgspec.Struct, gc=False, frozen=True):
-    """The last outcome an agent was told for a task, so that asking again adds nothing to the ledger."""
+    """The last miss or rejection an agent was told for a task, so that asking again adds nothing to the ledger."""
 
+    attempt: int
     reason: str
+    detail: str
     winning_claim_id: str
     sequence: int
 
@@ -55,7 +57,7 @@ class Task(msgspec.Struct, gc=False, omit_defaults=True):
     lease_seconds: int = 0
     deadline_at: int = 0
     max_attempts: int = 1
-    on_failure: str = "fail"
+    on_failure: str = "reopen"
     gate: GatePolicy | None = None
     gate_id: str = ""
     gate_passed: bool = False

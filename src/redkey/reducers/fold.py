@@ -72,8 +72,8 @@ REDUCERS: Mapping[str, Callable[[World, Event], Void]] = {
         task.moved,
     ),
     "task.claim_attempted": claim.attempted,
-    "task.claim_missed": claim.missed,
-    "task.claim_rejected": claim.rejected,
+    "task.claim_missed": claim.lost,
+    "task.claim_rejected": claim.lost,
     "workflow.started": workflow.started,
     **dict.fromkeys(
         ("workflow.paused", "workflow.resumed", "workflow.cancelled", "workflow.completed", "workflow.failed"),

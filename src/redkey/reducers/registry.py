@@ -190,11 +190,11 @@ def inbox_read(world: World, e: Event) -> Void:
     message = world.messages.get(e.payload["message_id"])
     if message is None:
         return "unknown_message"
-    if not message.read_at:
-        message.read_at = e.timestamp
-        world.ends("message", message.message_id, e.timestamp)
+    message.read_at = e.timestamp
     _mail_stream(world, e)
-    world.touch("message", message.message_id)
+    # What has been read lives in rows only.
+    del world.messages[message.message_id]
+    world.touch("message", message.message_id, message)
     return None
 
 

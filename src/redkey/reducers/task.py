@@ -35,9 +35,6 @@ def created(world: World, e: Event) -> Void:
     needs = _needs(world, e)
     if needs is None:
         return "unknown_plan_task"
-    waits_for = tuple(needs.get("waits_for", ()))
-    if any(dependency not in world.tasks for dependency in waits_for):
-        return "unknown_dependency"
     content, pinned = payload["content_ref"], payload.get("structure_ref")
     task = Task(
         task_id=e.subject,
@@ -54,10 +51,10 @@ def created(world: World, e: Event) -> Void:
         roles=tuple(needs.get("roles", ())),
         capabilities=tuple(needs.get("capabilities", ())),
         outputs=tuple(needs.get("outputs", ())),
-        waits_for=tuple(dependency for dependency in waits_for if not _done(world, dependency)),
+        waits_for=tuple(dependency for dependency in needs.get("waits_for", ()) if not is_done(world, dependency)),
         lease_seconds=needs.get("lease_seconds", 0),
         max_attempts=needs.get("max_attempts", queue.settings.max_attempts),
-        on_failure=needs.get("on_failure", "fail"),
+        on_failure=needs.get("on_failure", "reopen"),
         gate=_gate(needs.get("gate")),
         workflow_id=payload.get("workflow_id", ""),
         plan_task=payload.get("plan_task", ""),
@@ -112,19 +109,25 @@ def _gate(policy: Any) -> GatePolicy | None:
     return GatePolicy() if policy is True else msgspec.convert(policy, GatePolicy)
 
 
-def _done(world: World, task_id: str) -> bool:
-    task = world.tasks[task_id]
-    return task.state == "completed" and (task.gate is None or task.gate_passed)
+def is_done(world: World, task_id: str) -> bool:
+    """True when nothing of the task stands before others; one that has left the world was completed long ago."""
+    task = world.tasks.get(task_id)
+    return task is None or (task.state == "completed" and (task.gate is None or task.gate_passed))
 
 
 def _wait(world: World, task: Task, cause: str) -> None:
     """Register what the task waits for, or say that nothing stands before it."""
     for dependency in task.waits_for:
         world.dependents.setdefault(dependency, []).append(task.task_id)
-        if world.tasks[dependency].state in ("failed", "cancelled"):
+        if is_hopeless(world.tasks[dependency]):
             world.follows("dependency_failed", task.task_id, cause)
     if not task.waits_for:
         world.follows("available", task.task_id, cause)
+
+
+def is_hopeless(task: Task) -> bool:
+    """True when what waits for the task fails with it; a failure that blocks waits for somebody to step in."""
+    return task.state == "cancelled" or (task.state == "failed" and task.on_failure != "block")
 
 
 def moved(world: World, e: Event) -> Void:
@@ -257,6 +260,7 @@ def _extended(world: World, task: Task, e: Event, before: str) -> None:
         # Whoever attempted meanwhile has lost to the hold that goes on.
         task.reserved = ""
         task.lease_losses = max(0, task.lease_losses - 1)
+        world.agenda.pop(("lease_losses", task.task_id), None)
         world.claims[task.claim_id] = task.task_id
         _count_claim(world, task.agent_id, 1)
     _hold_until(world, task, parse_time(e.payload["lease_expires_at"]))
@@ -267,10 +271,14 @@ def _expired(world: World, task: Task, e: Event, before: str) -> None:
     task.lease_losses += 1
     world.expired[task.claim_id] = task.task_id
     world.agenda.pop(("expire", task.task_id), None)
+    held = task.lease_seconds_held
+    _let_go(world, task)
+    # A late holder takes up the lease it had.
+    task.lease_seconds_held = held
     if task.lease_losses >= world.queues[task.queue_id].settings.lease_losses:
         world.follows("lease_losses", task.task_id, e.wire_id)
-    _let_go(world, task)
-    world.offer(task)
+    else:
+        world.offer(task)
 
 
 def _released(world: World, task: Task, e: Event, before: str) -> None:
@@ -282,7 +290,7 @@ def _blocked(world: World, task: Task, e: Event, before: str) -> None:
     _let_go(world, task)
     task.blocker_type = e.payload["blocker_type"]
     task.reason_sha256, task.reason_bytes = e.payload["reason_ref"]["sha256"], e.payload["reason_ref"]["bytes"]
-    open_ones = [key for key in e.payload.get("depends_on", ()) if key in world.tasks and not _done(world, key)]
+    open_ones = [key for key in e.payload.get("depends_on", ()) if not is_done(world, key)]
     task.blocked_by = tuple(open_ones)
     for dependency in open_ones:
         world.dependents.setdefault(dependency, []).append(task.task_id)
@@ -329,8 +337,10 @@ def _failed(world: World, task: Task, e: Event, before: str) -> None:
     _end(world, task, e)
     if e.payload["retry"]:
         world.follows("retry", task.task_id, e.wire_id)
-    else:
+    elif is_hopeless(task):
         world.fail_dependents(task, e.wire_id)
+    elif not task.workflow_id:
+        world.follows("mail:human", task.task_id, e.wire_id)
 
 
 def _cancelled(world: World, task: Task, e: Event, before: str) -> None:

@@ -27,6 +27,7 @@ from redkey.reducers.entities import (
     Task,
     Workspace,
 )
+from redkey.reducers.past import NoPast, Past
 from redkey.reducers.run import Run
 
 SECOND = 1_000_000_000
@@ -92,13 +93,18 @@ class World:
         # Queues in which a task became available since somebody last looked, once per task: whom to wake.
         self.offered: list[str] = []
         self.done: OrderedDict[str, Done] = OrderedDict()
-        self.dirty: dict[tuple[str, str], None] = {}
+        # What a fold touched: its row must be written. An entity stands here when the world itself has let it go.
+        self.dirty: dict[tuple[str, str], Any] = {}
+        # Up to where the world was loaded from rows: what it was told before stands there and not in memory.
+        self.loaded_at = 0
+        # What has left the world, for decisions alone; whoever opens a unit says where to look.
+        self.past: Past = NoPast()
         # Which roles are told of which blockers; configuration, read only where mail is derived.
         self.routes: dict[str, tuple[str, ...]] = dict(BLOCK_ROUTES)
 
-    def touch(self, kind: str, key: str) -> None:
-        """The entity's row must be written with this unit."""
-        self.dirty[kind, key] = None
+    def touch(self, kind: str, key: str, entity: Any = None) -> None:
+        """The entity's row must be written with this unit; it is given when the world does not keep it."""
+        self.dirty[kind, key] = entity
 
     def follows(self, kind: str, subject: str, cause: str) -> None:
         """Something follows from the wire `cause`; it stays on the agenda until the wire that says so is folded."""
@@ -140,20 +146,21 @@ class World:
         """Let go of what ended long ago: ledger time decides, so every fold forgets at the same place."""
         while self.tombstones and self.tombstones[0][0] <= now:
             _, kind, key, attempt = self.tombstones.popleft()
-            if kind != "task":
-                homes: dict[str, dict[str, Any]] = {
-                    "message": self.messages,
-                    "gate": self.gates,
-                    "workflow": self.runs,
-                }
-                homes[kind].pop(key, None)
-                continue
-            task = self.tasks.get(key)
-            # A task whose gate is open is not over; the gate's end sets it a new term.
-            if task is not None and task.ended_at and task.attempt == attempt and not task.gate_id:
-                del self.tasks[key]
-                self.misses.pop(key, None)
-                self.dependents.pop(key, None)
+            if kind == "gate":
+                self._let_go(kind, key, self.gates.pop(key, None))
+            elif kind == "workflow":
+                self._let_go(kind, key, self.runs.pop(key, None))
+            else:
+                task = self.tasks.get(key)
+                # A task whose gate is open is not over; the gate's end sets it a new term.
+                if task is not None and task.ended_at and task.attempt == attempt and not task.gate_id:
+                    self._let_go(kind, key, self.tasks.pop(key))
+                    self.misses.pop(key, None)
+
+    def _let_go(self, kind: str, key: str, entity: Any) -> None:
+        # What was touched in this very unit has its row written from here.
+        if (kind, key) in self.dirty:
+            self.dirty[kind, key] = entity
 
     def may_offer(self, task: Task) -> bool:
         """True when nobody has the task or is about to, and its run is not paused."""
@@ -182,10 +189,18 @@ class World:
 
     def fail_dependents(self, task: Task, cause: str) -> None:
         """The task will never be done: what has not begun and waits for it fails with it."""
+        kept = []
         for waiting_id in self.dependents.pop(task.task_id, ()):
             waiting = self.tasks.get(waiting_id)
-            if waiting is not None and waiting.state == "created" and task.task_id in waiting.waits_for:
+            if waiting is None or waiting.ended_at:
+                continue
+            if waiting.state == "created" and task.task_id in waiting.waits_for:
                 self.follows("dependency_failed", waiting_id, cause)
+            else:
+                # Blocked for it: another attempt at the task may still lift the block.
+                kept.append(waiting_id)
+        if kept:
+            self.dependents[task.task_id] = kept
 
     def remember(self, idem: str, body: str, sequence: int, timestamp: int) -> None:
         """A caller's request is recorded: asked again within a day, it is answered from the ledger."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -10,8 +11,9 @@ from redkey.ledger.ports import Reader
 from redkey.ledger.record import Record
 from redkey.wire.decode import decode
 
-# A request and all that follows from it stand together; no request has more consequences than this.
-_CLOSURE_LIMIT = 10_000
+_PAGE = 16
+# What is answered, unrecorded, to a claim for which there is nothing.
+NO_TASKS = {"status": "no_tasks"}
 
 
 class Settled(msgspec.Struct, gc=False):
@@ -43,18 +45,23 @@ def settled(record: Record) -> Settled:
 
 def closure(reader: Reader, topic: str, sequence: int) -> list[Settled]:
     """A recorded request and everything that followed from it, read from the ledger again."""
+    return following(_from(reader, topic, sequence))
+
+
+def _from(reader: Reader, topic: str, sequence: int) -> Iterator[Settled]:
+    after = sequence - 1
+    while records := reader.read(topic, after, _PAGE):
+        yield from map(settled, records)
+        after = records[-1].sequence
+
+
+def following(records: Iterable[Settled]) -> list[Settled]:
+    """The first record and all that it brought about: they stand together, each after its cause."""
     found: list[Settled] = []
     known: set[str] = set()
-    after = sequence - 1
-    while len(found) < _CLOSURE_LIMIT:
-        records = reader.read(topic, after, 16)
-        for record in records:
-            one = settled(record)
-            if found and one.wire["stream"].get("causation_id") not in known:
-                return found
-            known.add(one.wire["wire_id"])
-            found.append(one)
-        if len(records) < 16:
-            return found
-        after = records[-1].sequence
+    for one in records:
+        if found and one.wire["stream"].get("causation_id") not in known:
+            break
+        known.add(one.wire["wire_id"])
+        found.append(one)
     return found

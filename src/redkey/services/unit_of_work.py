@@ -1,7 +1,8 @@
 """One unit of work over a topic: decide, fold and append many requests, with all that they make due.
 
 The world is changed in memory while the unit is open; whoever opened the unit drops the world when the commit
-fails, so nobody ever reads a world ahead of its commit.
+fails, so nobody ever reads a world ahead of its commit. The unit itself is given everything at the end, in
+`finish`: work that fails before leaves no trace in it.
 """
 
 from __future__ import annotations
@@ -9,24 +10,21 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, NoReturn
 
-import msgspec
-
 from redkey.commands.caller import Caller
-from redkey.commands.claims import ClaimNext, ClaimTask, CompleteClaim, FailClaim
+from redkey.commands.claims import ClaimNext, CompleteClaim, FailClaim
 from redkey.commands.decide import decide
 from redkey.commands.decision import Refused
 from redkey.commands.draft import Draft, Ids, seal
-from redkey.commands.due import due
-from redkey.commands.tasks import CreateTask, RetryTask
+from redkey.commands.due import due, follow_ups
 from redkey.errors import Finding, LedgerError, RedKeyError
 from redkey.ledger.ports import Content, Entry, Reader, Unit
 from redkey.readmodel.meter import meter
-from redkey.readmodel.rows import entity, take_rows, void_row
-from redkey.reducers.entities import Task
+from redkey.readmodel.rows import take_rows, void_row
 from redkey.reducers.fold import fold
 from redkey.reducers.world import World
 from redkey.services import effects
-from redkey.services.outcome import Outcome, Settled, closure, settled
+from redkey.services.outcome import NO_TASKS, Outcome, Settled, closure, following, settled
+from redkey.services.past import LedgerPast
 from redkey.services.submission import Submission
 from redkey.wire.canonical import canonical
 from redkey.wire.decode import decode
@@ -38,6 +36,7 @@ SIGNERS = "signers"
 
 # Consequences of consequences end: each round opens at most what the one before it closed.
 _ROUNDS_LIMIT = 10_000
+_ENDS = ("task.complete", "task.failed")
 
 
 class BrokenInvariant(RedKeyError):
@@ -51,10 +50,11 @@ class TopicWork:
 
     def __init__(self, unit: Unit, topic: str, world: World, ids: Ids) -> None:
         self._unit, self._topic, self._world, self._ids = unit, topic, world, ids
+        world.past = LedgerPast(unit, topic)
         self._expected = world.sequence
         self._timestamp = unit.next_timestamp(topic)
         self._entries: list[Entry] = []
-        self._contents: list[Content] = []
+        self._contents: dict[str, Content] = {}
         self._counts: Counter[str] = Counter()
         # Commands that do something beside their records, once these are appended.
         self._effects: list[Any] = []
@@ -66,6 +66,7 @@ class TopicWork:
 
     def run(self, submission: Submission) -> Outcome:
         """Decide one submission and record what it asks for and what follows; Refused when it may not be."""
+        command = submission.command
         key = self._world.keys.get(submission.caller.key_id)
         if key is not None and key.revoked_at:
             # The door looked a moment ago; another process may have revoked the key since.
@@ -74,40 +75,49 @@ class TopicWork:
         if done is not None:
             if done.body != submission.body:
                 raise key_reused()
-            return self._again(done.sequence)
-        command = self._with_past(submission.command)
+            return self._again(done.sequence, command)
         effects.check(self._unit, self._topic, command)
-        outcome = self._decide(command, submission.caller, submission)
-        follow_up = command.claim_next if isinstance(command, CompleteClaim | FailClaim) else None
-        if follow_up is not None:
-            outcome.next = self._claim_next(follow_up, submission.caller, outcome)
+        outcome = self._decide(command, submission)
+        asked = _next_of(command)
+        if asked is not None:
+            ended = next(one.wire for one in outcome.records if one.wire["type"] in _ENDS)
+            outcome.next = self._claim_next(asked, submission.caller, ended["wire_id"])
         return outcome
 
-    def _again(self, sequence: int) -> Outcome:
-        """The same request again: the same records, and so the same answer."""
-        written = [one for one in self.records if one.sequence >= sequence]
-        records = written if written else closure(self._unit, self._topic, sequence)
-        if written:
-            records = _closure_of(written)
-        for index, one in enumerate(records):
-            if index and one.wire["type"] == "task.claim_attempted" and records[0].wire["type"] in _ENDS:
-                return Outcome(records[:index], next=Outcome(records[index:], repeated=True), repeated=True)
-        return Outcome(records, repeated=True)
+    def run_due(self) -> None:
+        """Record what time has made due. Only here: a request and all that follows from it stand together."""
+        for _ in range(_ROUNDS_LIMIT):
+            drafts = due(self._world, self.now)
+            if not drafts:
+                return
+            for draft in drafts:
+                self._append(draft)
+        raise BrokenInvariant("time brings up the same without end")
 
-    def _claim_next(self, command: ClaimNext, caller: Caller, outcome: Outcome) -> Outcome:
-        try:
-            decision = decide(self._world, command, caller, self.now, self._ids)
-        except Refused as refused:
-            return Outcome(answer={"status": "refused", "code": refused.code})
-        if not decision.drafts:
-            return Outcome(answer=decision.answer)
-        cause = outcome.records[0].wire["wire_id"]
-        for draft in decision.drafts:
-            draft.causation_id = cause
-        return Outcome(self._record(decision.drafts))
+    def note(self, drafts: list[Draft]) -> list[Settled]:
+        """Record facts of the log itself: nobody asked for them, so nothing can refuse them."""
+        return self._record(drafts)
 
-    def _decide(self, command: Any, caller: Caller, submission: Submission) -> Outcome:
-        decision = decide(self._world, command, caller, self.now, self._ids)
+    def finish(self) -> None:
+        """Hand everything to the unit: the commit that follows makes it durable together."""
+        if not self._entries:
+            return
+        if self._world.agenda or self._world.pending:
+            raise BrokenInvariant("a unit ends while something still follows from it")
+        appended = self._unit.append(self._topic, self._entries, self._expected)
+        if appended[-1].timestamp != self._timestamp - 1 or appended[-1].sequence != self._world.sequence:
+            raise BrokenInvariant("the ledger gave records another place than they were decided for")
+        self._unit.put_content(self._topic, self._contents.values())
+        self._unit.put_rows(self._topic, take_rows(self._world))
+        self._unit.put_rows(
+            self._topic, [void_row(one.sequence, one.void) for one in self.records if one.void is not None]
+        )
+        self._unit.count(self._topic, self._counts.items())
+        for command in self._effects:
+            effects.apply(self._unit, self._topic, command)
+
+    def _decide(self, command: Any, submission: Submission) -> Outcome:
+        decision = decide(self._world, command, submission.caller, self.now, self._ids)
         if decision.repeat:
             return Outcome([self._read(decision.repeat)], repeated=True)
         if not decision.drafts:
@@ -115,36 +125,49 @@ class TopicWork:
         request = next((draft for draft in decision.drafts if not draft.payload.get("reacquired")), decision.drafts[0])
         if submission.idem:
             request.payload["idem"], request.payload["body"] = submission.idem, submission.body
+        self._contents.update((content.sha256, content) for content in submission.contents)
         outcome = Outcome(self._record(decision.drafts))
-        self._contents.extend(submission.contents)
         if effects.has_effect(command):
             self._effects.append(command)
         return outcome
 
-    def run_due(self) -> list[Settled]:
-        """Record what time has made due."""
-        return self._consequences()
+    def _claim_next(self, command: ClaimNext, caller: Caller, cause: str) -> Outcome:
+        """The claim that comes with the end of a hold. What it answers must be told again from records alone, so
+        whatever keeps it from being recorded is `no_tasks`; asked for by itself, it is answered in full."""
+        decision = decide(self._world, command, caller, self.now, self._ids)
+        if not decision.drafts:
+            return Outcome(answer=NO_TASKS)
+        for draft in decision.drafts:
+            draft.causation_id = cause
+        return Outcome(self._record(decision.drafts))
 
-    def note(self, drafts: list[Draft]) -> list[Settled]:
-        """Record facts of the log itself: nobody asked for them, so nothing can refuse them."""
-        return self._record(drafts)
+    def _again(self, sequence: int, command: Any) -> Outcome:
+        """The same request again: the same records, and so the same answer."""
+        here = sequence - self._expected - 1
+        records = following(self.records[here:]) if here >= 0 else closure(self._unit, self._topic, sequence)
+        if _next_of(command) is None:
+            return Outcome(records, repeated=True)
+        attempts = (index for index, one in enumerate(records) if one.wire["type"] == "task.claim_attempted")
+        first = next(attempts, len(records))
+        claim = Outcome(records[first:], repeated=True) if first < len(records) else Outcome(answer=NO_TASKS)
+        return Outcome(records[:first], next=claim, repeated=True)
 
     def _record(self, drafts: list[Draft]) -> list[Settled]:
         first = len(self.records)
+        for draft in drafts[1:]:
+            # Told before anything is folded; the first is looked at when it is appended.
+            findings = validate(seal(self._world, draft, self._timestamp, self._ids))
+            if findings:
+                raise _unfit(findings[0])
         for index, draft in enumerate(drafts):
             if index and not draft.causation_id:
                 draft.causation_id = self.records[first].wire["wire_id"]
             self._append(draft, fresh=not index)
-        self._consequences()
-        return self.records[first:]
-
-    def _consequences(self) -> list[Settled]:
-        first = len(self.records)
         for _ in range(_ROUNDS_LIMIT):
-            drafts = due(self._world, self.now)
-            if not drafts:
+            consequences = follow_ups(self._world)
+            if not consequences:
                 return self.records[first:]
-            for draft in drafts:
+            for draft in consequences:
                 self._append(draft)
         raise BrokenInvariant("consequences without end")
 
@@ -156,6 +179,8 @@ class TopicWork:
         if findings:
             self._refuse(draft, findings[0], fresh)
         void = fold(world, wire, world.sequence + 1, timestamp, draft.structure or self._structure(wire))
+        if void is not None:
+            raise BrokenInvariant(f"a {draft.type} was decided that changes nothing: {void}")
         self._timestamp += 1
         self._entries.append(Entry(message, wire["wire_id"], subjects(wire)))
         meter(self._counts, world, wire, len(message), timestamp, void)
@@ -164,78 +189,36 @@ class TopicWork:
     def _refuse(self, draft: Draft, finding: Finding, fresh: bool) -> NoReturn:
         """What a caller sent may not fit a wire; once something is folded, it is a fault of ours."""
         if fresh:
-            raise Refused(422, finding.code, finding.message, finding.pointer)
+            raise _unfit(finding)
         raise BrokenInvariant(f"a {draft.type} that its own schema refuses: {finding.message}")
 
     def _structure(self, wire: dict[str, Any]) -> dict[str, Any] | None:
         ref = wire["payload"].get("structure_ref") or wire["payload"].get("prices_ref")
-        return read_structure(self._unit, self._topic, ref["sha256"]) if ref is not None else None
+        if ref is None:
+            return None
+        content = self._contents.get(ref["sha256"])
+        if content is None:
+            return read_structure(self._unit, self._topic, ref["sha256"])
+        value: dict[str, Any] = decode(content.data)
+        return value
 
     def _read(self, sequence: int) -> Settled:
-        written = sequence - self._expected - 1
-        if written >= 0:
-            return self.records[written]
-        return settled(self._unit.read(self._topic, sequence - 1, 1)[0])
-
-    def _with_past(self, command: Any) -> Any:
-        """Commands about tasks that have left the world carry what their rows say of them."""
-        if isinstance(command, ClaimTask) and command.task_id not in self._world.tasks:
-            task = self._row(command.task_id)
-            if task is not None:
-                past = (task.winner_claim_id if task.state == "completed" else "", task.winner_agent_id, task.queue_id)
-                return msgspec.structs.replace(command, past=past)
-        elif isinstance(command, RetryTask) and command.task_id not in self._world.tasks:
-            return msgspec.structs.replace(command, past=self._row(command.task_id))
-        elif isinstance(command, CreateTask) and command.waits_for:
-            open_ones = tuple(key for key in command.waits_for if not self._completed(key))
-            return msgspec.structs.replace(command, waits_for=open_ones)
-        return command
-
-    def _completed(self, task_id: str) -> bool:
-        if task_id in self._world.tasks:
-            return False
-        task = self._row(task_id)
-        return task is not None and task.state == "completed"
-
-    def _row(self, task_id: str) -> Task | None:
-        row = self._unit.row(self._topic, "task", task_id)
-        return entity(row) if row is not None else None
-
-    def finish(self) -> None:
-        """Hand everything to the unit: the commit that follows makes it durable together."""
-        if not self._entries:
-            return
-        appended = self._unit.append(self._topic, self._entries, self._expected)
-        if appended[-1].timestamp != self._timestamp - 1 or appended[-1].sequence != self._world.sequence:
-            raise BrokenInvariant("the ledger gave records another place than they were decided for")
-        self._unit.put_content(self._topic, self._contents)
-        self._unit.put_rows(self._topic, take_rows(self._world))
-        self._unit.put_rows(
-            self._topic, [void_row(one.sequence, one.void) for one in self.records if one.void is not None]
-        )
-        self._unit.count(self._topic, self._counts.items())
-        for command in self._effects:
-            effects.apply(self._unit, self._topic, command)
+        here = sequence - self._expected - 1
+        return self.records[here] if here >= 0 else settled(self._unit.read(self._topic, sequence - 1, 1)[0])
 
 
-_ENDS = ("task.complete", "task.failed", "task.lease_extended")
-
-
-def _closure_of(records: list[Settled]) -> list[Settled]:
-    known = {records[0].wire["wire_id"]}
-    found = [records[0]]
-    for one in records[1:]:
-        if one.wire["stream"].get("causation_id") not in known:
-            break
-        known.add(one.wire["wire_id"])
-        found.append(one)
-    return found
+def _next_of(command: Any) -> ClaimNext | None:
+    return command.claim_next if isinstance(command, CompleteClaim | FailClaim) else None
 
 
 def key_reused() -> Refused:
     """A key that was used for another request."""
     detail = "This idempotency key was used with another body; use a new key for a new request."
     return Refused(422, "idempotency_key_reused", detail)
+
+
+def _unfit(finding: Finding) -> Refused:
+    return Refused(422, finding.code, finding.message, finding.pointer)
 
 
 def subjects(wire: dict[str, Any]) -> tuple[str, ...]:

@@ -1,0 +1,222 @@
+"""Holds: what the holder of a task may do with it: start, heartbeat, release, block, artifacts, plan, complete, fail.
+
+The fence is here: every act of a holder names its claim, and only the attempt's current claim may write. A late
+holder whose task nobody took since gets it back first, on the record. How a hold is won is `claims`'s.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from redkey.commands.caller import Caller
+from redkey.commands.claims import (
+    AddArtifact,
+    BlockClaim,
+    ClaimNext,
+    CompleteClaim,
+    FailClaim,
+    HeartbeatClaim,
+    PlanClaim,
+    ReleaseClaim,
+    StartClaim,
+    acting_agent,
+    stream,
+)
+from redkey.commands.decision import Decision, Refused, not_found
+from redkey.commands.draft import Draft, Ids
+from redkey.reducers.claim import CLAIM_LIFE_NANOSECONDS, lease_end
+from redkey.reducers.entities import Agent, Task
+from redkey.reducers.task import missing_outputs
+from redkey.reducers.world import SECOND, World
+from redkey.wire.times import write_time
+
+# A wire has room for so many artifact ids; more go through a manifest artifact.
+_ARTIFACTS_A_WIRE = 6
+
+
+class Hold(msgspec.Struct):
+    """A holder's standing: its task, and the drafts that take an expired hold up again."""
+
+    task: Task
+    agent: Agent
+    drafts: list[Draft]
+
+
+def holding(world: World, caller: Caller, claim_id: str, now: int) -> Hold:
+    """The fence: the task this claim holds now, or a refusal that says what became of it."""
+    task = world.tasks.get(world.claims.get(claim_id, ""))
+    if task is not None:
+        return Hold(task, _holder(world, caller, claim_id, task.agent_id), [])
+    late = world.tasks.get(world.expired.get(claim_id, ""))
+    if late is not None and lease_end(late, now) > now:
+        return _reacquire(world, caller, claim_id, late, now)
+    raise _ended(world, caller, claim_id)
+
+
+def _holder(world: World, caller: Caller, claim_id: str, agent_id: str) -> Agent:
+    """The agent whose claim it is; a claim of another is answered like a missing one."""
+    if not caller.may_act_as(agent_id):
+        raise not_found("claim", claim_id)
+    return world.agents[agent_id]
+
+
+def _reacquire(world: World, caller: Caller, claim_id: str, task: Task, now: int) -> Hold:
+    """Nobody took the task since the lease expired: its last holder goes on, on the record."""
+    agent = _holder(world, caller, claim_id, task.expired_agent_id)
+    payload = {
+        "claim_id": claim_id,
+        "agent_id": agent.agent_id,
+        "lease_expires_at": write_time(lease_end(task, now)),
+        "reacquired": True,
+    }
+    again = Draft("task.lease_extended", stream(task), payload, task.context_id, caller.sender(world))
+    return Hold(task, agent, [again])
+
+
+def _ended(world: World, caller: Caller, claim_id: str) -> Refused:
+    """Why a claim that holds nothing cannot act."""
+    task = _task_of_past_claim(world, caller, claim_id)
+    if task.ended_at and task.winner_claim_id == claim_id:
+        return Refused(409, "already_terminal", f"The task is {task.state}; a terminal task does not change.")
+    now = task.agent_id and f" {task.agent_id} holds it now."
+    return Refused(409, "lease_lost", f"This claim does not hold {task.task_id}.{now} Stop working on it.")
+
+
+def _task_of_past_claim(world: World, caller: Caller, claim_id: str) -> Task:
+    claim = world.past.claim(claim_id)
+    if claim is None or not caller.may_act_as(claim.agent_id):
+        raise not_found("claim", claim_id)
+    task = world.tasks.get(claim.task_id) or world.past.task(claim.task_id)
+    if task is None:
+        raise not_found("claim", claim_id)
+    return task
+
+
+def _act(
+    world: World, caller: Caller, claim_id: str, now: int, event: str, payload: dict[str, Any]
+) -> tuple[Hold, Decision]:
+    hold = holding(world, caller, claim_id, now)
+    return hold, _on(world, caller, hold, event, {"claim_id": claim_id, "agent_id": hold.agent.agent_id, **payload})
+
+
+def _on(world: World, caller: Caller, hold: Hold, event: str, payload: dict[str, Any]) -> Decision:
+    task = hold.task
+    return Decision([*hold.drafts, Draft(event, stream(task), payload, task.context_id, caller.sender(world))])
+
+
+def start(world: World, command: StartClaim, caller: Caller, now: int, ids: Ids) -> Decision:
+    hold, decision = _act(world, caller, command.claim_id, now, "task.started", {})
+    if hold.task.state == "working" or hold.task.expired_state == "working":
+        raise Refused(409, "already_started", "This claim has been started before.")
+    return decision
+
+
+def release(world: World, command: ReleaseClaim, caller: Caller, now: int, ids: Ids) -> Decision:
+    return _act(world, caller, command.claim_id, now, "task.released", {})[1]
+
+
+def heartbeat(world: World, command: HeartbeatClaim, caller: Caller, now: int, ids: Ids) -> Decision:
+    """Extend a hold of which less than half is left; else the durable deadline is the answer.
+
+    To learn that the hold is gone is what heartbeats are for, so that is an answer here and no refusal.
+    """
+    try:
+        hold = holding(world, caller, command.claim_id, now)
+    except Refused as refused:
+        if refused.status != 409:
+            raise
+        cancelled = _task_of_past_claim(world, caller, command.claim_id).state == "cancelled"
+        return Decision(answer={"state": "cancelled" if cancelled else "lease_lost"})
+    task = hold.task
+    if hold.drafts:
+        return Decision(hold.drafts)
+    until = lease_end(task, now)
+    if task.lease_expires_at - now >= task.lease_seconds_held * SECOND // 2 or until <= task.lease_expires_at:
+        return Decision(answer={"state": "held", "lease_expires_at": task.lease_expires_at})
+    payload = {"claim_id": command.claim_id, "agent_id": task.agent_id, "lease_expires_at": write_time(until)}
+    return Decision([Draft("task.lease_extended", stream(task), payload, task.context_id, caller.sender(world))])
+
+
+def block(world: World, command: BlockClaim, caller: Caller, now: int, ids: Ids) -> Decision:
+    payload: dict[str, Any] = {"blocker_type": command.blocker_type, "reason_ref": command.reason_ref}
+    if command.depends_on:
+        payload["depends_on"] = list(command.depends_on)
+    hold, decision = _act(world, caller, command.claim_id, now, "task.blocked", payload)
+    for dependency in command.depends_on:
+        if dependency not in world.tasks or dependency == hold.task.task_id:
+            raise Refused(422, "unknown_dependency", f"{dependency[:64]!r} is not another live task.", "/dependsOn")
+    decision.drafts[-1].payload["attempts"] = hold.task.attempt
+    return decision
+
+
+def add_artifact(world: World, command: AddArtifact, caller: Caller, now: int, ids: Ids) -> Decision:
+    hold = holding(world, caller, command.claim_id, now)
+    payload: dict[str, Any] = {
+        "claim_id": command.claim_id,
+        "artifact_id": command.artifact_id,
+        "name": command.name,
+        "version": command.version,
+        "content_ref": command.content_ref,
+        "sha256": command.sha256,
+        "bytes": command.bytes,
+        "readiness": command.readiness,
+    }
+    if command.derived_from:
+        payload["derived_from"] = list(command.derived_from)
+    return _on(world, caller, hold, "artifact.ready", payload)
+
+
+def plan(world: World, command: PlanClaim, caller: Caller, now: int, ids: Ids) -> Decision:
+    return _act(world, caller, command.claim_id, now, "task.plan.created", {"plan_ref": command.plan_ref})[1]
+
+
+def complete(world: World, command: CompleteClaim, caller: Caller, now: int, ids: Ids) -> Decision:
+    hold = holding(world, caller, command.claim_id, now)
+    _check_next(world, caller, command.claim_next)
+    task = hold.task
+    ready = [artifact.artifact_id for artifact in task.artifacts if artifact.readiness != "draft"]
+    artifact_ids = list(command.artifact_ids) or ready[:_ARTIFACTS_A_WIRE]
+    missing = missing_outputs(task, artifact_ids)
+    if missing:
+        names = ", ".join(missing[:8])
+        raise Refused(422, "missing_artifact", f"No ready artifact on this attempt for: {names}.", "/artifactIds")
+    duration = command.duration_seconds
+    if duration is None:
+        duration = max(0, now - (task.started_at or task.claimed_at)) // SECOND
+    payload: dict[str, Any] = {
+        "claim_id": command.claim_id,
+        "agent_id": hold.agent.agent_id,
+        "artifact_ids": artifact_ids,
+        "cost_usd": command.cost_usd,
+        "duration_seconds": min(duration, CLAIM_LIFE_NANOSECONDS // SECOND),
+        "verification": {"mechanical": "pass", "semantic": command.semantic, "attempts": command.attempts},
+    }
+    if command.output_ref is not None:
+        payload["output_ref"] = command.output_ref
+    return _on(world, caller, hold, "task.complete", payload)
+
+
+def fail(world: World, command: FailClaim, caller: Caller, now: int, ids: Ids) -> Decision:
+    retry = retries(holding(world, caller, command.claim_id, now).task, command.kind)
+    _check_next(world, caller, command.claim_next)
+    payload: dict[str, Any] = {"kind": command.kind, "retry": retry}
+    if command.reason_ref is not None:
+        payload["reason_ref"] = command.reason_ref
+    return _act(world, caller, command.claim_id, now, "task.failed", payload)[1]
+
+
+def _check_next(world: World, caller: Caller, command: ClaimNext | None) -> None:
+    """A claim that is asked for with the end of a hold must be possible to ask for, or nothing is recorded."""
+    if command is not None:
+        acting_agent(world, caller, command.agent_id)
+        if command.queue_id not in world.queues:
+            raise not_found("queue", command.queue_id)
+
+
+def retries(task: Task, kind: str) -> bool:
+    """Another attempt follows a failure while the policy has attempts left; a rejected task is never tried again."""
+    if kind in ("rejected", "deadline", "dependency_failed"):
+        return False
+    return task.on_failure == "reopen" and task.attempt < task.max_attempts
