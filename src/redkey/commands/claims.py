@@ -66,7 +66,8 @@ class AddArtifact(msgspec.Struct, frozen=True):
     sha256: str
     bytes: int
     readiness: str = "ready"
-    version: int = 1
+    # 0: the version after the last one of this artifact.
+    version: int = 0
     derived_from: tuple[str, ...] = ()
 
 
@@ -98,7 +99,7 @@ def claim_task(world: World, command: ClaimTask, caller: Caller, now: int, ids: 
     live = world.tasks.get(command.task_id)
     task = live or world.past.task(command.task_id)
     if task is None:
-        raise not_found("task", command.task_id)
+        raise not_found("task")
     if task.claim_id and task.agent_id == agent.agent_id and task.lease_expires_at > now:
         return Decision(answer={"held": task.claim_id})
     lease = command.lease_seconds or default_lease(world, task)
@@ -130,7 +131,8 @@ def _attempt(world: World, task: Task, agent: Agent, caller: Caller, lease: int,
         "task_id": task.task_id,
         "attempt": task.attempt,
         "claim_id": "clm_" + ids.ulid(),
-        "lease_seconds": lease,
+        # A lease that nobody can have is asked for on the record too, and rejected there.
+        "lease_seconds": max(0, lease),
     }
     sender = caller.sender(world)
     wire_id = "wire_" + ids.ulid()
@@ -160,7 +162,7 @@ def claim_next(world: World, command: ClaimNext, caller: Caller, now: int, ids: 
     agent = acting_agent(world, caller, command.agent_id)
     queue = world.queues.get(command.queue_id)
     if queue is None:
-        raise not_found("queue", command.queue_id)
+        raise not_found("queue")
     if not agent.active:
         return Decision(answer={"status": "rejected", "reason": "inactive_agent"})
     if command.lease_seconds and not SHORTEST_LEASE_SECONDS <= command.lease_seconds <= LONGEST_LEASE_SECONDS:
@@ -207,7 +209,7 @@ def acting_agent(world: World, caller: Caller, agent_id: str) -> Agent:
     """The agent the caller speaks for; another's is answered like a missing one."""
     agent = world.agents.get(agent_id)
     if agent is None or not caller.may_act_as(agent_id):
-        raise not_found("agent", agent_id)
+        raise not_found("agent")
     return agent
 
 

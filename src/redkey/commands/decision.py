@@ -29,6 +29,6 @@ class Refused(RedKeyError):
         self.members = members
 
 
-def not_found(what: str, key: str) -> Refused:
-    """The same answer for what is missing and for what belongs to another workspace."""
-    return Refused(404, f"{what}_not_found", f"There is no {what} {key[:64]!r} in this workspace.")
+def not_found(what: str) -> Refused:
+    """One answer for what is missing and for what belongs to another workspace: it tells nothing of either."""
+    return Refused(404, f"{what}_not_found", f"There is no such {what} in this workspace.")

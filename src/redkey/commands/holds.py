@@ -34,6 +34,8 @@ from redkey.wire.times import write_time
 
 # A wire has room for so many artifact ids; more go through a manifest artifact.
 _ARTIFACTS_A_WIRE = 6
+# Every artifact stands in its task's row, which is written with each of them.
+ARTIFACTS_LIMIT = 256
 
 
 class Hold(msgspec.Struct):
@@ -58,7 +60,7 @@ def holding(world: World, caller: Caller, claim_id: str, now: int) -> Hold:
 def _holder(world: World, caller: Caller, claim_id: str, agent_id: str) -> Agent:
     """The agent whose claim it is; a claim of another is answered like a missing one."""
     if not caller.may_act_as(agent_id):
-        raise not_found("claim", claim_id)
+        raise not_found("claim")
     return world.agents[agent_id]
 
 
@@ -87,10 +89,10 @@ def _ended(world: World, caller: Caller, claim_id: str) -> Refused:
 def _task_of_past_claim(world: World, caller: Caller, claim_id: str) -> Task:
     claim = world.past.claim(claim_id)
     if claim is None or not caller.may_act_as(claim.agent_id):
-        raise not_found("claim", claim_id)
+        raise not_found("claim")
     task = world.tasks.get(claim.task_id) or world.past.task(claim.task_id)
     if task is None:
-        raise not_found("claim", claim_id)
+        raise not_found("claim")
     return task
 
 
@@ -153,11 +155,15 @@ def block(world: World, command: BlockClaim, caller: Caller, now: int, ids: Ids)
 
 def add_artifact(world: World, command: AddArtifact, caller: Caller, now: int, ids: Ids) -> Decision:
     hold = holding(world, caller, command.claim_id, now)
+    before = next((one for one in hold.task.artifacts if one.artifact_id == command.artifact_id), None)
+    if before is None and len(hold.task.artifacts) >= ARTIFACTS_LIMIT:
+        detail = f"An attempt has at most {ARTIFACTS_LIMIT} artifacts; put more into a manifest artifact."
+        raise Refused(422, "artifacts_too_many", detail)
     payload: dict[str, Any] = {
         "claim_id": command.claim_id,
         "artifact_id": command.artifact_id,
         "name": command.name,
-        "version": command.version,
+        "version": command.version or (before.version + 1 if before is not None else 1),
         "content_ref": command.content_ref,
         "sha256": command.sha256,
         "bytes": command.bytes,
@@ -212,7 +218,7 @@ def _check_next(world: World, caller: Caller, command: ClaimNext | None) -> None
     if command is not None:
         acting_agent(world, caller, command.agent_id)
         if command.queue_id not in world.queues:
-            raise not_found("queue", command.queue_id)
+            raise not_found("queue")
 
 
 def retries(task: Task, kind: str) -> bool:

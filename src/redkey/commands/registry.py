@@ -41,6 +41,8 @@ class RegisterAgent(msgspec.Struct, frozen=True):
     card_ref: Ref
     capabilities: tuple[str, ...] = ()
     verification: str = "unverified"
+    # A slug that was made from a name may become another one; one that somebody chose may not.
+    slug_given: bool = True
 
 
 class UpdateAgent(msgspec.Struct, frozen=True):
@@ -138,7 +140,7 @@ def create_key(world: World, command: CreateKey, caller: Caller, now: int, ids: 
     payload: dict[str, Any] = {"key_id": command.key_id, "scopes": list(command.scopes), "prefix": command.prefix}
     if command.agent_id:
         if command.agent_id not in world.agents:
-            raise not_found("agent", command.agent_id)
+            raise not_found("agent")
         payload["agent_id"] = command.agent_id
     if command.name_ref is not None:
         payload["name_ref"] = command.name_ref
@@ -148,19 +150,20 @@ def create_key(world: World, command: CreateKey, caller: Caller, now: int, ids: 
 def revoke_key(world: World, command: RevokeKey, caller: Caller, now: int, ids: Ids) -> Decision:
     key = world.keys.get(command.key_id)
     if key is None or key.revoked_at:
-        raise not_found("key", command.key_id)
+        raise not_found("key")
     return _workspace(world, "key.revoked", {"key_id": command.key_id}, caller.sender(world))
 
 
 def register_agent(world: World, command: RegisterAgent, caller: Caller, now: int, ids: Ids) -> Decision:
     if command.agent_id in world.agents:
         raise Refused(409, "agent_exists", f"The agent {command.agent_id!r} is registered already.")
-    if command.slug in world.slugs:
+    slug = command.slug if command.slug_given else _free_slug(world, command.slug)
+    if slug in world.slugs:
         raise Refused(409, "slug_taken", f"An agent with the slug {command.slug!r} is registered already.")
     where, context, sender = _agent_place(world, command.agent_id, caller)
     first, more = command.capabilities[:CAPABILITIES_A_WIRE], command.capabilities[CAPABILITIES_A_WIRE:]
     payload = {
-        "slug": command.slug,
+        "slug": slug,
         "card_ref": command.card_ref,
         "capabilities": list(first),
         "verification": command.verification,
@@ -168,6 +171,15 @@ def register_agent(world: World, command: RegisterAgent, caller: Caller, now: in
     drafts = [Draft("agent.registered", where, payload, context, sender)]
     drafts.extend(_more_capabilities(where, context, sender, more))
     return Decision(drafts)
+
+
+def _free_slug(world: World, slug: str) -> str:
+    """The slug itself, or with the first number that nobody has."""
+    number, found = 1, slug
+    while found in world.slugs:
+        number += 1
+        found = f"{slug[: 31 - len(str(number))]}-{number}"
+    return found
 
 
 def _agent_place(world: World, agent_id: str, caller: Caller) -> tuple[str, str, str]:
@@ -190,7 +202,7 @@ def _more_capabilities(where: str, context: str, sender: str, more: tuple[str, .
 def update_agent(world: World, command: UpdateAgent, caller: Caller, now: int, ids: Ids) -> Decision:
     agent = world.agents.get(command.agent_id)
     if agent is None:
-        raise not_found("agent", command.agent_id)
+        raise not_found("agent")
     if command.slug and world.slugs.get(command.slug, agent.agent_id) != agent.agent_id:
         raise Refused(409, "slug_taken", f"An agent with the slug {command.slug!r} is registered already.", "/slug")
     payload: dict[str, Any] = {}
@@ -258,9 +270,9 @@ def revoke_role(world: World, command: RevokeRole, caller: Caller, now: int, ids
 def _grant(world: World, event: str, role_id: str, agent_id: str, caller: Caller, *, held: bool) -> Decision:
     role = world.roles.get(role_id)
     if role is None:
-        raise not_found("role", role_id)
+        raise not_found("role")
     if agent_id not in world.agents:
-        raise not_found("agent", agent_id)
+        raise not_found("agent")
     if (agent_id in role.agents) != held:
         # It is so already: saying it again changes nothing and is not recorded.
         return Decision(answer={"unchanged": True})
@@ -275,7 +287,7 @@ def create_queue(world: World, command: CreateQueue, caller: Caller, now: int, i
 
 def update_queue(world: World, command: UpdateQueue, caller: Caller, now: int, ids: Ids) -> Decision:
     if command.queue_id not in world.queues:
-        raise not_found("queue", command.queue_id)
+        raise not_found("queue")
     return _queue(world, "queue.updated", command, caller)
 
 
@@ -292,10 +304,10 @@ def send_message(world: World, command: SendMessage, caller: Caller, now: int, i
     recipients = [command.to]
     kind, _, key = command.to.partition(":")
     if kind == "agent" and key not in world.agents:
-        raise not_found("agent", key)
+        raise not_found("agent")
     if kind == "role":
         if key not in world.roles:
-            raise not_found("role", key)
+            raise not_found("role")
         active = [agent_id for agent_id in world.roles[key].agents if world.agents[agent_id].active]
         recipients = [f"agent:{agent_id}" for agent_id in active] or ["human"]
     drafts = []
@@ -322,7 +334,7 @@ def _mail(world: World, event: str, to: str, payload: dict[str, Any], caller: Ca
 def read_message(world: World, command: ReadMessage, caller: Caller, now: int, ids: Ids) -> Decision:
     message = world.messages.get(command.message_id) or world.past.message(command.message_id)
     if message is None or (caller.agent_id and message.to != f"agent:{caller.agent_id}"):
-        raise not_found("message", command.message_id)
+        raise not_found("message")
     if message.read_at:
         return Decision(answer={"unchanged": True})
     return Decision([_mail(world, "inbox.read", message.to, {"message_id": message.message_id}, caller)])

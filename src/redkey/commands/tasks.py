@@ -12,7 +12,7 @@ from redkey.commands.decision import Decision, Refused, not_found
 from redkey.commands.draft import Draft, Ids
 from redkey.commands.due import another_attempt, lineage
 from redkey.reducers.entities import Task
-from redkey.reducers.task import is_done, is_hopeless
+from redkey.reducers.task import is_done, is_hopeless, recipients
 from redkey.reducers.world import World
 from redkey.wire.ids import task_stream
 
@@ -70,7 +70,7 @@ class RaiseConcern(msgspec.Struct, frozen=True):
 def create(world: World, command: CreateTask, caller: Caller, now: int, ids: Ids) -> Decision:
     queue = world.queues.get(command.queue_id)
     if queue is None:
-        raise not_found("queue", command.queue_id)
+        raise not_found("queue")
     check_credits(world)
     waits_for = [key for key in command.waits_for if _open_dependency(world, key)]
     for role in command.roles:
@@ -133,7 +133,7 @@ def any_task(world: World, task_id: str) -> Task:
     """The task as the world has it, or as its row has it since it left the world."""
     task = world.tasks.get(task_id) or world.past.task(task_id)
     if task is None:
-        raise not_found("task", task_id)
+        raise not_found("task")
     return task
 
 
@@ -173,6 +173,8 @@ def unblock(world: World, command: UnblockTask, caller: Caller, now: int, ids: I
     task = _open_task(world, command.task_id)
     if task.state != "blocked":
         raise Refused(409, "not_blocked", f"The task is {task.state}, not blocked.")
+    if caller.agent_id and f"agent:{caller.agent_id}" not in recipients(world, task.blocker_type):
+        raise Refused(403, "not_asked", "Only agents that were asked to lift this block may do so.")
     payload = {"answer_ref": command.answer_ref} if command.answer_ref is not None else {}
     return Decision([_on(task, "task.unblocked", payload, caller.sender(world))])
 

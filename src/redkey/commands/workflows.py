@@ -62,7 +62,7 @@ class PublishDefinition(msgspec.Struct, frozen=True):
 
 def start(world: World, command: StartWorkflow, caller: Caller, now: int, ids: Ids) -> Decision:
     if command.queue_id not in world.queues:
-        raise not_found("queue", command.queue_id)
+        raise not_found("queue")
     check_credits(world)
     sender, context = caller.sender(world), f"workspace:{world.workspace.workspace_id}"
     payload: dict[str, Any] = {
@@ -86,7 +86,7 @@ def start(world: World, command: StartWorkflow, caller: Caller, now: int, ids: I
 def _live(world: World, workflow_id: str) -> Run:
     run = world.runs.get(workflow_id)
     if run is None:
-        raise not_found("workflow", workflow_id)
+        raise not_found("workflow")
     if run.workflow.state in ENDED:
         raise Refused(409, "already_terminal", f"The workflow is {run.workflow.state}; an ended run does not change.")
     return run
@@ -125,7 +125,7 @@ def reject(world: World, command: RejectGate, caller: Caller, now: int, ids: Ids
 def _settle(world: World, gate_id: str, event: str, note_ref: Ref | None, caller: Caller) -> Decision:
     gate = world.gates.get(gate_id)
     if gate is None:
-        raise not_found("gate", gate_id)
+        raise not_found("gate")
     if gate.state != "open":
         raise Refused(409, "gate_closed", f"The gate is {gate.state} already.")
     sender = caller.sender(world)

@@ -61,6 +61,11 @@ def task_list(queue_id: str, state: str) -> str:
     return f"{queue_id}/{state}"
 
 
+def place(priority: int, sequence: int) -> int:
+    """The place in a list that goes by priority, and by age among equals."""
+    return priority << 48 | sequence
+
+
 def take_rows(world: World) -> list[Row]:
     """The rows of everything touched since they were last taken."""
     rows = [_row(world, kind, key, entity) for (kind, key), entity in world.dirty.items()]
@@ -82,14 +87,16 @@ def message_list(to: str, *, read: bool) -> str:
 def _row(world: World, kind: str, key: str, gone: Any) -> Row:
     if kind == "task":
         task = gone or world.tasks[key]
-        return Row(kind, key, _encode(task), task_list(task.queue_id, task.state), task.sequence)
+        position = place(task.priority, task.sequence)
+        return Row(kind, key, _encode(task), task_list(task.queue_id, task.state), position)
     if kind == "agent":
         return Row(kind, key, _encode(world.agents[key]))
     if kind == "miss":
         return Row(kind, key, _encode(gone))
     if kind == "message":
         message = gone or world.messages[key]
-        return Row(kind, key, _encode(message), message_list(message.to, read=message.read_at > 0), message.sequence)
+        position = place(message.priority, message.sequence)
+        return Row(kind, key, _encode(message), message_list(message.to, read=message.read_at > 0), position)
     if kind == "workspace":
         return Row(kind, key, _encode(world.workspace))
     if kind == "workflow":

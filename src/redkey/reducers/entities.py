@@ -18,11 +18,15 @@ Requirement = tuple[tuple[str, ...], tuple[str, ...]]
 
 
 class Artifact(msgspec.Struct, gc=False, frozen=True):
-    """An artifact of an attempt: enough to judge completeness; the rest is on the ledger and in content."""
+    """The last version of an artifact of an attempt; `document_sha256` names what was written of it."""
 
     artifact_id: str
     name: str
     readiness: str
+    version: int
+    sha256: str
+    bytes: int
+    document_sha256: str
 
 
 class Miss(msgspec.Struct, gc=False, frozen=True):

@@ -315,7 +315,16 @@ def _unblocked(world: World, task: Task, e: Event, before: str) -> None:
 
 
 def _artifact(world: World, task: Task, e: Event, before: str) -> None:
-    made = Artifact(e.payload["artifact_id"], e.payload["name"], e.payload["readiness"])
+    payload = e.payload
+    made = Artifact(
+        payload["artifact_id"],
+        payload["name"],
+        payload["readiness"],
+        payload["version"],
+        payload["sha256"],
+        payload["bytes"],
+        payload["content_ref"]["sha256"],
+    )
     kept = tuple(artifact for artifact in task.artifacts if artifact.artifact_id != made.artifact_id)
     task.artifacts = (*kept, made)
 

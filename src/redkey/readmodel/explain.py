@@ -1,0 +1,158 @@
+"""Why a task is not running: every reason that holds now, each with one next step. Pure: a world and a task in."""
+
+from __future__ import annotations
+
+from redkey.ledger.record import iso_time
+from redkey.readmodel.replies import NextStep
+from redkey.readmodel.view import View
+from redkey.reducers.claim import capabilities
+from redkey.reducers.entities import Agent, Task
+from redkey.reducers.world import World
+
+
+class Reason(View, frozen=True, kw_only=True):
+    """One thing that stands between a task and its being done."""
+
+    code: str
+    message: str
+    next: NextStep
+
+
+class Explanation(View, frozen=True, kw_only=True):
+    """Where a task stands, and what would move it."""
+
+    task_id: str
+    state: str
+    running: bool
+    reasons: tuple[Reason, ...]
+
+
+def explain(world: World, task: Task) -> Explanation:
+    """Why the task is not running; no reasons when an agent is at work on it."""
+    reasons = _REASONS[task.state](world, task)
+    running = task.state in ("claimed", "working")
+    return Explanation(task_id=task.task_id, state=task.state, running=running, reasons=tuple(reasons))
+
+
+def _created(world: World, task: Task) -> list[Reason]:
+    return [
+        Reason(
+            code="unmet_dependency",
+            message=f"It waits for {dependency}, which is {_state(world, dependency)}.",
+            next=NextStep(action="complete_dependency", task_id=dependency),
+        )
+        for dependency in task.waits_for
+    ]
+
+
+def _state(world: World, task_id: str) -> str:
+    upstream = world.tasks.get(task_id)
+    if upstream is None:
+        return "gone"
+    return "completed and waits for approval" if upstream.gate_id else upstream.state
+
+
+def _available(world: World, task: Task) -> list[Reason]:
+    reasons = []
+    if world.queues[task.queue_id].settings.paused:
+        resume = NextStep(action="resume_queue", queue_id=task.queue_id)
+        reasons.append(Reason(code="queue_paused", message="Its queue is paused.", next=resume))
+    if not world.is_running(task):
+        message = f"Its workflow {task.workflow_id} is paused."
+        reasons.append(
+            Reason(
+                code="workflow_paused",
+                message=message,
+                next=NextStep(action="resume_workflow", detail=task.workflow_id),
+            )
+        )
+    return reasons + _claimants(world, task)
+
+
+def _claimants(world: World, task: Task) -> list[Reason]:
+    """What keeps agents from claiming it, from the coarsest reason to the finest."""
+    holders = list(world.agents.values())
+    for role in task.roles:
+        holders = [agent for agent in holders if role in agent.roles]
+        if not holders:
+            grant = NextStep(action="grant_role", role_id=role)
+            return [Reason(code="missing_role", message=f"No agent was granted {role}.", next=grant)]
+    able = [agent for agent in holders if capabilities(world, agent).issuperset(task.capabilities)]
+    if not able:
+        wanted = ", ".join(task.capabilities) or "what it needs"
+        register = NextStep(action="register_agent", detail=wanted)
+        return [Reason(code="missing_capability", message=f"No agent with its roles can do {wanted}.", next=register)]
+    alive = [agent for agent in able if agent.active and not agent.lost]
+    if not alive:
+        return [_nobody_alive(able)]
+    limit = world.queues[task.queue_id].settings.max_live_claims
+    free = [agent for agent in alive if agent.live_claims < limit and not _full(agent)]
+    if not free:
+        wait = NextStep(action="wait_or_add_agents", queue_id=task.queue_id)
+        return [Reason(code="all_saturated", message="Every eligible agent has all the work it takes.", next=wait)]
+    names = ", ".join(agent.slug for agent in free[:3])
+    claim = NextStep(action="claim", task_id=task.task_id, queue_id=task.queue_id, agent_id=free[0].agent_id)
+    return [Reason(code="not_claimed", message=f"It may be claimed, by {names} for one; nobody asked yet.", next=claim)]
+
+
+def _nobody_alive(able: list[Agent]) -> Reason:
+    lost = next((agent for agent in able if agent.active), None)
+    if lost is not None:
+        message = f"No eligible agent is alive; {lost.slug} was last heard of at {iso_time(lost.last_act_at)}."
+        return Reason(
+            code="no_agent_alive", message=message, next=NextStep(action="start_agent", agent_id=lost.agent_id)
+        )
+    message = "Every eligible agent is deactivated."
+    step = NextStep(action="activate_agent", agent_id=able[0].agent_id)
+    return Reason(code="no_agent_active", message=message, next=step)
+
+
+def _full(agent: Agent) -> bool:
+    return 0 <= agent.capacity <= max(agent.in_use, agent.live_claims)
+
+
+def _held(world: World, task: Task) -> list[Reason]:
+    return []
+
+
+def _blocked(world: World, task: Task) -> list[Reason]:
+    if task.blocker_type == "dependency" and task.blocked_by:
+        return [
+            Reason(
+                code="blocked",
+                message=f"It is blocked until {dependency} completes, which is {_state(world, dependency)}.",
+                next=NextStep(action="complete_dependency", task_id=dependency),
+            )
+            for dependency in task.blocked_by
+        ]
+    message = f"An agent blocked it: {task.blocker_type}. The reason is in the task and in the inbox of who can help."
+    return [Reason(code="blocked", message=message, next=NextStep(action="unblock", task_id=task.task_id))]
+
+
+def _completed(world: World, task: Task) -> list[Reason]:
+    if not task.gate_id:
+        return [Reason(code="completed", message="It is done.", next=NextStep(action="none"))]
+    step = NextStep(action="approve_or_reject", detail=task.gate_id)
+    return [Reason(code="gate", message="It is done and waits for approval.", next=step)]
+
+
+def _failed(world: World, task: Task) -> list[Reason]:
+    message = f"It failed ({task.failure_kind}) in attempt {task.attempt} of {task.max_attempts}."
+    return [Reason(code="failed", message=message, next=NextStep(action="retry", task_id=task.task_id))]
+
+
+def _cancelled(world: World, task: Task) -> list[Reason]:
+    message = f"It was cancelled ({task.cause})."
+    return [Reason(code="cancelled", message=message, next=NextStep(action="retry", task_id=task.task_id))]
+
+
+_REASONS = {
+    "created": _created,
+    "available": _available,
+    "claimed": _held,
+    "working": _held,
+    "blocked": _blocked,
+    "completed": _completed,
+    "failed": _failed,
+    "cancelled": _cancelled,
+}
