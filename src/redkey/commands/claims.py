@@ -19,7 +19,7 @@ from redkey.reducers.claim import (
     ineligible,
     open_to,
 )
-from redkey.reducers.entities import Agent, Miss, Task
+from redkey.reducers.entities import Agent, Miss, Requirement, Task
 from redkey.reducers.world import World
 from redkey.wire.ids import task_stream
 
@@ -178,6 +178,17 @@ def claim_next(world: World, command: ClaimNext, caller: Caller, now: int, ids: 
         lease = command.lease_seconds or default_lease(world, task)
         drafts.append(_attempt(world, task, agent, caller, lease, ids))
     return Decision(drafts)
+
+
+def could_claim(world: World, agent_id: str, queue_id: str, requirement: Requirement) -> bool:
+    """True when a task that asks this much of an agent is one that claim-next would give it now."""
+    agent, queue = world.agents.get(agent_id), world.queues[queue_id]
+    if agent is None or not agent.active or queue.settings.paused:
+        return False
+    if agent.live_claims >= queue.settings.max_live_claims:
+        return False
+    roles, able = requirement
+    return set(agent.roles).issuperset(roles) and capabilities(world, agent).issuperset(able)
 
 
 def best_tasks(world: World, agent: Agent, queue_id: str, count: int) -> list[Task]:

@@ -17,6 +17,10 @@ Void = str | None
 _ACT_GRAIN_NANOSECONDS = LOST_AFTER_NANOSECONDS // 9
 
 
+# What may let an agent claim that could not before, without a task becoming available.
+_REOPENING = frozenset({"role.granted", "agent.updated", "queue.updated", "workflow.resumed"})
+
+
 def fold(
     world: World, wire: dict[str, Any], sequence: int, timestamp: int, structure: dict[str, Any] | None = None
 ) -> Void:
@@ -38,6 +42,8 @@ def fold(
             world.touch("workspace", "")
     if void is None and "idem" in e.payload:
         world.remember(e.payload["idem"], e.payload.get("body", ""), sequence, timestamp)
+    if e.type in _REOPENING:
+        world.reopened = True
     if wire["sender"].startswith("agent:"):
         _note_act(world, wire["sender"][6:], timestamp)
     return void

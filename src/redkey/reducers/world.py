@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from heapq import heappop, heappush
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -60,6 +60,13 @@ class Done(msgspec.Struct, frozen=True, gc=False):
     timestamp: int
 
 
+class Offer(NamedTuple):
+    """A place where claim-next finds a task: a queue, and what its tasks there ask of an agent."""
+
+    queue_id: str
+    requirement: Requirement
+
+
 class World:
     """Everything live in one workspace."""
 
@@ -90,8 +97,10 @@ class World:
         self.timers: list[tuple[int, str, str]] = []
         # What has ended, in the order it will leave the world: (when, kind, key, attempt).
         self.tombstones: deque[tuple[int, str, str, int]] = deque()
-        # Queues in which a task became available since somebody last looked, once per task: whom to wake.
-        self.offered: list[str] = []
+        # What became available since somebody last looked, once per task: whom to wake. `reopened`: who may claim
+        # has changed, so that everybody who waits should ask again.
+        self.offered: list[Offer] = []
+        self.reopened = False
         self.done: OrderedDict[str, Done] = OrderedDict()
         # What a fold touched: its row must be written. An entity stands here when the world itself has let it go.
         self.dirty: dict[tuple[str, str], Any] = {}
@@ -117,7 +126,7 @@ class World:
     def offer(self, task: Task) -> None:
         """The task may be claimed: put it where claim-next looks, and let those who wait know."""
         self.put_back(task)
-        self.offered.append(task.queue_id)
+        self.offered.append(Offer(task.queue_id, (task.roles, task.capabilities)))
 
     def put_back(self, task: Task) -> None:
         """Put an available task where claim-next looks."""

@@ -1,0 +1,112 @@
+"""The worlds that are loaded: read from rows on first use, kept up with what others write, let go when idle.
+
+A world changes inside a unit only; whoever ran the unit drops the worlds it changed when the commit fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from redkey.commands.due import next_time
+from redkey.ledger.ports import Reader, SequencedStore, Unit
+from redkey.readmodel.rows import load_world
+from redkey.reducers.fold import fold
+from redkey.reducers.world import World
+from redkey.services.past import LedgerPast
+from redkey.services.unit_of_work import read_structure
+from redkey.wire.decode import decode
+
+WORLDS_LIMIT = 1000
+_PAGE = 1000
+# How often a world is read outside a unit before others are kept from writing meanwhile.
+_TRIES = 3
+
+
+class Worlds:
+    """The worlds of one store, the most recently used last."""
+
+    def __init__(self, store: SequencedStore) -> None:
+        self._store = store
+        self._loaded: dict[str, World] = {}
+        # Workspaces that were used since the idle ones were last let go.
+        self._recent: set[str] = set()
+        # Workspaces that are not loaded, and when something will be due in them.
+        self._asleep: dict[str, int] = {}
+
+    def get(self, topic: str) -> World | None:
+        """The world if it is loaded, as this process left it."""
+        return self._loaded.get(topic)
+
+    def enter(self, unit: Unit, topic: str) -> World:
+        """The world at the head, for a unit that may change it."""
+        world = self._loaded.pop(topic, None)
+        if world is None:
+            world = load_world(unit, topic, decode)
+        elif unit.head(topic).sequence != world.sequence:
+            _catch_up(unit, topic, world)
+        return self._keep(topic, world)
+
+    def peek(self, topic: str) -> World:
+        """The world at the last commit, for questions that need no unit; do not change it."""
+        world = self._loaded.pop(topic, None)
+        if world is None:
+            world = self._load_steady(topic)
+        elif self._store.head(topic).sequence != world.sequence:
+            _catch_up(self._store, topic, world)
+        world.past = LedgerPast(self._store, topic)
+        return self._keep(topic, world)
+
+    def drop(self, topic: str) -> None:
+        """Forget a world that may be ahead of its commit."""
+        if self._loaded.pop(topic, None) is not None:
+            # What was due in it is found when it is loaded again, at the next tick at the latest.
+            self._asleep[topic] = 1
+
+    def due(self, now: int) -> list[str]:
+        """The workspaces in which something may be due at a ledger time, loaded or not."""
+        due = [topic for topic, world in self._loaded.items() if 0 < next_time(world) <= now]
+        return due + [topic for topic, when in self._asleep.items() if when <= now]
+
+    def let_go_idle(self, awaited: Collection[str]) -> None:
+        """Let go of the worlds that nobody used since this was last called, and nobody waits in."""
+        recent, self._recent = self._recent, set()
+        for topic in [topic for topic in self._loaded if topic not in recent and topic not in awaited]:
+            self._let_go(topic)
+
+    def let_go_surplus(self, awaited: Collection[str]) -> None:
+        """Let go of the worlds used longest ago when there are too many."""
+        surplus = len(self._loaded) - WORLDS_LIMIT
+        if surplus > 0:
+            for topic in [topic for topic in self._loaded if topic not in awaited][:surplus]:
+                self._let_go(topic)
+
+    def _keep(self, topic: str, world: World) -> World:
+        self._loaded[topic] = world
+        self._recent.add(topic)
+        self._asleep.pop(topic, None)
+        return world
+
+    def _let_go(self, topic: str) -> None:
+        when = next_time(self._loaded.pop(topic))
+        if when:
+            self._asleep[topic] = when
+
+    def _load_steady(self, topic: str) -> World:
+        """Rows are many reads; only when nobody wrote in between do they tell of one moment."""
+        for _ in range(_TRIES):
+            world = load_world(self._store, topic, decode)
+            if self._store.head(topic).sequence == world.sequence:
+                return world
+        with self._store.write() as unit:
+            return load_world(unit, topic, decode)
+
+
+def _catch_up(reader: Reader, topic: str, world: World) -> None:
+    """Fold what others wrote; their units wrote the rows already."""
+    while records := reader.read(topic, world.sequence, _PAGE):
+        for record in records:
+            wire = decode(record.wire)
+            ref = wire["payload"].get("structure_ref") or wire["payload"].get("prices_ref")
+            structure = read_structure(reader, topic, ref["sha256"]) if ref is not None else None
+            fold(world, wire, record.sequence, record.timestamp, structure)
+    world.dirty.clear()
