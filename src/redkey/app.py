@@ -6,6 +6,7 @@ import os
 import secrets
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,8 @@ from redkey.services.coordinator import Coordinator
 from redkey.services.keys import KEY_TEXT, KeyRing, digest_of
 from redkey.services.log_facts import open_log
 from redkey.services.signing import Signing, SigningSchedule
+from redkey.services.subscriptions import Subscriptions
+from redkey.services.timers import Timers
 from redkey.services.tokens import Tokens
 from redkey.services.workspaces import begin_workspace, workspaces
 from redkey.stores.clock import SystemClock
@@ -37,6 +40,8 @@ from redkey.stores.sqlite import SqliteStore
 
 _log = structlog.get_logger("redkey.app")
 _FIRST_KEY_SCOPES = ("operator", "admin")
+# Threads for queries and receipts: enough that one long query does not hold up the others.
+_THREADS = 4
 CREDENTIALS = "credentials.json"
 
 
@@ -70,22 +75,33 @@ class App:
         self.workspace_id, self.first_key = self._first_workspace(ids)
         self.metrics = Metrics()
         self.coordinator = Coordinator(store, ids, on_fatal=on_fatal)
-        self._schedule = SigningSchedule(self.signing, on_failure=_signing_failed)
-        for listener in (self.keys.on_commit, self._schedule.heard, self._count):
+        self.subscriptions = Subscriptions(store, config.limits.subscribers)
+        self._schedule = SigningSchedule(
+            self.signing,
+            on_failure=_signing_failed,
+            seconds=config.checkpoint_seconds,
+            records=config.checkpoint_records,
+        )
+        for listener in (self.keys.on_commit, self.subscriptions.hear, self._schedule.heard, self._count):
             self.coordinator.listen(listener)
+        clock = SystemClock()
+        self._timers = Timers(store, self.coordinator, self.subscriptions, clock, config.idle_world_seconds, on_fatal)
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="redkey-read")
         issuer = config.public_url or f"redkey:{log.log_id}"
         signers = SignerKeys(keys_directory / "oauth", f"{log_name(log.log_id)}/oauth").signers()
         self.tokens = Tokens(signers, self.keys, issuer, time.time, ids.ulid)
         self.services = Services(
             store=store,
             coordinator=self.coordinator,
-            clock=SystemClock(),
+            clock=clock,
             ids=ids,
             config=config,
             metrics=self.metrics,
             keys=self.keys,
             tokens=self.tokens,
             signing=self.signing,
+            subscriptions=self.subscriptions,
+            threads=self._threads,
         )
         authenticator = Authenticator(self.keys, self.tokens, Limiter(config.rate, time.monotonic))
         self.api = Api(routes(), self.services, authenticator, self.metrics)
@@ -94,14 +110,21 @@ class App:
         await self.api(scope, receive, send)
 
     async def start(self) -> None:
-        return
+        """Begin what runs beside the requests."""
+        self._timers.start()
 
     def begin_stop(self) -> None:
+        """Answer those who wait, end those who follow."""
         self.coordinator.begin_stop()
+        self.subscriptions.begin_stop()
 
     async def finish_stop(self) -> None:
+        """Let what was taken be recorded, sign it, and give the data directory back."""
+        await self._timers.stop()
         await self.coordinator.stop()
-        self._schedule.stop()
+        self._threads.shutdown()
+        if not self.coordinator.poisoned:
+            self._schedule.stop()
         self.store.close()
 
     def _first_workspace(self, ids: SystemIds) -> tuple[str, str | None]:

@@ -46,6 +46,8 @@ class Limits(_Table, frozen=True):
     subscribers: Count = 10_000
     # A follower that takes nothing for this long is cut; its last id is its cursor.
     stalled_seconds: Seconds = 30.0
+    # Followers get a bare cursor when nothing else came for this long.
+    cursor_seconds: Seconds = 15.0
     # At most this many records are looked through for one page of a ledger query.
     query_records: Count = 20_000
     # How long a stop waits for requests that are being answered.

@@ -144,6 +144,7 @@ class Api:
             if not (endpoint.scopes & caller.scopes):
                 raise _insufficient(route)
         call = Call(self._services, route, caller, topic, path, None, headers, receive)
+        call.abort = scope.get("state", {}).get("abort", call.abort)
         reader = endpoint.body
         if reader is None:
             call.query = endpoint.query.read(scope["query_string"])

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
 
@@ -20,6 +21,7 @@ from redkey.services.coordinator import Coordinator
 from redkey.services.keys import KeyRing
 from redkey.services.outcome import Outcome
 from redkey.services.signing import Signing
+from redkey.services.subscriptions import Subscriptions
 from redkey.services.tokens import Tokens
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from redkey.api.route import Route
 
 Ref = dict[str, Any]
+T = TypeVar("T")
 
 
 class Ids(Protocol):
@@ -51,6 +54,8 @@ class Services:
     keys: KeyRing
     tokens: Tokens
     signing: Signing
+    subscriptions: Subscriptions
+    threads: Executor
 
 
 class Raw(msgspec.Struct, frozen=True):
@@ -65,7 +70,19 @@ class Raw(msgspec.Struct, frozen=True):
 class Call:
     """One request."""
 
-    __slots__ = ("_body_hash", "_idem", "caller", "headers", "path", "query", "receive", "route", "services", "topic")
+    __slots__ = (
+        "_body_hash",
+        "_idem",
+        "abort",
+        "caller",
+        "headers",
+        "path",
+        "query",
+        "receive",
+        "route",
+        "services",
+        "topic",
+    )
 
     def __init__(
         self,
@@ -81,6 +98,8 @@ class Call:
         self.services, self.route, self.caller, self.topic = services, route, caller, topic
         self.path, self.query, self.headers, self.receive = path, query, headers, receive
         self._idem = self._body_hash = ""
+        # Cuts the connection without waiting for what a stalled reader has not taken.
+        self.abort: Callable[[], None] = _cannot_abort
 
     def identify(self, key: str, target: bytes, body: bytes) -> None:
         """Bind the request to its idempotency key: who asks, for which operation, with what."""
@@ -91,19 +110,33 @@ class Call:
         self._body_hash = sha256(target + b"\n" + body).hexdigest()[:16]
 
     @property
-    def repeatable(self) -> bool:
-        """True when the request came with an idempotency key."""
-        return bool(self._idem)
+    def identity(self) -> tuple[str, str]:
+        """The hashes of the request's idempotency key and body; empty when it came without a key."""
+        return self._idem, self._body_hash
+
+    @property
+    def is_repeat(self) -> bool:
+        """True when this request was recorded before: its answer is on the ledger already."""
+        return bool(self._idem) and self._idem in self.services.coordinator.peek(self.topic).done
 
     async def submit(
-        self, command: Any, contents: Sequence[Content] = (), *, wait_seconds: float = 0, part: str = ""
+        self,
+        command: Any,
+        contents: Sequence[Content] = (),
+        *,
+        wait_seconds: float = 0,
+        part: str = "",
+        topic: str = "",
     ) -> Outcome:
-        """The durable outcome of a command of this request. `part` tells the commands of a batch apart."""
+        """The durable outcome of a command of this request.
+
+        `part` tells the commands of a batch apart; `topic` is another workspace than the caller's own, for operators.
+        """
         idem = self._idem
         if part and idem:
             idem = sha256(f"{idem}\n{part}".encode()).hexdigest()[:32]
         submission = self.services.coordinator.submit(
-            self.topic,
+            topic or self.topic,
             self.caller,
             command,
             tuple(contents),
@@ -134,6 +167,14 @@ class Call:
         while (await self.receive())["type"] != "http.disconnect":
             pass
 
+    async def in_thread(self, work: Callable[[], T]) -> T:
+        """Do what reads much beside the event loop."""
+        return await asyncio.get_running_loop().run_in_executor(self.services.threads, work)
+
+    def accepts(self, media: bytes) -> bool:
+        """True when the caller asks for this media type by name."""
+        return media in self.headers.get(b"accept", b"")
+
     def document(self, value: Mapping[str, Any]) -> tuple[Ref, Content]:
         """Free text as content: how the wire names it, and what is kept beside the ledger."""
         made = content.document(value, self.services.ids.nonce())
@@ -143,3 +184,7 @@ class Call:
         """What reducers decide by, as pinned content."""
         made = content.structure(value)
         return content.ref(made), made
+
+
+def _cannot_abort() -> None:
+    """Where the host gives no way to cut a connection, it ends when its reader goes."""

@@ -127,6 +127,7 @@ class _Connection(HttpToolsProtocol):
         if self._patience is None:
             self._wait_for_headers()
         super().on_message_begin()
+        self.scope["state"]["abort"] = self.transport.abort
 
     def on_url(self, url: bytes) -> None:
         self._grow(len(url))

@@ -277,6 +277,11 @@ class Coordinator:
     def stopping(self) -> bool:
         return self._stopping or self._stopped is not None
 
+    @property
+    def poisoned(self) -> bool:
+        """True when an fsync failed: nothing may be written any more."""
+        return isinstance(self._stopped, StorePoisoned)
+
     def begin_stop(self) -> None:
         """Answer those who wait; from now on nobody is kept waiting."""
         self._stopping = True

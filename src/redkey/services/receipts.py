@@ -11,7 +11,7 @@ from typing import Any
 from redkey.errors import StoreError
 from redkey.ledger.checkpoint import log_name
 from redkey.ledger.ports import Reader
-from redkey.ledger.receipt import APPLIED, Effect, build_receipt, prove
+from redkey.ledger.receipt import APPLIED, Effect, build_receipt, prove, self_contained
 from redkey.ledger.record import Record
 from redkey.ledger.running_hash import GENESIS
 from redkey.readmodel.rows import entity, void_key
@@ -41,11 +41,10 @@ def receipt_for(
     record = reader.find(topic, wire_id_of(event) if event.startswith("evt_") else event)
     if record is None:
         return None
-    previous = reader.read(topic, record.sequence - 2, 1)[0].running_hash if record.sequence > 1 else GENESIS
     note = signing.cover(topic, record.sequence, wait=wait)
     document = build_receipt(
         record,
-        previous,
+        _before(reader, record),
         None if note is None else prove(reader.tree(topic), record.sequence, note),
         base_url=base_url,
         effect=effect_of(reader, topic, record.sequence),
@@ -56,6 +55,21 @@ def receipt_for(
     if not offline:
         document.pop("offline", None)
     return document
+
+
+def proof_for(reader: Reader, topic: str, event: str, signing: Signing) -> bytes | None:
+    """The proof of an event alone, as C2SP tlog-proof with the record in it; None when there is no such event."""
+    record = reader.find(topic, wire_id_of(event) if event.startswith("evt_") else event)
+    note = signing.cover(topic, record.sequence) if record is not None else None
+    if record is None or note is None:
+        return None
+    proof = prove(reader.tree(topic), record.sequence, note)
+    return self_contained(record, _before(reader, record), proof).encode()
+
+
+def _before(reader: Reader, record: Record) -> bytes:
+    """The running hash that a record follows."""
+    return reader.read(record.topic, record.sequence - 2, 1)[0].running_hash if record.sequence > 1 else GENESIS
 
 
 def effect_of(reader: Reader, topic: str, sequence: int) -> Effect:

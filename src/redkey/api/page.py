@@ -1,0 +1,73 @@
+"""Pages for people: plain HTML that brings its own style, runs nothing and loads nothing. All text is escaped."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Iterable
+from hashlib import sha256
+from html import escape
+from typing import Any
+
+from redkey.api.call import Raw
+
+STYLE = (
+    ":root{color-scheme:light dark;font:16px/1.5 system-ui,sans-serif}"
+    "body{max-width:60rem;margin:2rem auto;padding:0 1rem}"
+    "table{border-collapse:collapse;width:100%}"
+    "th,td{text-align:left;vertical-align:top;padding:.3rem .8rem .3rem 0;border-bottom:1px solid #8884}"
+    "code,pre{font:14px/1.4 ui-monospace,monospace;overflow-wrap:anywhere;white-space:pre-wrap}"
+    "pre{background:#8881;padding:.8rem;border-radius:.4rem}"
+    "h2{margin-top:2.5rem}h3{margin-bottom:.3rem}"
+    ".method{display:inline-block;min-width:4.5rem;font-weight:700}"
+    "details{margin:.3rem 0}summary{cursor:pointer}"
+)
+_STYLE_HASH = b64encode(sha256(STYLE.encode()).digest()).decode()
+_POLICY = f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; base-uri 'none'; frame-ancestors 'none'"
+
+
+def page(title: str, body: Iterable[str]) -> Raw:
+    """A whole page; the parts of its body are HTML already."""
+    text = (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        f'<meta name="viewport" content="width=device-width"><title>{escape(title)}</title>'
+        f"<style>{STYLE}</style></head><body>{''.join(body)}</body></html>"
+    )
+    return Raw(text.encode(), "text/html; charset=utf-8", headers=((b"content-security-policy", _POLICY.encode()),))
+
+
+def table(rows: Iterable[tuple[str, str]]) -> str:
+    """Two columns of text."""
+    cells = (f"<tr><th>{escape(name)}</th><td><code>{escape(value)}</code></td></tr>" for name, value in rows)
+    return f"<table>{''.join(cells)}</table>"
+
+
+def listing(value: Any) -> str:
+    """JSON, indented."""
+    return f"<pre>{escape(json.dumps(value, indent=2, ensure_ascii=False))}</pre>"
+
+
+def receipt_page(document: dict[str, Any]) -> Raw:
+    """A receipt as a page."""
+    effect = document["effect"]
+    levels = [name for name, holds in document["levels"].items() if holds]
+    rows = [
+        ("event", document["eventId"]),
+        ("type", document["type"]),
+        ("sequence", str(document["sequence"])),
+        ("time", document["timestamp"]),
+        ("actor", f"{document['actor']['type']} {document['actor']['id']}"),
+        ("subject", f"{document['subject']['type']} {document['subject']['id']}"),
+        ("status", document["verification"]["status"]),
+        ("levels", ", ".join(levels) or "none yet"),
+        ("effect", effect["status"] + (f" ({effect['reason']})" if effect.get("reason") else "")),
+    ]
+    return page(
+        f"Receipt {document['eventId']}",
+        [
+            f"<h1>Receipt</h1>{table(rows)}",
+            "<h2>Check it yourself</h2><p>You need not believe this page. Save the receipt and verify it offline with "
+            "the log's public key:</p><pre>redkey receipt verify receipt.json --key LOG_KEY</pre>",
+            f"<h2>The whole receipt</h2>{listing(document)}",
+        ],
+    )

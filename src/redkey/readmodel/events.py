@@ -1,0 +1,56 @@
+"""Events as the public API shows them: the receipt's fields and the wire's payload, in camelCase."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from redkey.ledger.event import Party, event_at
+from redkey.wire.ids import SUBJECT_FIELD, parse_stream
+
+# What a payload holds for the server's own use.
+_INTERNAL = frozenset({"idem", "body"})
+
+
+class ShownEvent(msgspec.Struct, frozen=True, rename="camel"):
+    """What happened, to whom, at which place in the workspace's order."""
+
+    event_id: str
+    type: str
+    sequence: int
+    timestamp: str
+    actor: Party
+    subject: Party
+    data: dict[str, Any]
+
+
+def show(wire: dict[str, Any], sequence: int, timestamp: int) -> ShownEvent:
+    """The event that a wire is at its place in the order."""
+    event = event_at(wire, sequence, timestamp)
+    stream = parse_stream(wire["stream"]["stream_id"])
+    data: dict[str, Any] = {}
+    field = SUBJECT_FIELD.get(stream.kind)
+    if field is not None:
+        # The stream says it, and who reads events should not have to take stream ids apart.
+        data[camel(field)] = stream.subject
+    if stream.attempt:
+        data["attempt"] = stream.attempt
+    data.update((camel(name), _shown(value)) for name, value in wire["payload"].items() if name not in _INTERNAL)
+    return ShownEvent(event.event_id, event.type, event.sequence, event.timestamp, event.actor, event.subject, data)
+
+
+def _shown(value: Any) -> Any:
+    if type(value) is dict:
+        return {camel(name): _shown(item) for name, item in value.items()}
+    if type(value) is list:
+        return [_shown(item) for item in value]
+    return value
+
+
+@cache
+def camel(name: str) -> str:
+    """`lease_expires_at` as `leaseExpiresAt`. The names of payload fields are a closed list."""
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)

@@ -1,0 +1,261 @@
+"""Subscriptions: who follows a workspace's events, from any place in the order on, without gap and without copy.
+
+Each followed workspace has one feed: a ring of its last events, each encoded once for all who follow. A follower
+has no queue of its own, only a position: while the ring reaches back to it, it takes from the ring, and from the
+store where not. So a slow reader costs what it takes and nothing more, and cannot fall out of the order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from redkey.errors import RedKeyError
+from redkey.ledger.ports import SequencedStore
+from redkey.readmodel.events import show
+from redkey.readmodel.rows import entity
+from redkey.services.outcome import Settled, settled
+from redkey.services.unit_of_work import subjects
+
+RING = 4096
+PAGE = 500
+# What one delivery holds at most.
+CHUNK_BYTES = 256 * 1024
+# Waking everybody at once costs about this much each; many followers are woken less often, so that the writers
+# keep most of the time.
+_WAKE_SECONDS = 50e-6
+_FEW = 16
+_encode = msgspec.json.Encoder().encode
+
+
+class TooManySubscribers(RedKeyError):
+    """The server has as many followers as it takes; come back later."""
+
+    code = "too_many_subscribers"
+
+
+class Filter(msgspec.Struct, frozen=True):
+    """What a follower wants to see; what is empty does not matter."""
+
+    types: frozenset[str] = frozenset()
+    agent_id: str = ""
+    workflow_id: str = ""
+    queue_id: str = ""
+
+    @property
+    def takes_all(self) -> bool:
+        return not (self.types or self.agent_id or self.workflow_id or self.queue_id)
+
+
+class Published(msgspec.Struct):
+    """One event, encoded; where its task belongs is looked up when somebody asks."""
+
+    sequence: int
+    type: str
+    names: tuple[str, ...]
+    task_id: str
+    chunk: bytes
+
+
+class Feed:
+    """The last events of one workspace, and those who wait for the next."""
+
+    def __init__(self, store: SequencedStore, topic: str) -> None:
+        self._store, self.topic = store, topic
+        self.last = store.head(topic).sequence
+        self.followers = 0
+        self._ring: deque[Published] = deque(maxlen=RING)
+        self._waiting: set[asyncio.Future[None]] = set()
+        self._wake: asyncio.TimerHandle | None = None
+        # What everybody who stands at the same place takes next: (after, last), bytes.
+        self._joined: tuple[tuple[int, int], bytes] = ((0, 0), b"")
+        # task -> (queue, workflow), which never change.
+        self._places: dict[str, tuple[str, str]] = {}
+
+    def hear(self, records: Sequence[Settled]) -> None:
+        """Take in records that were committed."""
+        if records[0].sequence != self.last + 1:
+            # Others wrote in between: the store has all of it.
+            self.look()
+            return
+        for one in records:
+            self._ring.append(publish(one))
+        self.last = records[-1].sequence
+        self._announce()
+
+    def look(self) -> None:
+        """Take in what the store has beyond the last event."""
+        before = self.last
+        while records := self._store.read(self.topic, self.last, PAGE):
+            for record in records:
+                self._ring.append(publish(settled(record)))
+            self.last = records[-1].sequence
+        if self.last != before:
+            self._announce()
+
+    def take(self, after: int, wanted: Filter) -> tuple[bytes, int]:
+        """The wanted events after a place, as many as go into one delivery, and the place that it reaches."""
+        if after >= self.last:
+            return b"", after
+        first = self._ring[0].sequence if self._ring else self.last + 1
+        if after + 1 < first:
+            events = [publish(settled(record)) for record in self._store.read(self.topic, after, PAGE)]
+            return self._select(events, wanted)
+        if wanted.takes_all and self._joined[0] == (after, self.last):
+            return self._joined[1], self.last
+        start = after + 1 - first
+        events = [self._ring[index] for index in range(start, min(start + PAGE, len(self._ring)))]
+        chunk, reached = self._select(events, wanted)
+        if wanted.takes_all:
+            self._joined = (after, reached), chunk
+        return chunk, reached
+
+    async def wait(self, after: int, seconds: float) -> None:
+        """Sleep until there is something after a place, or for so long."""
+        if self.last > after:
+            return
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.add(future)
+        try:
+            async with asyncio.timeout(seconds):
+                await future
+        except TimeoutError:
+            return
+        finally:
+            self._waiting.discard(future)
+
+    def wake(self) -> None:
+        """Wake all who wait, whether there is something or not."""
+        self._wake = None
+        for future in self._waiting:
+            if not future.done():
+                future.set_result(None)
+
+    def _announce(self) -> None:
+        if self._wake is None and self._waiting:
+            many = len(self._waiting)
+            delay = many * _WAKE_SECONDS if many > _FEW else 0
+            self._wake = asyncio.get_running_loop().call_later(delay, self.wake)
+
+    def _select(self, events: list[Published], wanted: Filter) -> tuple[bytes, int]:
+        parts: list[bytes] = []
+        size = reached = 0
+        for event in events:
+            reached = event.sequence
+            if self._matches(event, wanted):
+                parts.append(event.chunk)
+                size += len(event.chunk)
+                if size >= CHUNK_BYTES:
+                    break
+        return b"".join(parts), reached
+
+    def _matches(self, event: Published, wanted: Filter) -> bool:
+        if wanted.types and event.type not in wanted.types:
+            return False
+        if wanted.agent_id and wanted.agent_id not in event.names:
+            return False
+        if wanted.queue_id and wanted.queue_id not in event.names and self._place(event)[0] != wanted.queue_id:
+            return False
+        return not (
+            wanted.workflow_id and wanted.workflow_id not in event.names and self._place(event)[1] != wanted.workflow_id
+        )
+
+    def _place(self, event: Published) -> tuple[str, str]:
+        place = self._places.get(event.task_id)
+        if place is None:
+            place = place_of(self._store, self.topic, event.task_id)
+            if len(self._places) >= RING:
+                self._places.pop(next(iter(self._places)))
+            self._places[event.task_id] = place
+        return place
+
+
+def place_of(store: Any, topic: str, task_id: str) -> tuple[str, str]:
+    """The queue and the workflow that a task belongs to."""
+    row = store.row(topic, "task", task_id) if task_id else None
+    if row is None:
+        return "", ""
+    task = entity(row)
+    return task.queue_id, task.workflow_id
+
+
+def publish(one: Settled) -> Published:
+    """An event as a server-sent event."""
+    wire = one.wire
+    event = show(wire, one.sequence, one.timestamp)
+    names = subjects(wire)
+    task_id: str = event.data.get("taskId", "")
+    data = _encode(event)
+    chunk = b"id: %d\nevent: %s\ndata: %s\n\n" % (one.sequence, event.type.encode(), data)
+    return Published(one.sequence, event.type, names, task_id, chunk)
+
+
+class Subscription:
+    """One follower: a feed, a filter and a position."""
+
+    def __init__(self, feed: Feed, after: int, wanted: Filter, leave: Callable[[], None]) -> None:
+        self._feed, self.position, self._wanted, self.leave = feed, after, wanted, leave
+
+    def take(self) -> bytes:
+        """What there is for this follower now."""
+        chunk, self.position = self._feed.take(self.position, self._wanted)
+        return chunk
+
+    @property
+    def behind(self) -> bool:
+        return self._feed.last > self.position
+
+    async def wait(self, seconds: float) -> None:
+        await self._feed.wait(self.position, seconds)
+
+    def cursor(self) -> bytes:
+        """The place up to which everything was looked at, so that a filtered stream resumes near the head."""
+        return b"id: %d\n\n" % self.position
+
+
+class Subscriptions:
+    """Everybody who follows a workspace of this server."""
+
+    def __init__(self, store: SequencedStore, limit: int) -> None:
+        self._store, self._limit = store, limit
+        self._feeds: dict[str, Feed] = {}
+        self.count = 0
+        self.stopping = False
+
+    def open(self, topic: str, after: int | None, wanted: Filter) -> Subscription:
+        """Follow a workspace from a place on, or from its head; call `leave` of what is returned at the end."""
+        if self.count >= self._limit or self.stopping:
+            raise TooManySubscribers
+        feed = self._feeds.get(topic)
+        if feed is None:
+            feed = self._feeds[topic] = Feed(self._store, topic)
+        feed.followers += 1
+        self.count += 1
+        return Subscription(feed, feed.last if after is None else after, wanted, lambda: self._leave(feed))
+
+    def hear(self, topic: str, records: Sequence[Settled]) -> None:
+        """Records were committed: a listener for the coordinator."""
+        feed = self._feeds.get(topic)
+        if feed is not None:
+            feed.hear(records)
+
+    def look(self) -> None:
+        """Others may have committed."""
+        for feed in self._feeds.values():
+            feed.look()
+
+    def begin_stop(self) -> None:
+        """Wake everybody; they end with their cursor."""
+        self.stopping = True
+        for feed in self._feeds.values():
+            feed.wake()
+
+    def _leave(self, feed: Feed) -> None:
+        self.count -= 1
+        feed.followers -= 1
+        if not feed.followers:
+            del self._feeds[feed.topic]
