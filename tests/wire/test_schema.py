@@ -25,6 +25,7 @@ OPEN = {
     (f"{SCHEMAS}/envelope.schema.json", "/properties/payload"),
     ("definitions/wire/envelope.schema.json", "/properties/payload"),
     ("definitions/step/input.schema.json", "/$defs/task/properties/params"),
+    ("schemas/plan/v1.0/plan.schema.json", "/$defs/task/properties/input"),
 }
 
 # Keywords whose value is a schema, a list of schemas, or schemas by name.

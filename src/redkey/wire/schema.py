@@ -32,17 +32,17 @@ class Checker:
         # The hot path asks yes or no; only a no is worth telling in words.
         self.is_valid = validator.is_valid
 
-    def findings(self, value: Any) -> list[Finding]:
-        """What is wrong with the value, by pointer, at most FINDINGS_LIMIT."""
+    def findings(self, value: Any, limit: int = FINDINGS_LIMIT) -> list[Finding]:
+        """What is wrong with the value, by pointer, at most `limit`."""
         if self.is_valid(value):
             return []
         found: dict[tuple[str, str], Finding] = {}
         for error in self._validator.iter_errors(value):
             for finding in _findings(error):
                 found.setdefault((finding.pointer, finding.code), finding)
-            if len(found) >= FINDINGS_LIMIT:
+            if len(found) >= limit:
                 break
-        return sorted(found.values(), key=lambda finding: finding.pointer)[:FINDINGS_LIMIT]
+        return sorted(found.values(), key=lambda finding: finding.pointer)[:limit]
 
 
 @cache
@@ -105,6 +105,8 @@ def _sentence(error: jsonschema_rs.ValidationError, value: Any) -> str:
         return f"{_short(value)} does not fit: {words[0].lower()}{words[1:]}"
     if error.kind.name == "enum":
         text = f"{_short(value)} is not one of {', '.join(map(_short, error.kind.as_dict()['options']))}"
+    elif error.kind.name == "const":
+        text = f"{_short(value)} is not {json.dumps(error.kind.as_dict()['expected_value'])}"
     else:
         text = error.message.replace(_MASK, _short(value))
     return text if len(text) <= _SENTENCE_LIMIT else text[: _SENTENCE_LIMIT - 1] + "…"
