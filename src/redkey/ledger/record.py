@@ -7,14 +7,13 @@ since the epoch; `seconds.nnnnnnnnn` is how Hedera writes them.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 import msgspec
+
+from redkey.wire.times import NANOSECONDS, write_time
 
 LOCAL_PAYER = "1.0.2"
 FIRST_LOCAL_TOPIC = 1001
 MESSAGE_LIMIT = 1024
-NANOSECONDS = 1_000_000_000
 
 
 class Record(msgspec.Struct, frozen=True, gc=False):
@@ -67,7 +66,5 @@ def parse_hedera_time(text: str) -> int:
     return int(seconds) * NANOSECONDS + int(nanos)
 
 
-def iso_time(timestamp: int) -> str:
-    """A timestamp as people and the public API read it, with all its nanoseconds."""
-    whole = datetime.fromtimestamp(timestamp // NANOSECONDS, UTC)
-    return f"{whole:%Y-%m-%dT%H:%M:%S}.{timestamp % NANOSECONDS:09d}Z"
+# People and the public API read a timestamp as wires write it.
+iso_time = write_time
