@@ -7,7 +7,8 @@ more than nothing. Tasks are listed by queue and state, so that a list costs wha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from functools import cache
+from typing import Any, TypeVar, get_args
 
 import msgspec
 
@@ -27,7 +28,7 @@ from redkey.reducers.world import (
 
 LIVE_STATES = ("created", "available", "claimed", "working", "blocked")
 ENDED_STATES = ("completed", "failed", "cancelled")
-_encode = msgspec.json.Encoder().encode
+_encoder = msgspec.json.Encoder()
 _PAGE = 1000
 
 E = TypeVar("E")
@@ -39,7 +40,7 @@ class VoidRecord(msgspec.Struct, frozen=True):
     reason: str
 
 
-_KINDS: dict[str, type[Any]] = {
+KINDS: dict[str, type[Any]] = {
     "task": Task,
     "agent": Agent,
     "role": Role,
@@ -53,7 +54,35 @@ _KINDS: dict[str, type[Any]] = {
     "gate": Gate,
     "void": VoidRecord,
 }
-_DECODERS = {kind: msgspec.json.Decoder(entity) for kind, entity in _KINDS.items()}
+_DECODERS = {kind: msgspec.json.Decoder(entity) for kind, entity in KINDS.items()}
+
+
+def _encode(entity: msgspec.Struct) -> bytes:
+    """The bytes of an entity: the same for equal ones, however they came about."""
+    _share_defaults(entity)
+    return _encoder.encode(entity)
+
+
+def _share_defaults(entity: msgspec.Struct) -> None:
+    """Let values that equal their default be the very object: only by that does the encoder know what to leave out."""
+    for name, default in _defaults(type(entity)):
+        value = getattr(entity, name)
+        if isinstance(value, msgspec.Struct):
+            _share_defaults(value)
+        if value == default and value is not default:
+            msgspec.structs.force_setattr(entity, name, default)
+
+
+@cache
+def _defaults(kind: type[msgspec.Struct]) -> tuple[tuple[str, Any], ...]:
+    """The defaults of which there may be equal copies; Python itself shares empty ones and small integers."""
+    return tuple(
+        (field.name, field.default)
+        for field in msgspec.structs.fields(kind)
+        if (type(field.default) is str and field.default)
+        or (type(field.default) is int and not -5 <= field.default <= 256)
+        or any(isinstance(one, type) and issubclass(one, msgspec.Struct) for one in (field.type, *get_args(field.type)))
+    )
 
 
 def task_list(queue_id: str, state: str) -> str:
