@@ -200,7 +200,7 @@ def leaf_hashes(previous: bytes, records: Sequence[Record]) -> Iterator[bytes]:
 def checkpoint_size(note: bytes) -> int | None:
     """The tree size that a signed checkpoint states: its second line; None when it is none."""
     lines = note.split(b"\n", 2)
-    return int(lines[1]) if len(lines) == 3 and lines[1].isdigit() else None
+    return int(lines[1]) if len(lines) == 3 and lines[1].isdigit() and len(lines[1]) < 20 else None
 
 
 def head_of(record: Record) -> Head:

@@ -65,6 +65,11 @@ def _rows(tile: bytes) -> list[bytes]:
     return rows
 
 
+def tile_root(tile: bytes) -> bytes:
+    """The root over the hashes of a complete tile."""
+    return _rows(tile)[TILE_HEIGHT]
+
+
 class TileTree:
     """A tree that grows at its right edge and answers for every size it ever had.
 

@@ -27,6 +27,8 @@ from redkey.wire.decode import decode
 
 LOG_ID = "log_id"
 EPOCH = "epoch"
+# By topic, up to which record it was loaded from a dump without content.
+LOADED = "loaded/"
 _LOG_ID_BYTES = 15
 _PAGE = 500
 

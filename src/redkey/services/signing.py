@@ -20,7 +20,7 @@ import msgspec
 from redkey.errors import KeyRefused, LedgerError, ProofRefused, RedKeyError, WriterBusy
 from redkey.ledger.checkpoint import Checkpoint, log_name, open_checkpoint, sign_checkpoint
 from redkey.ledger.cosignature import with_cosignatures
-from redkey.ledger.note import VerifierKey, encode_base64
+from redkey.ledger.note import VerifierKey, encode_base64, parse_key
 from redkey.ledger.ports import Reader, SequencedStore, Unit
 from redkey.ledger.signer import Signer
 from redkey.ledger.tail import checkpoint_size
@@ -41,7 +41,7 @@ SECONDS = 1.0
 _BUSY_SECONDS = 0.05
 # Settings: which keys sign, and by topic the newest checkpoint that a witness has cosigned.
 _SIGNERS = "signers"
-_WITNESSED = "witnessed/"
+WITNESSED = "witnessed/"
 # A witness answers within minutes; at one checkpoint a second this is an hour of them.
 _COSIGNABLE = 3600
 
@@ -123,7 +123,7 @@ class Signing:
         return note
 
     def _covering(self, topic: str, sequence: int) -> bytes | None:
-        witnessed = self._store.setting(_WITNESSED + topic)
+        witnessed = self._store.setting(WITNESSED + topic)
         notes = [note for _, note in self._store.checkpoints(topic, 1)]
         if witnessed is not None:
             notes.insert(0, witnessed.encode())
@@ -144,9 +144,9 @@ class Signing:
                 if cosigned == note:
                     continue
                 unit.put_checkpoint(topic, size, cosigned.encode())
-                before = unit.setting(_WITNESSED + topic)
+                before = unit.setting(WITNESSED + topic)
                 if before is None or (checkpoint_size(before.encode()) or 0) <= size:
-                    unit.put_setting(_WITNESSED + topic, cosigned.encode().decode())
+                    unit.put_setting(WITNESSED + topic, cosigned.encode().decode())
                 return checkpoint
         text = f"no line is a cosignature of one of the last {_COSIGNABLE:,} checkpoints of {topic} by a known witness"
         raise ProofRefused(text, code="cosignature_unknown")
@@ -155,37 +155,26 @@ class Signing:
 
     def add_signer(self) -> VerifierKey:
         """Begin a rotation: a new key, which signs beside the others from now on, on the record of every topic."""
-        self._keys.add()
-        self._signers = self._open_keys()
-        self._sign_everywhere()
-        return self._signers[-1].verifier
+        added = self._keys.add()
+        self._rotate(added, "active")
+        return added.verifier
 
     def retire_signer(self, key: VerifierKey) -> None:
         """End a rotation: the key signs nothing more. First the ledger says so, then the secret is deleted."""
-        staying = [one for one in self._signers if one.verifier.public_key != key.public_key]
-        if len(staying) == len(self._signers):
+        found = [one for one in self._signers if one.verifier.public_key == key.public_key]
+        if not found:
             raise KeyRefused(f"no signing key has the id {key.key_id.hex()}", code="key_unknown")
-        if not staying:
+        if found == self._signers:
             raise KeyRefused("the last signing key cannot be retired; add another one first", code="key_last")
-        with self._store.write() as unit:
-            for topic in unit.topics():
-                self._retire_on(unit, topic, key)
-            _put_states(unit, {**_states(unit), encode_base64(key.public_key): "retired"})
-        self._signers = staying
+        self._rotate(found[0], "retired")
         self._keys.retire(key)
-        self._sign_everywhere()
 
-    def _retire_on(self, unit: Unit, topic: str, key: VerifierKey) -> None:
-        workspace_id = workspace_of(unit, topic)
-        terms = {term.key: term for term in signer_terms(unit, topic, key.name)}
-        term = terms.get(str(key))
-        if workspace_id is not None and term is not None and term.retired is None:
-            note_facts(unit, topic, [signer_retired(workspace_id, key, unit.head(topic).sequence + 1)])
-
-    def _sign_everywhere(self) -> None:
+    def _rotate(self, signer: Signer, state: State) -> None:
         with self._store.write() as unit:
+            _put_states(unit, {**_states(unit), _named(signer): state})
             for topic in unit.topics():
                 self.sign_in(unit, topic)
+            self._see_rotation(unit)
 
     # Keys and the ledger.
 
@@ -214,11 +203,17 @@ class Signing:
         return active
 
     def _introduce(self, unit: Unit, topic: str, workspace_id: str) -> None:
-        """Say on the ledger who signs, before anything is signed."""
-        known = {term.key for term in signer_terms(unit, topic, log_name(self.log.log_id))}
-        new = [one.verifier for one in self._signers if str(one.verifier) not in known]
-        if new:
-            note_facts(unit, topic, [signer_added(workspace_id, key) for key in new])
+        """Say on the ledger who signs, and who does so no more, before anything is signed."""
+        terms = {term.key: term for term in signer_terms(unit, topic, log_name(self.log.log_id))}
+        ours = {str(one.verifier): one.verifier for one in self._signers}
+        facts = [signer_added(workspace_id, key) for text, key in ours.items() if text not in terms]
+        size = unit.head(topic).sequence + len(facts)
+        for text, term in terms.items():
+            if term.retired is None and text not in ours:
+                size += 1
+                facts.append(signer_retired(workspace_id, parse_key(text), size))
+        if facts:
+            note_facts(unit, topic, facts)
 
     def _is_covered(self, reader: Reader, topic: str) -> bool:
         last = reader.checkpoints(topic, 1)

@@ -20,9 +20,10 @@ _NEW = ".new"
 class CheckpointFiles:
     """The checkpoints directory of one store."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, create: bool = True) -> None:
         self._root = directory / "checkpoints"
-        self._root.mkdir(mode=0o700, exist_ok=True)
+        if create:
+            self._root.mkdir(mode=0o700, exist_ok=True)
 
     def prepare(self, topic: str, note: bytes) -> None:
         """Write the coming checkpoint beside the one in force."""

@@ -26,11 +26,12 @@ Mark = tuple[str, str]
 class ContentFiles:
     """The content directory of one store."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, create: bool = True) -> None:
         self._root = directory / "content"
         self._pending = self._root / PENDING
-        self._pending.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._root.chmod(0o700)
+        if create:
+            self._pending.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._root.chmod(0o700)
 
     def path(self, topic: str, sha256: str) -> Path:
         return self._root / topic / sha256

@@ -36,8 +36,9 @@ def _read_migrations() -> tuple[Migration, ...]:
     )
 
 
-def _read_statements() -> Mapping[str, str]:
-    text = resources.files(__package__).joinpath("statements.sql").read_text(encoding="utf-8")
+def read_statements(file: str) -> Mapping[str, str]:
+    """The statements of a `.sql` file beside this module, by name."""
+    text = resources.files(__package__).joinpath(file).read_text(encoding="utf-8")
     statements: dict[str, str] = {}
     for part in text.split("-- name: ")[1:]:
         name, _, body = part.partition("\n")
@@ -48,7 +49,7 @@ def _read_statements() -> Mapping[str, str]:
 
 MIGRATIONS = _read_migrations()
 VERSION = MIGRATIONS[-1].version
-SQL = _read_statements()
+SQL = read_statements("statements.sql")
 
 
 def version(connection: sqlite3.Connection) -> int:

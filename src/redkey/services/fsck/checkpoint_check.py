@@ -1,0 +1,193 @@
+"""The checkpoints of one topic: signed by whom the ledger names, under its origin, over the tree that is there.
+
+All trees that anybody was shown are compared with the one that the records gave: those kept in the store and
+outside it, those that the ledger itself tells of, and those of receipts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import sha256
+
+from redkey.errors import ProofRefused, TreeDamaged
+from redkey.ledger.checkpoint import Checkpoint, open_checkpoint, origin_of, split_epoch
+from redkey.ledger.note import Note, Signature, decode_base64, parse_key, verifies
+from redkey.ledger.tiles import TileTree
+from redkey.ledger.trust import TrustedKey, signed_level
+from redkey.services.fsck.claims import Claim
+from redkey.services.fsck.evidence import Evidence
+from redkey.services.fsck.report import Report
+from redkey.services.fsck.wire_check import WireCheck
+from redkey.services.log_facts import Log
+
+
+class CheckpointCheck:
+    """Compares what was signed with what is there; made when all records of a topic were taken."""
+
+    def __init__(
+        self, evidence: Evidence, topic: str, report: Report, log: Log | None, wires: WireCheck, tree: TileTree | None
+    ) -> None:
+        self._evidence, self._topic, self._report = evidence, topic, report
+        self._log, self._wires, self._tree = log, wires, tree
+        self._head = evidence.head(topic).sequence
+        self._keys = [(parse_key(term.key), term) for term in wires.terms.values()]
+        self._agreed = self._contradicted = 0
+
+    def run(self, pinned: Sequence[TrustedKey], witnessed: str | None) -> None:
+        """Check every checkpoint of the topic, and what the ledger tells of its own trees."""
+        newest: tuple[Checkpoint, Note] | None = None
+        for size, data in self._evidence.checkpoints_up(self._topic):
+            self._report.figures["checkpoints"] += 1
+            newest = self._check(data, f"the checkpoint of size {size}", size) or newest
+        if self._contradicted > 1:
+            text = f"{self._contradicted - 1} later checkpoints are not of these records either"
+            self._report.note("checkpoint_contradicted", text, self._topic)
+        self._check_outside(newest)
+        if witnessed is not None:
+            self._check(witnessed.encode(), "the checkpoint that was witnessed last", None)
+        self._check_told()
+        if pinned and newest is not None:
+            signed = signed_level(*newest, pinned)
+            if not signed.level.holds:
+                text = f"the newest checkpoint is not signed by a key that was given: {signed.level.why}"
+                self._report.add("key_did_not_sign", text, self._topic, newest[0].size)
+
+    def _check(self, data: bytes, what: str, size: int | None) -> tuple[Checkpoint, Note] | None:
+        try:
+            checkpoint, note = open_checkpoint(data)
+        except ProofRefused as refused:
+            self._report.add(
+                "checkpoint_unreadable", f"{what} cannot be read: {refused.message}", self._topic, size or 0
+            )
+            return None
+        if size is not None and checkpoint.size != size:
+            text = f"{what} says that it is of size {checkpoint.size}"
+            self._report.add("checkpoint_unreadable", text, self._topic, size)
+        self._check_origin(checkpoint, what)
+        self._check_signatures(checkpoint, note, what)
+        self._check_root(checkpoint, what)
+        return checkpoint, note
+
+    def _check_origin(self, checkpoint: Checkpoint, what: str) -> None:
+        if self._log is None:
+            self._report.add("setting_wrong", f"there is {what}, and the store has no log id", self._topic)
+            return
+        right = origin_of(self._log.log_id, self._wires.workspace_id, self._epoch_at(checkpoint.size))
+        if checkpoint.origin != right:
+            text = f"{what} is of {checkpoint.origin}, not of {right}"
+            self._report.add("checkpoint_origin", text, self._topic, checkpoint.size)
+
+    def _epoch_at(self, size: int) -> int:
+        """The epoch in which the log was when it had this size."""
+        return max((payload["epoch"] for sequence, payload in self._wires.restored if sequence <= size), default=1)
+
+    # Signatures.
+
+    def _check_signatures(self, checkpoint: Checkpoint, note: Note, what: str) -> None:
+        signatures = [one for one in note.signatures if one.name == checkpoint.origin]
+        wrong = [found for one in signatures if (found := self._wrong_signature(checkpoint, note, one)) is not None]
+        for code, text in wrong:
+            self._report.add(code, f"{what} {text}", self._topic, checkpoint.size)
+        if not signatures:
+            self._report.add("checkpoint_unsigned", f"{what} is not signed by its log", self._topic, checkpoint.size)
+
+    def _wrong_signature(self, checkpoint: Checkpoint, note: Note, line: Signature) -> tuple[str, str] | None:
+        for key, term in self._keys:
+            named = key.named(checkpoint.origin)
+            if named.key_id != line.key_id:
+                continue
+            if not verifies(named, line, note.text):
+                return "signature_invalid", f"has a wrong signature of {line.signer}"
+            if checkpoint.size < term.added:
+                return "signer_unknown", f"is signed by {line.signer}, which the ledger names only at {term.added}"
+            if term.retired is not None and checkpoint.size >= term.retired:
+                return "signer_retired", f"is signed by {line.signer}, which was retired at {term.retired}"
+            return None
+        return "signer_unknown", f"is signed by {line.signer}, which the ledger does not name"
+
+    # Roots.
+
+    def _check_root(self, checkpoint: Checkpoint, what: str) -> None:
+        if checkpoint.size > self._head:
+            text = f"{what} is larger than the ledger, which ends at {self._head}: its tail was cut"
+            self._report.add("checkpoint_ahead", text, self._topic, checkpoint.size)
+            return
+        agrees = self._agrees(checkpoint.size, checkpoint.root)
+        if agrees:
+            self._agreed = max(self._agreed, checkpoint.size)
+        elif agrees is False:
+            self._contradicted += 1
+            if self._contradicted == 1:
+                where = f"{self._agreed + 1} to {checkpoint.size}"
+                text = f"{what} is not of these records: what was changed stands in {where}"
+                self._report.add("checkpoint_contradicted", text, self._topic, checkpoint.size)
+            else:
+                self._report.errors["checkpoint_contradicted"] += 1
+
+    def _agrees(self, size: int, root: bytes) -> bool | None:
+        """Is this the root of the first `size` records? None when nothing can tell."""
+        if self._tree is None or size > self._tree.size:
+            return None
+        try:
+            return self._tree.root(size) == root
+        except TreeDamaged:
+            return None
+
+    def _check_outside(self, newest: tuple[Checkpoint, Note] | None) -> None:
+        data = self._evidence.outside(self._topic)
+        if data:
+            self._check(data, "the checkpoint kept outside the database", None)
+        elif data is None and newest is not None:
+            text = f"checkpoints/{self._topic} is missing: a cut tail would not be noticed at the next start"
+            self._report.add("checkpoint_outside_missing", text, self._topic)
+
+    def _check_told(self) -> None:
+        """Trees that the ledger itself tells of: those a restore went on from, and those anchored elsewhere."""
+        for sequence, payload in (*self._wires.restored, *self._wires.anchored):
+            size, root = payload["tree_size"], decode_base64(payload["root"])
+            if size >= sequence or self._agrees(size, root) is False:
+                text = f"it tells of a tree of {size} records that is not this ledger's"
+                self._report.add("tree_contradicted", text, self._topic, sequence)
+
+    # What others hold.
+
+    def check_claim(self, claim: Claim) -> None:
+        """Does the ledger contain what somebody has a receipt or a checkpoint of?"""
+        self._report.figures["receipts"] += 1
+        end = self._head
+        if claim.checkpoint is not None:
+            epoch = split_epoch(claim.checkpoint.origin)[1]
+            later = [sequence for sequence, payload in self._wires.restored if payload["epoch"] > epoch]
+            end = min(later, default=self._head + 1) - 1
+            self._check_claimed_tree(claim, claim.checkpoint, end, restored=bool(later))
+        if 0 < claim.sequence <= end:
+            self._check_claimed_record(claim)
+        elif claim.sequence > end and claim.checkpoint is None:
+            text = f"{claim.source} is of record {claim.sequence}, the ledger ends at {end}: its tail was cut"
+            self._report.add("receipt_beyond_head", text, self._topic, claim.sequence)
+
+    def _check_claimed_tree(self, claim: Claim, checkpoint: Checkpoint, end: int, *, restored: bool) -> None:
+        if checkpoint.size > end:
+            what = f"{claim.source} tells of {checkpoint.size} records of {checkpoint.origin}"
+            if restored:
+                self._report.note(
+                    "receipt_before_restore", f"{what}; the log was restored to {end} of them", self._topic
+                )
+            else:
+                text = f"{what}, the ledger ends at {end}: its tail was cut"
+                self._report.add("receipt_beyond_head", text, self._topic, checkpoint.size)
+        elif self._agrees(checkpoint.size, checkpoint.root) is False:
+            text = f"{claim.source} shows another tree of {checkpoint.size} records: the ledger was changed"
+            self._report.add("receipt_contradicts", text, self._topic, checkpoint.size)
+
+    def _check_claimed_record(self, claim: Claim) -> None:
+        found = self._evidence.read(self._topic, claim.sequence - 1, 1)
+        record = found[0] if found and found[0].sequence == claim.sequence else None
+        same = record is not None and (
+            (record.running_hash, sha256(record.wire).digest()) == (claim.running_hash, claim.wire_sha256)
+            if claim.running_hash
+            else f'"wire_id":"{claim.wire_id}"'.encode() in record.wire
+        )
+        if not same:
+            text = f"{claim.source} shows another record at this place"
+            self._report.add("receipt_contradicts", text, self._topic, claim.sequence)

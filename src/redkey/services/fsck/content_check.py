@@ -1,0 +1,32 @@
+"""The bodies of one topic: each has the hash that names it, or was erased on the record."""
+
+from __future__ import annotations
+
+from redkey.services.fsck.evidence import Body, Evidence
+from redkey.services.fsck.report import Report
+
+
+def check_bodies(evidence: Evidence, topic: str, erased: set[str], report: Report) -> None:
+    """Look at every body; `erased` are the hashes that the ledger tells were erased."""
+    for body in evidence.bodies(topic):
+        report.figures["contents"] += 1
+        if body.erased:
+            report.figures["contents erased"] += 1
+            if body.sha256 not in erased:
+                text = f"the content {body.sha256} is erased, and no content.erased tells of it"
+                report.add("content_erased_unrecorded", text, topic)
+            if body.found is not None and body.found[1] == body.sha256:
+                report.add("content_not_erased", f"the content {body.sha256} was erased and is still there", topic)
+        elif (wrong := _wrong(body)) is not None:
+            report.add(*wrong, topic)
+
+
+def _wrong(body: Body) -> tuple[str, str] | None:
+    if body.found is None:
+        return "content_lost", f"the file of the content {body.sha256} is missing"
+    size, digest = body.found
+    if digest != body.sha256:
+        return "content_wrong", f"the content {body.sha256} has another hash: it was changed"
+    if size != body.size:
+        return "content_size", f"the content {body.sha256} has {size} bytes, the store says {body.size}"
+    return None

@@ -1,0 +1,127 @@
+"""Replay of one topic from its first record: the rows and counters it gives must be the ones that are stored.
+
+Rows are compared while the replay goes on: a row that already is what the store has at the end is marked, one that
+is not yet is remembered. Memory follows the work that was live at one time, and never the history; and a row that
+differs is named.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from redkey.errors import RedKeyError, UpgradeNeeded
+from redkey.ledger.ports import Row
+from redkey.ledger.record import Record
+from redkey.readmodel.meter import meter
+from redkey.readmodel.rows import take_rows, void_row
+from redkey.readmodel.structure import structure_of, structure_ref
+from redkey.reducers.fold import fold
+from redkey.reducers.world import World
+from redkey.services.fsck.evidence import Evidence
+from redkey.services.fsck.report import Report
+
+# Counters of the meter; others are not of the ledger.
+_METERED = ("type/", "agent/")
+
+
+class ReplayCheck:
+    """Folds the wires of a topic in order, as long as they can be folded."""
+
+    def __init__(self, evidence: Evidence, topic: str, report: Report) -> None:
+        self._evidence, self._topic, self._report = evidence, topic, report
+        self.world = World()
+        self._counts: Counter[str] = Counter()
+        self._voids: list[Row] = []
+        # Rows that replay has given otherwise than they are stored, so far; a bit for each that is the same.
+        self._differ: set[tuple[str, str]] = set()
+        self._same = bytearray()
+        # Where replay had to end, if it had to.
+        self.stopped = 0
+
+    def take(self, record: Record, wire: dict[str, Any] | None) -> None:
+        """Fold one record; one that has no valid wire ends the replay."""
+        if self.stopped:
+            return
+        if wire is None or record.sequence != self.world.sequence + 1:
+            self.stopped = record.sequence
+            return
+        try:
+            void = fold(self.world, wire, record.sequence, record.timestamp, self._structure(wire))
+            meter(self._counts, self.world, wire, len(record.wire), record.timestamp, void)
+        except UpgradeNeeded as needed:
+            self._stop("upgrade_needed", needed.message, record.sequence)
+        except RedKeyError as refused:
+            self._stop(refused.code, refused.message, record.sequence)
+        except Exception as cause:
+            # Reducers are total for valid wires; whatever a damaged past makes them do must not end the check.
+            self._stop("replay_failed", f"the record cannot be folded: {cause!r}", record.sequence)
+        else:
+            if void is not None:
+                self._report.figures["void"] += 1
+                self._report.note("void", f"{wire['type']} is void: {void}", self._topic, record.sequence)
+                self._voids.append(void_row(record.sequence, void))
+
+    def compare(self) -> None:
+        """Compare the rows that were touched since the last time, and let go of what only decisions need."""
+        for row in (*take_rows(self.world), *self._voids):
+            stored = self._evidence.placed(self._topic, row.kind, row.key)
+            if stored is not None and stored[1] == row:
+                self._mark(stored[0], True)
+                self._differ.discard((row.kind, row.key))
+            else:
+                if stored is not None:
+                    self._mark(stored[0], False)
+                self._differ.add((row.kind, row.key))
+        self._voids.clear()
+        self.world.timers.clear()
+        self.world.heaps.clear()
+        self.world.offered.clear()
+
+    def finish(self) -> None:
+        """All records were taken: name the rows and counters that differ."""
+        if self.stopped:
+            text = f"rows and counters cannot be compared: replay ends before record {self.stopped}"
+            self._report.note("replay_stopped", text, self._topic, self.stopped)
+            return
+        for kind, key in sorted(self._differ):
+            there = self._evidence.placed(self._topic, kind, key) is not None
+            code, told = ("row_wrong", "is not what replay gives") if there else ("row_missing", "is missing")
+            self._report.add(code, f"the row {kind} {key!r} {told}", self._topic)
+        for place, kind, key in self._evidence.places(self._topic):
+            self._report.figures["rows"] += 1
+            if not self._is_marked(place) and (kind, key) not in self._differ:
+                self._report.add("row_extra", f"the row {kind} {key!r} is not given by replay", self._topic)
+        self._compare_counters()
+
+    def _compare_counters(self) -> None:
+        stored = {name: amount for name, amount in self._evidence.counters(self._topic) if name.startswith(_METERED)}
+        for name in sorted(stored.keys() | self._counts.keys()):
+            found, right = stored.get(name, 0), self._counts[name]
+            if found != right:
+                self._report.add(
+                    "counter_wrong", f"the counter {name} is {found}, the ledger gives {right}", self._topic
+                )
+
+    def _structure(self, wire: dict[str, Any]) -> dict[str, Any] | None:
+        sha256 = structure_ref(wire)
+        if sha256 is not None:
+            found = self._evidence.content(self._topic, sha256)
+            if found is not None and not found.pinned:
+                text = f"the structure {sha256} is not pinned: it could be erased"
+                self._report.add("structure_unpinned", text, self._topic, self.world.sequence + 1)
+        return structure_of(self._evidence, self._topic, wire)
+
+    def _stop(self, code: str, message: str, sequence: int) -> None:
+        self._report.add(code, message, self._topic, sequence)
+        self.stopped = sequence
+
+    def _mark(self, place: int, same: bool) -> None:
+        index, bit = divmod(place, 8)
+        if index >= len(self._same):
+            self._same.extend(bytes(index + 1 - len(self._same)))
+        self._same[index] = self._same[index] | 1 << bit if same else self._same[index] & ~(1 << bit)
+
+    def _is_marked(self, place: int) -> bool:
+        index, bit = divmod(place, 8)
+        return index < len(self._same) and bool(self._same[index] >> bit & 1)

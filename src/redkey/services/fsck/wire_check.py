@@ -1,0 +1,151 @@
+"""The wires of one topic: valid, canonical, without gap in their streams, found by the index, with what they name.
+
+Memory does not grow with the history: the streams seen last are remembered, and for others the event index is
+asked, which is itself checked against the records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from redkey.errors import JsonRefused, WireRefused
+from redkey.ledger.receipt import SignerTerm
+from redkey.services.fsck.evidence import Evidence, Stored
+from redkey.services.fsck.report import Report
+from redkey.services.log_facts import tell_term
+from redkey.services.unit_of_work import subjects
+from redkey.wire.canonical import canonical
+from redkey.wire.ids import parse_stream
+from redkey.wire.validate import read
+
+# Streams remembered with their last number, about 100 bytes each.
+_STREAMS = 250_000
+_PAGE = 500
+
+
+class WireCheck:
+    """Takes the wires of a topic in order, and keeps what the checks after it need."""
+
+    def __init__(self, evidence: Evidence, topic: str, report: Report, log_name: str, absent_until: int) -> None:
+        self._evidence, self._topic, self._report = evidence, topic, report
+        self._log_name = log_name
+        # Records up to here were loaded without their content, and the store says so.
+        self._absent_until = absent_until
+        self._streams: dict[int, int] = {}
+        self._forgotten = False
+        self.terms: dict[str, SignerTerm] = {}
+        self.restored: list[tuple[int, dict[str, Any]]] = []
+        self.anchored: list[tuple[int, dict[str, Any]]] = []
+        self.erased: set[str] = set()
+        self._missing: dict[str, tuple[int, str]] = {}
+        self.workspace_id = ""
+        # How many entries the event index must have; it speaks of complete blocks of records only.
+        self.entries = 0
+        self._indexed = evidence.index_complete(evidence.head(topic).sequence)
+
+    def take(self, stored: Stored) -> dict[str, Any] | None:
+        """The wire of a record; None after it was named as invalid."""
+        record = stored.record
+        try:
+            wire = read(record.wire)
+        except (JsonRefused, WireRefused) as refused:
+            text = f"the wire is not valid at {refused.pointer or '/'}: {refused.message} [{refused.code}]"
+            self._report.add("wire_invalid", text, self._topic, record.sequence)
+            return None
+        if canonical(wire) != record.wire:
+            self._report.add(
+                "wire_not_canonical", "the wire is not in its canonical bytes", self._topic, record.sequence
+            )
+        self._check_index(stored, wire)
+        self._check_stream(wire, record.sequence)
+        self._check_content(wire["payload"], record.sequence)
+        self._keep(wire, record.sequence)
+        return wire
+
+    def _keep(self, wire: dict[str, Any], sequence: int) -> None:
+        event, payload = wire["type"], wire["payload"]
+        if event in ("signer.added", "signer.retired"):
+            tell_term(self.terms, wire, sequence, self._log_name)
+        elif event == "ledger.restored":
+            self.restored.append((sequence, payload))
+        elif event == "checkpoint.anchored":
+            self.anchored.append((sequence, payload))
+        elif event == "content.erased":
+            self.erased.add(payload["sha256"])
+        elif event == "workspace.created" and not self.workspace_id:
+            self.workspace_id = parse_stream(wire["stream"]["stream_id"]).subject
+
+    def _check_index(self, stored: Stored, wire: dict[str, Any]) -> None:
+        sequence = stored.record.sequence
+        if stored.wire_id != wire["wire_id"] or stored.subjects != subjects(wire):
+            text = "it is indexed under other ids than its wire has"
+            self._report.add("index_wrong", text, self._topic, sequence)
+        if sequence <= self._indexed:
+            self.entries += 1 + len(set(stored.subjects))
+            return
+        first = self._evidence.find(self._topic, wire["wire_id"])
+        if first is not None and first.sequence != sequence:
+            text = f"the same wire stands at {first.sequence} already"
+            self._report.add("wire_repeated", text, self._topic, sequence)
+
+    # Streams.
+
+    def _check_stream(self, wire: dict[str, Any], sequence: int) -> None:
+        stream = wire["stream"]
+        key, number = hash(stream["stream_id"]), stream["stream_seq"]
+        before = self._streams.pop(key, None)
+        if before is None:
+            before = self._number_before(stream["stream_id"], sequence) if self._forgotten else 0
+        if number != before + 1:
+            text = f"it is number {number} of {stream['stream_id']}, where {before + 1} must stand"
+            self._report.add("stream_gap", text, self._topic, sequence)
+        self._streams[key] = number
+        if len(self._streams) > _STREAMS:
+            del self._streams[next(iter(self._streams))]
+            self._forgotten = True
+
+    def _number_before(self, stream_id: str, sequence: int) -> int:
+        """The number of the last wire of a stream before this record, from the event index."""
+        subject, before = parse_stream(stream_id).subject, sequence
+        while records := self._evidence.events(self._topic, subject, before, _PAGE, newest_first=True):
+            for record in records:
+                if stream_id.encode() in record.wire:
+                    stream = read(record.wire)["stream"]
+                    if stream["stream_id"] == stream_id:
+                        number: int = stream["stream_seq"]
+                        return number
+            before = records[-1].sequence
+        return 0
+
+    # Content.
+
+    def _check_content(self, payload: dict[str, Any], sequence: int) -> None:
+        for name, ref in content_refs(payload):
+            size = self._evidence.body_size(self._topic, ref["sha256"])
+            if size is None and sequence <= self._absent_until and name not in STRUCTURE:
+                self._report.figures["contents absent"] += 1
+            elif size is None:
+                self._missing.setdefault(ref["sha256"], (sequence, name))
+            elif size != ref["bytes"]:
+                text = f"the content {ref['sha256']} has {size} bytes, its {name} says {ref['bytes']}"
+                self._report.add("content_size", text, self._topic, sequence)
+
+    def finish(self) -> None:
+        """All records were taken: name content that is not there and was not erased."""
+        for sha256, (sequence, name) in self._missing.items():
+            if sha256 not in self.erased:
+                text = f"the content {sha256} that its {name} names is not there"
+                code = "structure_missing" if name in STRUCTURE else "content_missing"
+                self._report.add(code, text, self._topic, sequence)
+
+
+# What reducers decide by: never erased, always there.
+STRUCTURE = frozenset({"structure_ref", "prices_ref"})
+
+
+def content_refs(payload: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every ref of a payload to content of this store, with the name of its field."""
+    for name, value in payload.items():
+        if name.endswith("_ref") and isinstance(value, dict) and "sha256" in value:
+            yield name, value

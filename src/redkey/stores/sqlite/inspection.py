@@ -1,0 +1,341 @@
+"""A data directory as fsck reads it: at one commit, for reading only, damaged or not.
+
+Nothing is created, locked, migrated or mended here. What SQLite cannot read is told as such, and what lies behind
+it is still looked for. A server may go on writing meanwhile: one transaction keeps this moment.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import sha256 as new_hash
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import orjson
+
+from redkey.errors import StoreError, StoreRefused
+from redkey.ledger.ports import Row
+from redkey.ledger.record import Record
+from redkey.ledger.tail import checkpoint_size
+from redkey.services.fsck.evidence import Body, Misplaced, Stored, Unreadable
+from redkey.stores.sqlite import schema
+from redkey.stores.sqlite.checkpoint_files import CheckpointFiles
+from redkey.stores.sqlite.connection import DATABASE_NAME
+from redkey.stores.sqlite.content_files import PENDING, ContentFiles
+from redkey.stores.sqlite.failures import translated
+from redkey.stores.sqlite.queries import (
+    BLOCK,
+    SEQUENCE_BITS,
+    SEQUENCE_LIMIT,
+    WIRE_MARK,
+    Parameters,
+    Queries,
+    digest_of,
+)
+from redkey.stores.sqlite.schema import SQL, read_statements
+
+_SQL = read_statements("inspection.sql")
+_PAGE = 1024
+_COMPLAINTS = 100
+_CHUNK = 1024 * 1024
+
+
+class Inspection(Queries):
+    """One moment of a data directory. Made for one thread; close it when done."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        if not (directory / DATABASE_NAME).is_file():
+            raise StoreRefused(f"there is no redkey.db in {directory}", code="no_store")
+        self._files = ContentFiles(directory, create=False)
+        # Before the moment of the database: what was in force then, the database has.
+        self._outside = _read_outside(directory)
+        self._connection = _open(directory / DATABASE_NAME)
+        self._numbers: dict[str, int | None] = {}
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def __enter__(self) -> Inspection:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def topic_number(self, topic: str) -> int | None:
+        if topic not in self._numbers:
+            found = self._fetch(SQL["topic_number"], (topic,))
+            self._numbers[topic] = found[0][0] if found else None
+        return self._numbers[topic]
+
+    def _fetch(self, sql: str, parameters: Parameters) -> list[Any]:
+        with translated():
+            return self._connection.execute(sql, parameters).fetchall()
+
+    # The store as a whole.
+
+    def complaints(self) -> Iterator[tuple[str, str]]:
+        yield from self._integrity()
+        try:
+            layout = dict(self._fetch(_SQL["layout"], ()))
+            for name, sql in (layout.items() | _layout().items()) - (layout.items() & _layout().items()):
+                told = "is not part of this format" if layout.get(name) == sql else "is missing or was changed"
+                yield "layout_changed", f"the table or index {name} {told}"
+            known = {number for (number,) in self._fetch(_SQL["numbers"], ())}
+            yield from self._strays(known)
+        except StoreError as error:
+            yield "database_damaged", error.message
+
+    def _integrity(self) -> Iterator[tuple[str, str]]:
+        try:
+            with translated():
+                for (line,) in self._connection.execute(f"PRAGMA integrity_check({_COMPLAINTS})"):
+                    if line != "ok":
+                        yield "database_damaged", f"SQLite says: {line}"
+        except StoreError as error:
+            yield "database_damaged", error.message
+
+    def _strays(self, known: set[int]) -> Iterator[tuple[str, str]]:
+        at = 0
+        while found := self._fetch(_SQL["next_position"], (at,)):
+            number = found[0][0] >> SEQUENCE_BITS
+            if number not in known:
+                yield "topic_unknown", f"records of a topic that is not there (number {number})"
+            at = (number + 1) << SEQUENCE_BITS
+        for table in ("tile", "checkpoint", "row", "content", "counter"):
+            last = -1
+            while found := self._fetch(_SQL[f"next_in_{table}"], (last,)):
+                last = found[0][0]
+                if last not in known:
+                    yield "topic_unknown", f"the table {table} speaks of a topic that is not there (number {last})"
+
+    def settings(self) -> Mapping[str, str]:
+        return dict(self._fetch(_SQL["settings"], ()))
+
+    # Records.
+
+    def last_sequence(self, topic: str) -> int:
+        base = self._base(topic)
+        told = [size for size, _ in self._quietly(SQL["checkpoints"], (base >> SEQUENCE_BITS, 1))]
+        entries = self._quietly(_SQL["last_entry"], (base, base + SEQUENCE_LIMIT))
+        told += [position - base for (position,) in entries if position is not None]
+        return max((checkpoint_size(self._outside.get(topic, b"")) or 0, *told), default=0)
+
+    def stored(self, topic: str) -> Iterator[Sequence[Stored | Unreadable]]:
+        base, after = self._base(topic), 0
+        last = None
+        while True:
+            try:
+                rows = self._fetch(_SQL["stored_records"], (base + after, base + SEQUENCE_LIMIT, _PAGE))
+            except StoreError as error:
+                last = self.last_sequence(topic) if last is None else last
+                if after >= last:
+                    yield [Unreadable(after + 1, error.message)]
+                    return
+                end = min(after + _PAGE, last)
+                yield [self._salvaged(topic, base, sequence) for sequence in range(after + 1, end + 1)]
+                after = end
+                continue
+            if not rows:
+                return
+            yield [_stored(topic, row) for row in rows]
+            after = rows[-1][0] - base
+
+    def _salvaged(self, topic: str, base: int, sequence: int) -> Stored | Unreadable:
+        try:
+            rows = self._fetch(_SQL["stored_record"], (base + sequence,))
+        except StoreError as error:
+            return Unreadable(sequence, error.message)
+        return _stored(topic, rows[0]) if rows else Unreadable(sequence, "it is not there")
+
+    def _quietly(self, sql: str, parameters: Parameters) -> list[Any]:
+        try:
+            return self._fetch(sql, parameters)
+        except StoreError:
+            return []
+
+    # Tiles, checkpoints, rows.
+
+    def tile_counts(self, topic: str) -> Mapping[int, int]:
+        return dict(self._fetch(_SQL["tile_counts"], (self._number(topic),)))
+
+    def checkpoints_up(self, topic: str) -> Iterator[tuple[int, bytes]]:
+        after = -1
+        while rows := self._fetch(_SQL["checkpoints_up"], (self._number(topic), after, _PAGE)):
+            yield from rows
+            after = rows[-1][0]
+
+    def outside(self, topic: str) -> bytes | None:
+        return self._outside.get(topic)
+
+    def outside_topics(self) -> Sequence[str]:
+        return list(self._outside)
+
+    def placed(self, topic: str, kind: str, key: str) -> tuple[int, Row] | None:
+        found = self._fetch(_SQL["placed"], (self._number(topic), kind, key))
+        return (found[0][0], Row(*found[0][1:])) if found else None
+
+    def places(self, topic: str) -> Iterator[tuple[int, str, str]]:
+        after = 0
+        while rows := self._fetch(_SQL["places"], (after, self._number(topic), _PAGE)):
+            yield from rows
+            after = rows[-1][0]
+
+    # Content.
+
+    def bodies(self, topic: str) -> Iterator[Body]:
+        after = 0
+        while rows := self._fetch(_SQL["bodies"], (after, self._number(topic), _PAGE // 16)):
+            for _, digest, size, pinned, erased, data in rows:
+                name = digest.hex()
+                found = (len(data), new_hash(data).hexdigest()) if data is not None else self._file(topic, name)
+                if found is None and not erased and self._erased_since(topic, name):
+                    continue
+                yield Body(name, size, bool(pinned), bool(erased), found)
+            after = rows[-1][0]
+
+    def body_size(self, topic: str, sha256: str) -> int | None:
+        found = self._fetch(_SQL["body_known"], (self._number(topic), digest_of(sha256)))
+        return found[0][0] if found else None
+
+    def unnamed_files(self) -> Iterator[str]:
+        marked = set(self._files.marks()) if (self.directory / "content" / PENDING).is_dir() else set()
+        for folder in sorted((self.directory / "content").glob("*")):
+            if folder.name == PENDING or not folder.is_dir():
+                continue
+            number = self.topic_number(folder.name)
+            for entry in os.scandir(folder):
+                rows = self._fetch(_SQL["body_known"], (number, digest_of(entry.name))) if number else []
+                if (folder.name, entry.name) not in marked and [row[1:] for row in rows] != [(0, 1)]:
+                    yield f"content/{folder.name}/{entry.name}"
+
+    def _file(self, topic: str, name: str) -> tuple[int, str] | None:
+        size, digest = 0, new_hash()
+        try:
+            with self._files.path(topic, name).open("rb") as file:
+                while chunk := file.read(_CHUNK):
+                    size += len(chunk)
+                    digest.update(chunk)
+        except OSError:
+            return None
+        return size, digest.hexdigest()
+
+    def _erased_since(self, topic: str, name: str) -> bool:
+        """A server may have erased a file after this moment; then its own moment no longer names it."""
+        later = _open(self.directory / DATABASE_NAME)
+        try:
+            rows = later.execute(_SQL["body_known"], (self._number(topic), digest_of(name))).fetchall()
+        except sqlite3.Error:
+            return False
+        finally:
+            later.close()
+        return bool(rows) and bool(rows[0][1])
+
+    # The event index.
+
+    def index_size(self) -> int:
+        size: int = self._fetch(_SQL["index_size"], ())[0][0]
+        return size
+
+    def index_complete(self, sequence: int) -> int:
+        return sequence & -BLOCK
+
+    def missing_entries(self, topic: str) -> Iterator[Misplaced]:
+        base = self._base(topic)
+        complete = self.index_complete(self.head(topic).sequence)
+        for after in range(0, complete, _PAGE):
+            rows = self._fetch(_SQL["missing_entries"], (base + after, base + min(after + _PAGE, complete)))
+            yield from (Misplaced(position - base, str(subject), True) for position, subject in rows)
+
+    def extra_entries(self, topic: str) -> Iterator[Misplaced]:
+        base = self._base(topic)
+        complete = base + self.index_complete(self.head(topic).sequence)
+        bounds = {"first": base, "last": base + SEQUENCE_LIMIT, "complete": complete}
+        with translated():
+            for position, subject in self._connection.execute(_SQL["extra_entries"], bounds):
+                yield Misplaced(position - base, str(subject), False)
+
+    def repeated_wires(self) -> Iterator[str]:
+        with translated():
+            for (subject,) in self._connection.execute(_SQL["repeated_wires"]):
+                yield subject.removeprefix(WIRE_MARK)
+
+    def _number(self, topic: str) -> int:
+        number = self.topic_number(topic)
+        return -1 if number is None else number
+
+    def _base(self, topic: str) -> int:
+        return self._number(topic) << SEQUENCE_BITS
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    """A connection for reading, inside a transaction that keeps this moment."""
+    try:
+        return _begin(path, "mode=ro")
+    except sqlite3.OperationalError as error:
+        # In a directory that nobody may write to, SQLite cannot keep its index of the log; without a log it needs none.
+        log = path.with_name(path.name + "-wal")
+        if log.exists() and log.stat().st_size:
+            text = f"{path} cannot be read here: {error}; copy the directory to where you may write"
+            raise StoreRefused(text, code="no_store") from error
+    with translated():
+        return _begin(path, "mode=ro&immutable=1")
+
+
+def _begin(path: Path, options: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(f"file:{quote(str(path.absolute()))}?{options}", uri=True, isolation_level=None)
+    try:
+        # A damaged text must not stop the reading of what is around it.
+        connection.text_factory = lambda data: data.decode(errors="replace")
+        connection.execute("PRAGMA query_only = 1")
+        connection.execute("PRAGMA cache_size = -16384")
+        connection.execute("BEGIN")
+        found = schema.version(connection)
+    except BaseException:
+        connection.close()
+        raise
+    if found != schema.VERSION:
+        connection.close()
+        schema.refuse_newer(found)
+        text = f"redkey.db has format {found}, not {schema.VERSION}; open it once with redkey serve, which brings it up"
+        raise StoreRefused(text, code="older_format")
+    return connection
+
+
+def _layout() -> dict[str, str]:
+    """The tables and indexes of this format, as its migrations make them."""
+    model = sqlite3.connect(":memory:")
+    try:
+        for migration in schema.MIGRATIONS:
+            model.executescript(migration.sql)
+        return dict(model.execute(_SQL["layout"]).fetchall())
+    finally:
+        model.close()
+
+
+def _stored(topic: str, row: Sequence[Any]) -> Stored | Unreadable:
+    """A record from its row, when every column still has its type."""
+    position, timestamp, payer, running_hash, subjects, wire = row
+    sequence = position & SEQUENCE_LIMIT
+    types = (type(timestamp), type(payer), type(running_hash), type(subjects), type(wire))
+    if types != (int, str, bytes, str, bytes):
+        return Unreadable(sequence, "its columns are damaged")
+    try:
+        named = orjson.loads(subjects)
+        wire_id, *about = named
+    except (orjson.JSONDecodeError, TypeError, ValueError):
+        wire_id, about = "", []
+    marked = wire_id[1:] if isinstance(wire_id, str) and wire_id.startswith(WIRE_MARK) else ""
+    return Stored(Record(topic, sequence, timestamp, payer, running_hash, wire), marked, tuple(map(str, about)))
+
+
+def _read_outside(directory: Path) -> dict[str, bytes]:
+    folder = directory / "checkpoints"
+    if not folder.is_dir():
+        return {}
+    files = CheckpointFiles(directory, create=False)
+    found = {path.name.removesuffix(".new"): b"" for path in folder.iterdir() if path.name.endswith(".new")}
+    return found | {topic: files.last(topic) or b"" for topic in files.topics()}

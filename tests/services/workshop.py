@@ -1,0 +1,207 @@
+"""A workshop: a real data directory in which real work was recorded, for tests that check, copy and break it.
+
+Every command goes the one write path, with its content; ids and times are counted, so that a run can be repeated.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from shutil import copytree
+from tempfile import mkdtemp
+from typing import Any
+
+from redkey.commands.caller import Caller
+from redkey.commands.claims import AddArtifact, ClaimNext, CompleteClaim, FailClaim, StartClaim
+from redkey.commands.registry import (
+    CreateKey,
+    CreateQueue,
+    CreateRole,
+    EraseContent,
+    GrantRole,
+    PriceCredits,
+    RegisterAgent,
+)
+from redkey.commands.tasks import CreateTask
+from redkey.ledger import content
+from redkey.ledger.checkpoint import log_name
+from redkey.ledger.ports import Content
+from redkey.readmodel.rows import load_world
+from redkey.reducers.world import SECOND, World
+from redkey.services.log_facts import open_log
+from redkey.services.outcome import Outcome
+from redkey.services.signing import Signing
+from redkey.services.submission import Submission
+from redkey.services.unit_of_work import TopicWork
+from redkey.services.workspaces import begin_workspace
+from redkey.stores.keys import SignerKeys
+from redkey.stores.sqlite import SqliteStore
+from redkey.wire.decode import decode
+from redkey.wire.ids import ulid
+
+START = 1_790_000_000 * SECOND
+QUEUE = "queue_podcast"
+ROLE = "role_researcher"
+SECRET = b"a line that must be gone when it was erased"
+LARGE = b"large " * 5000
+STRUCTURE = {"task.created": 2, "task.complete": 3}
+
+
+class CountedClock:
+    """A millisecond passes whenever somebody looks."""
+
+    def __init__(self) -> None:
+        self._passed = 0
+
+    def wall(self) -> int:
+        return START + self._passed
+
+    def monotonic(self) -> int:
+        self._passed += SECOND // 1000
+        return self._passed
+
+    def advance(self, seconds: float) -> None:
+        self._passed += int(seconds * SECOND)
+
+
+class CountedIds:
+    """Ids in the order they were asked for."""
+
+    def __init__(self, lane: int = 0) -> None:
+        self._count = lane << 40
+
+    def ulid(self) -> str:
+        self._count += 1
+        return ulid(START // 1_000_000, self._count.to_bytes(10))
+
+    def nonce(self) -> bytes:
+        self._count += 1
+        return self._count.to_bytes(16)
+
+
+class Workshop:
+    """One data directory, and one workspace in it."""
+
+    def __init__(self, directory: Path, lane: int = 0) -> None:
+        self.directory, self.clock, self.ids = directory, CountedClock(), CountedIds(lane)
+        self.store = SqliteStore(directory, self.clock)
+        self.signing = open_signing(self.store)
+        key_id = "key_" + self.ids.ulid()
+        admin = Caller("", key_id, frozenset({"admin"}))
+        key = CreateKey(key_id, "rk_testkey", ("admin",), secret_sha256="0" * 64)
+        begun = begin_workspace(self.store, self.ids, admin, key)
+        self.topic, self.workspace_id = begun.topic, begun.workspace_id
+        self.admin = Caller(begun.workspace_id, key_id, frozenset({"admin"}))
+        self.world: World = load_world(self.store, self.topic, decode)
+
+    def __enter__(self) -> Workshop:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.store.close()
+
+    def do(self, *commands: Any, contents: Iterable[Content] = ()) -> list[Outcome]:
+        """The outcomes of commands that share one unit, and their content."""
+        with self.store.write() as unit:
+            if unit.head(self.topic).sequence != self.world.sequence:
+                self.world = load_world(unit, self.topic, decode)
+            work = TopicWork(unit, self.topic, self.world, self.ids)
+            work.run_due()
+            bodies = tuple(contents)
+            # The future is nobody's: each outcome is handed back here.
+            outcomes = [work.run(Submission(self.topic, self.admin, one, bodies, "", "", None)) for one in commands]  # type: ignore[arg-type]
+            work.finish()
+        return outcomes
+
+    def document(self, text: str) -> Content:
+        return content.document({"title": text}, self.ids.nonce())
+
+    def furnish(self) -> None:
+        """A queue, a role and an agent that may work."""
+        card = content.body(b'{"name":"researcher"}')
+        self.agent_id = "agt_" + self.ids.ulid()
+        self.do(
+            CreateQueue(QUEUE, {}),
+            CreateRole(ROLE),
+            RegisterAgent(self.agent_id, "researcher", content.ref(card)),
+            GrantRole(ROLE, self.agent_id),
+            contents=[card],
+        )
+
+    def work(self, tasks: int, *, unfinished: int = 0) -> None:
+        """So many tasks from their creation to their end, and some that wait."""
+        for first in range(0, tasks + unfinished, 64):
+            count = min(64, tasks + unfinished - first)
+            bodies = [self.document(f"task {first + index}") for index in range(count)]
+            create = [
+                CreateTask("task_" + self.ids.ulid(), QUEUE, content.ref(body), roles=(ROLE,), outputs=("report",))
+                for body in bodies
+            ]
+            self.do(*create, contents=bodies)
+            done = min(count, max(0, tasks - first))
+            claims = self.do(*[ClaimNext(QUEUE, self.agent_id) for _ in range(done)])
+            self._finish([one.first("task.claimed") for one in claims])
+
+    def _finish(self, claims: list[Any]) -> None:
+        commands: list[Any] = []
+        bodies = [self.document(f"report of {claim.sequence}") for claim in claims]
+        for claim, body in zip(claims, bodies, strict=True):
+            claim_id, artifact_id = claim.wire["payload"]["claim_id"], "art_" + self.ids.ulid()
+            commands.append(StartClaim(claim_id))
+            commands.append(
+                AddArtifact(claim_id, artifact_id, "report", content.ref(body), body.sha256, len(body.data), "final")
+            )
+            commands.append(CompleteClaim(claim_id, (artifact_id,), cost_usd=0.25, duration_seconds=60))
+        if commands:
+            self.do(*commands, contents=bodies)
+
+    def live_a_while(self) -> None:
+        """A bit of everything that fsck looks at: files, structure, erasure, failure, checkpoints on the way."""
+        self.furnish()
+        self.signing.sign()
+        self.work(70)
+        prices = content.structure(STRUCTURE)
+        self.do(PriceCredits(1, content.ref(prices)), contents=[prices])
+        secret, large = content.body(SECRET), content.body(LARGE)
+        self.do(
+            CreateTask("task_" + self.ids.ulid(), QUEUE, content.ref(secret)),
+            CreateTask("task_" + self.ids.ulid(), QUEUE, content.ref(large)),
+            contents=[secret, large],
+        )
+        (claimed,) = self.do(ClaimNext(QUEUE, self.agent_id))
+        claim = claimed.first("task.claimed")
+        assert claim is not None
+        self.do(FailClaim(claim.wire["payload"]["claim_id"], "error"))
+        self.do(EraseContent(secret.sha256))
+        self.signing.sign()
+        self.clock.advance(1000)
+        self.work(20, unfinished=5)
+        self.signing.sign()
+
+
+def open_signing(store: SqliteStore) -> Signing:
+    """The signing service of a data directory, as the server has it."""
+    log = open_log(store, os.urandom(16))
+    return Signing(store, SignerKeys(store.directory / "keys", log_name(log.log_id)))
+
+
+@cache
+def _model() -> Path:
+    """A data directory with a life in it, made once for each process that runs tests."""
+    directory = Path(mkdtemp(prefix="redkey-workshop-")) / "data"
+    with Workshop(directory) as workshop:
+        workshop.live_a_while()
+    return directory
+
+
+def lived_in(directory: Path) -> Path:
+    """A copy of a data directory with a life in it: about 800 records of one workspace, nobody writing."""
+    copytree(_model(), directory)
+    return directory
+
+
+def topic_of(directory: Path) -> str:
+    with SqliteStore(directory) as store:
+        return store.topics()[0]
