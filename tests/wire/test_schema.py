@@ -218,3 +218,10 @@ def test_at_most_so_many_findings_are_told() -> None:
     )
     data = {"kind": "data", "data": [{"a": "x" * 70_000}] * 500}
     assert len(checker.findings(data)) == FINDINGS_LIMIT
+
+
+@pytest.mark.parametrize("name", EVENT_SCHEMAS)
+def test_an_event_schema_builds_on_the_envelope_and_on_nothing_else(name: str) -> None:
+    # So that checking the envelope and what the type adds is checking the whole.
+    assert files.load(name)["allOf"] == [{"$ref": "envelope.schema.json"}]
+    assert "$ref" not in files.load(name)

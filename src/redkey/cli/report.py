@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import click
 import orjson
@@ -24,31 +25,38 @@ class Checked:
     def valid(self) -> bool:
         return not any(finding.severity == "error" for finding in self.findings)
 
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "file": self.name,
+            "valid": self.valid,
+            "kind": self.kind or None,
+            "findings": [finding.as_json() for finding in self.findings],
+        }
 
-def report(checked: Iterable[Checked], *, as_json: bool) -> bool:
-    """Print each result as it comes; true when every document was valid."""
+
+def report(checked: Iterable[Checked], *, as_json: bool, quiet: bool = False) -> bool:
+    """Print each result as it comes, or when quiet only those with findings; true when every document was valid."""
     good = bad = 0
     for one in checked:
         good, bad = good + one.valid, bad + (not one.valid)
-        if as_json:
-            print_json(
-                {
-                    "file": one.name,
-                    "valid": one.valid,
-                    "kind": one.kind or None,
-                    "findings": [finding.as_json() for finding in one.findings],
-                }
-            )
+        if quiet and not one.findings:
             continue
-        if not one.findings:
+        if as_json:
+            print_json(one.as_json())
+        elif one.findings:
+            print_findings(one)
+        else:
             click.echo(f"{one.name}: {click.style('valid', fg='green')}{f' {one.kind}' if one.kind else ''}")
-        for finding in one.findings:
-            colour = "red" if finding.severity == "error" else "yellow"
-            label = click.style(finding.code, fg=colour)
-            click.echo(f"{one.name}: {shown(finding.pointer) or '/'}: {label}: {shown(finding.message)}")
     if not as_json and good + bad > 1:
         click.echo(f"{good} valid, {bad} invalid")
     return bad == 0
+
+
+def print_findings(one: Checked, *, err: bool = False) -> None:
+    """A line for each finding: file, pointer, code and a sentence; on standard error where the output is the data."""
+    for finding in one.findings:
+        label = click.style(finding.code, fg="red" if finding.severity == "error" else "yellow")
+        click.echo(f"{one.name}: {shown(finding.pointer) or '/'}: {label}: {shown(finding.message)}", err=err)
 
 
 def shown(text: str) -> str:

@@ -7,18 +7,19 @@ code, a JSON pointer and a sentence. What depends on the state of a stream is th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import date
 from functools import cache
 from typing import Any
 
 import orjson
 
-from redkey.errors import Finding, WireRefused
+from redkey.errors import Finding, JsonRefused, WireRefused
 from redkey.wire.canonical import canonical
 from redkey.wire.catalogue import SCHEMAS, VERSION, catalogue
 from redkey.wire.decode import decode
 from redkey.wire.ids import SUBJECT_FIELD, Stream, parse_stream
-from redkey.wire.schema import Checker, compile_schema
+from redkey.wire.schema import Checker, compile_own, compile_schema
 
 MESSAGE_LIMIT = 1024
 KNOWN_VERSIONS = ("1.0", "1.1")
@@ -28,22 +29,14 @@ ENTRIES_LIMIT = 4
 SYSTEM_FAILURES = frozenset({"deadline", "lease_losses", "dependency_failed"})
 
 
-@cache
-def _checkers() -> Mapping[str, Checker]:
-    return {name: compile_schema(event.schema) for name, event in catalogue().items()}
-
-
 def validate(value: Any) -> list[Finding]:
     """Everything wrong with a decoded wire; an empty list when it is valid."""
-    event = value.get("type") if type(value) is dict else None
-    checker = _checkers().get(event) if type(event) is str else None
-    if checker is None:
-        return _unknown(value)
-    if checker.is_valid(value):
+    if _fits_schema(value):
         return _semantic(value)
-    if value.get("wire") != VERSION:
+    event = catalogue().get(value["type"]) if _has_type(value) else None
+    if event is None or value.get("wire") != VERSION:
         return _unknown(value)
-    return _refuse(value, checker)
+    return _refuse(value, compile_schema(event.schema))
 
 
 def read(data: bytes) -> dict[str, Any]:
@@ -54,7 +47,7 @@ def read(data: bytes) -> dict[str, Any]:
     value = decode(data)
     findings = validate(value)
     if findings:
-        raise WireRefused([*findings, *too_large(canonical(value))])
+        raise WireRefused(findings)
     return drop_nulls(value)
 
 
@@ -70,14 +63,29 @@ def _read_compact(data: bytes) -> dict[str, Any] | None:
         value = orjson.loads(data)
     except orjson.JSONDecodeError:
         return None
-    event = value.get("type") if type(value) is dict else None
-    checker = _checkers().get(event) if type(event) is str else None
-    if checker is None or not checker.is_valid(value) or orjson.dumps(value) != data:
-        return None
-    if _has_whole_float(value) or _semantic(value):
+    if not _fits_schema(value) or orjson.dumps(value) != data or _has_whole_float(value) or _semantic(value):
         return None
     wire: dict[str, Any] = value
     return wire
+
+
+@cache
+def _rules() -> tuple[Callable[[Any], bool], Mapping[str, Callable[[Any], bool]]]:
+    """Whether a value fits the envelope, and whether it fits what each type adds to it."""
+    own = {name: compile_own(event.schema).is_valid for name, event in catalogue().items()}
+    return compile_schema(f"{SCHEMAS}/envelope.schema.json").is_valid, own
+
+
+def _fits_schema(value: Any) -> bool:
+    if not _has_type(value):
+        return False
+    envelope, types = _rules()
+    own = types.get(value["type"])
+    return own is not None and envelope(value) and own(value)
+
+
+def _has_type(value: Any) -> bool:
+    return type(value) is dict and type(value.get("type")) is str
 
 
 def _has_whole_float(part: dict[str, Any]) -> bool:
@@ -128,10 +136,13 @@ def _refuse(value: dict[str, Any], checker: Checker) -> list[Finding]:
     found = checker.findings(cleaned)
     if cleaned != value:
         # A field that nobody knows stays unknown when it is null.
-        found += [
-            new for new in checker.findings(value) if new.code == "schema_additionalProperties" and new not in found
-        ]
-    return found or _semantic(cleaned)
+        unknown = [new for new in checker.findings(value) if new.code == "schema_additionalProperties"]
+        found += [new for new in unknown if new not in found]
+    if not found:
+        return _semantic(cleaned)
+    with suppress(JsonRefused):  # A value that never was JSON has findings, and no size.
+        found += too_large(canonical(cleaned))
+    return found
 
 
 def _semantic(wire: dict[str, Any]) -> list[Finding]:
