@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -206,9 +207,12 @@ def _measure(chunks: int, chunk: bytes, *arguments: str) -> tuple[int, int, list
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        for _ in range(chunks):
-            process.stdin.write(chunk)
-        process.stdin.close()
+        # The command need not read on when it has seen enough.
+        with suppress(BrokenPipeError):
+            for _ in range(chunks):
+                process.stdin.write(chunk)
+        with suppress(BrokenPipeError):
+            process.stdin.close()
         lines = process.stdout.read().decode().splitlines()
     peak, code = lines[-1].split()
     return int(peak), int(code), lines[:-1]

@@ -82,7 +82,7 @@ def lift_file(ctx: click.Context, file: str, as_json: bool, content: Path | None
 
 @command.command("replay")
 @click.argument("file", metavar="FILE", type=FILE)
-@click.option("--json", "as_json", is_flag=True, help="The state as canonical JSON on one line, and findings as JSON too.")
+@click.option("--json", "as_json", is_flag=True, help="The state as canonical JSON, and findings as JSON too.")
 @click.pass_context
 def replay_file(ctx: click.Context, file: str, as_json: bool) -> None:
     """Fold wires in the order given and print the state of tasks, artifacts and projects as JSON.
