@@ -87,9 +87,10 @@ class App:
         clock = SystemClock()
         self._timers = Timers(store, self.coordinator, self.subscriptions, clock, config.idle_world_seconds, on_fatal)
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="redkey-read")
-        issuer = config.public_url or f"redkey:{log.log_id}"
-        signers = SignerKeys(keys_directory / "oauth", f"{log_name(log.log_id)}/oauth").signers()
-        self.tokens = Tokens(signers, self.keys, issuer, time.time, ids.ulid)
+        name = log_name(log.log_id)
+        signers = SignerKeys(keys_directory / "oauth", f"{name}/oauth").signers()
+        self.tokens = Tokens(signers, self.keys, config.public_url, name, time.time, ids.ulid)
+        limiter = Limiter(config.rate, time.monotonic)
         self.services = Services(
             store=store,
             coordinator=self.coordinator,
@@ -101,9 +102,10 @@ class App:
             tokens=self.tokens,
             signing=self.signing,
             subscriptions=self.subscriptions,
+            limiter=limiter,
             threads=self._threads,
         )
-        authenticator = Authenticator(self.keys, self.tokens, Limiter(config.rate, time.monotonic))
+        authenticator = Authenticator(self.keys, self.tokens, limiter)
         self.api = Api(routes(), self.services, authenticator, self.metrics)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:

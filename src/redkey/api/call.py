@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
 
+from redkey.api.limits import Limiter
 from redkey.api.metrics import Metrics
 from redkey.commands.caller import Caller
 from redkey.config import Config
@@ -25,7 +26,7 @@ from redkey.services.subscriptions import Subscriptions
 from redkey.services.tokens import Tokens
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Coroutine
 
     from redkey.api.route import Route
 
@@ -55,6 +56,7 @@ class Services:
     tokens: Tokens
     signing: Signing
     subscriptions: Subscriptions
+    limiter: Limiter
     threads: Executor
 
 
@@ -144,9 +146,9 @@ class Call:
             body=self._body_hash,
             wait_seconds=wait_seconds,
         )
-        return await (self._while_connected(submission) if wait_seconds else submission)
+        return await (self.while_connected(submission) if wait_seconds else submission)
 
-    async def _while_connected(self, work: Any) -> Outcome:
+    async def while_connected(self, work: Coroutine[Any, Any, T]) -> T:
         """Give the work up when the caller's connection is gone: nobody would learn of what it won."""
         working = asyncio.ensure_future(work)
         gone = asyncio.ensure_future(self.disconnected())
@@ -154,8 +156,7 @@ class Call:
             await asyncio.wait((working, gone), return_when=asyncio.FIRST_COMPLETED)
             if not working.done():
                 raise ConnectionResetError
-            outcome: Outcome = working.result()
-            return outcome
+            return working.result()
         finally:
             for task in (working, gone):
                 task.cancel()

@@ -44,6 +44,9 @@ class Route:
     # True when the handler reads the body itself, chunk by chunk.
     streamed: bool = False
     media: tuple[str, ...] = ("application/json",)
+    consumes: str = "application/json"
+    # What errors look like where they are not problems.
+    failure: Any = None
     # JSON shown in the documentation; tests hold them against the schemas.
     example: Any = None
     reply_example: Any = None

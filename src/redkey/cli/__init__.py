@@ -24,6 +24,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "restore": ("restore", "Open a backup as a new epoch of its log."),
     "serve": ("serve", "Serve the API."),
     "step": ("step", "Validate agent-protocol input and output envelopes."),
+    "usage": ("usage", "What workspaces used, and whether it was counted right."),
     "wire": ("wire", "Validate, lift and replay Agent Wire messages."),
     "witness": ("witness", "Cosign a log's checkpoints after checking their consistency."),
 }

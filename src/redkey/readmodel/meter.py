@@ -1,4 +1,8 @@
-"""The meter: every recorded event is counted once, in the unit that records it."""
+"""The meter: every recorded event is counted once, in the unit that records it.
+
+Counters are named `type/DAY/TYPE/MEASURE` and `agent/DAY/AGENT/MEASURE`. Requests cost what the price table in force
+at their place says, one credit where it says nothing; what the system derives and what is void costs nothing.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,9 @@ from typing import Any
 
 from redkey.reducers.world import SECOND, World
 
+# The outcomes of claims, as usage tells them.
+OUTCOMES = {"task.claimed": "claims", "task.claim_missed": "misses", "task.claim_rejected": "rejected"}
+MEASURES = ("events", "claims", "misses", "rejected", "bytes", "credits")
 _DAY_NANOSECONDS = 86_400 * SECOND
 _days: dict[int, str] = {}
 
@@ -24,18 +31,27 @@ def day_of(timestamp: int) -> str:
 def meter(
     counts: Counter[str], world: World, wire: dict[str, Any], size: int, timestamp: int, void: str | None
 ) -> None:
-    """Add one record to the counts: per day and type its events, bytes and credits; per day and agent its events."""
+    """Add one record to the counts: per day and type, and per day and agent."""
     day, event = day_of(timestamp), wire["type"]
-    counts[f"type/{day}/{event}/events"] += 1
-    counts[f"type/{day}/{event}/bytes"] += size
-    if void is None and wire["sender"] != "system":
-        counts[f"type/{day}/{event}/credits"] += world.workspace.prices.get(event, 1)
-    agent_id = acting_agent(world, wire)
+    price = world.workspace.prices.get(event, 1) if void is None and wire["sender"] != "system" else 0
+    _add(counts, f"type/{day}/{event}/", size, price)
+    agent_id = acting_agent(wire)
     if agent_id:
-        counts[f"agent/{day}/{agent_id}/{event}"] += 1
+        name = f"agent/{day}/{agent_id}/"
+        _add(counts, name, size, price)
+        outcome = OUTCOMES.get(event)
+        if outcome is not None:
+            counts[name + outcome] += 1
 
 
-def acting_agent(world: World, wire: dict[str, Any]) -> str:
+def _add(counts: Counter[str], name: str, size: int, price: int) -> None:
+    counts[name + "events"] += 1
+    counts[name + "bytes"] += size
+    if price:
+        counts[name + "credits"] += price
+
+
+def acting_agent(wire: dict[str, Any]) -> str:
     """The agent an event belongs to: the one whose stream it stands on, or whom its payload names."""
     stream_id: str = wire["stream"]["stream_id"]
     if stream_id.startswith("agent:"):

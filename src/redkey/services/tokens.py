@@ -37,9 +37,17 @@ class Tokens:
     """Issues and reads the tokens of one server."""
 
     def __init__(
-        self, signers: Sequence[Signer], keys: KeyRing, issuer: str, wall: Callable[[], float], jti: Callable[[], str]
+        self,
+        signers: Sequence[Signer],
+        keys: KeyRing,
+        issuer: str,
+        audience: str,
+        wall: Callable[[], float],
+        jti: Callable[[], str],
     ) -> None:
-        self._signer, self._keys, self._issuer, self._wall, self._jti = signers[-1], keys, issuer, wall, jti
+        """`issuer` is this server's address; `audience` the log, which several servers may serve."""
+        self._signer, self._keys, self._wall, self._jti = signers[-1], keys, wall, jti
+        self._issuer, self._audience = issuer, audience
         self._header = _header(self._signer)
         # header -> the key that signs under it; old keys are read as long as they are there.
         self._readers = {_header(one): _public(one) for one in signers}
@@ -56,7 +64,7 @@ class Tokens:
         now = int(self._wall())
         claims = Claims(
             iss=self._issuer,
-            aud=self._issuer,
+            aud=self._audience,
             sub=principal.caller.key_id,
             client_id=principal.public_id,
             scope=" ".join(scopes),
@@ -91,7 +99,7 @@ class Tokens:
             claims = msgspec.json.decode(_unpack(payload), type=Claims)
         except (InvalidSignature, ValueError, msgspec.DecodeError):
             return None
-        if claims.iss != self._issuer or claims.aud != self._issuer:
+        if claims.aud != self._audience:
             return None
         if len(self._read) >= _CACHED:
             self._read.pop(next(iter(self._read)))

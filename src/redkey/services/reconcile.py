@@ -1,0 +1,86 @@
+"""Reconciliation: the ledger counted again from its first record, and held against what the meter kept."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import msgspec
+
+from redkey.ledger.ports import Reader, SequencedStore
+from redkey.readmodel.meter import meter
+from redkey.readmodel.rows import entity
+from redkey.readmodel.structure import structure_of
+from redkey.reducers.fold import fold
+from redkey.reducers.world import World
+from redkey.wire.decode import decode
+
+_METERED = ("type/", "agent/")
+_PAGE = 1000
+
+
+class Difference(msgspec.Struct, frozen=True, rename="camel"):
+    """A figure that the meter and the ledger tell differently."""
+
+    name: str
+    meter: int
+    ledger: int
+
+
+class Reconciled(msgspec.Struct, frozen=True, rename="camel"):
+    """One workspace, counted again."""
+
+    workspace_id: str
+    records: int
+    credits: int
+    differences: list[Difference]
+
+
+def reconcile(store: SequencedStore) -> Iterator[Reconciled]:
+    """Count every workspace again. Most of a ledger is read beside the writers, its end while they are held off."""
+    for topic in store.topics():
+        row = store.row(topic, "workspace", "")
+        if row is None:
+            continue
+        count = _Count(topic)
+        count.read(store)
+        with store.write() as unit:
+            count.read(unit)
+            yield Reconciled(
+                workspace_id=entity(row).workspace_id,
+                records=count.world.sequence,
+                credits=count.world.workspace.credits_used,
+                differences=list(count.differences(unit)),
+            )
+
+
+class _Count:
+    """The figures of one topic, as far as it was read."""
+
+    def __init__(self, topic: str) -> None:
+        self._topic = topic
+        self.world = World()
+        self._counts: Counter[str] = Counter()
+
+    def read(self, reader: Reader) -> None:
+        """Go on to the head."""
+        world = self.world
+        while records := reader.read(self._topic, world.sequence, _PAGE):
+            for record in records:
+                wire = decode(record.wire)
+                structure = structure_of(reader, self._topic, wire)
+                void = fold(world, wire, record.sequence, record.timestamp, structure)
+                meter(self._counts, world, wire, len(record.wire), record.timestamp, void)
+            # Nothing is decided here: what only decisions and rows need would grow with the history.
+            for grown in (world.dirty, world.heaps, world.timers, world.offered):
+                grown.clear()
+
+    def differences(self, reader: Reader) -> Iterator[Difference]:
+        kept = {name: amount for name, amount in reader.counters(self._topic) if name.startswith(_METERED)}
+        for name in sorted(kept.keys() | self._counts.keys()):
+            if kept.get(name, 0) != self._counts[name]:
+                yield Difference(name, kept.get(name, 0), self._counts[name])
+        row = reader.row(self._topic, "workspace", "")
+        used = entity(row).credits_used if row is not None else 0
+        if used != self.world.workspace.credits_used:
+            yield Difference("credits_used", used, self.world.workspace.credits_used)
