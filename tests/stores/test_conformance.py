@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from tests.conformance.stores.cases import SequencedStoreCases
 from tests.conformance.stores.harness import Maker
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from tests.conformance.stores.checker import check_topic
-from tests.conformance.stores.harness import Broken, Maker, append, new_topic, opened, spoil
 
 from redkey.errors import ContentRefused
 from redkey.ledger.content import body, document, ref, structure
 from redkey.ledger.ports import Content
+from tests.conformance.stores.checker import check_topic
+from tests.conformance.stores.harness import Broken, Maker, append, new_topic, opened, spoil
 
 SIZES = [0, 1, 16 * 1024 - 1, 16 * 1024, 16 * 1024 + 1, 300_000]
 

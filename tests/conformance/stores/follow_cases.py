@@ -6,9 +6,9 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from tests.conformance.stores.harness import Broken, Maker, append, entries, new_topic, spoil
 
 from redkey.ledger.record import Record
+from tests.conformance.stores.harness import Broken, Maker, append, entries, new_topic, spoil
 
 
 class FollowCases:

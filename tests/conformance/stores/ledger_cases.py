@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from tests.conformance.stores.checker import check_topic
-from tests.conformance.stores.harness import NOON, Maker, ManualClock, append, entries, entry, new_topic, opened
 
 from redkey.errors import AppendRefused
 from redkey.ledger.ports import Entry
 from redkey.ledger.record import EMPTY_HEAD, NANOSECONDS
+from tests.conformance.stores.checker import check_topic
+from tests.conformance.stores.harness import NOON, Maker, ManualClock, append, entries, entry, new_topic, opened
 
 HOUR = 3600 * NANOSECONDS
 

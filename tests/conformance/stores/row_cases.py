@@ -5,9 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from tests.conformance.stores.harness import Maker, new_topic
-
 from redkey.ledger.ports import Row
+from tests.conformance.stores.harness import Maker, new_topic
 
 
 def keys(rows: Sequence[Row]) -> list[str]:

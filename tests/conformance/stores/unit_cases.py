@@ -6,12 +6,12 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from tests.conformance.stores.checker import check_topic
-from tests.conformance.stores.harness import Broken, Maker, append, entries, entry, new_topic, opened, spoil
 
 from redkey.errors import AppendRefused, StoreMisused, WriterBusy
 from redkey.ledger.content import body
 from redkey.ledger.ports import Row, SequencedStore, Unit
+from tests.conformance.stores.checker import check_topic
+from tests.conformance.stores.harness import Broken, Maker, append, entries, entry, new_topic, opened, spoil
 
 
 def note(size: int) -> bytes:

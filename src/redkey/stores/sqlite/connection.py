@@ -18,8 +18,7 @@ DATABASE_NAME = "redkey.db"
 # How long to wait for a program that has the file locked without having our writer lock, such as a SQLite shell.
 _BUSY_SECONDS = 5.0
 
-# setting -> the value it must have when read back.
-SETTINGS = {
+SETTINGS: dict[str, str | int] = {
     "journal_mode": "wal",
     "synchronous": 2,
     "fullfsync": 1,
@@ -27,9 +26,12 @@ SETTINGS = {
     "secure_delete": 1,
     "temp_store": 2,
     "wal_autocheckpoint": 0,
+    # Kibibytes of pages a connection keeps.
     "cache_size": -16384,
 }
-_SAFE = ("journal_mode", "synchronous", "secure_delete")
+# What durability and erasure rest on, read back from every connection: setting it is not enough, because a file
+# system without shared memory keeps another journal mode and says so only here.
+_SAFE: dict[str, str | int] = {"journal_mode": "wal", "synchronous": 2, "secure_delete": 1}
 
 
 def connect(directory: Path, *, read_only: bool = False) -> sqlite3.Connection:
@@ -54,11 +56,11 @@ def connect(directory: Path, *, read_only: bool = False) -> sqlite3.Connection:
 
 def check_settings(connection: sqlite3.Connection) -> None:
     """Refuse to go on with settings under which an acknowledged record could be lost, or an erased one stay."""
-    for name in _SAFE:
+    for name, wanted in _SAFE.items():
         (found,) = connection.execute(f"PRAGMA {name}").fetchone()
-        if found != SETTINGS[name]:
+        if found != wanted:
             raise StoreRefused(
-                f"redkey.db has {name}={found} and must have {SETTINGS[name]}; is it on a local file system?",
+                f"redkey.db has {name}={found} and must have {wanted}; is it on a local file system?",
                 code="unsafe_settings",
             )
 

@@ -39,10 +39,10 @@ class SqliteUnit(Queries):
         self._new_rows: dict[tuple[int, str, str], Row | None] = {}
         self._new_contents: dict[tuple[str, str], Content] = {}
         self._new_counts: dict[tuple[int, str], int] = {}
-        # What is left to the writer's commit: checkpoints to publish, files to settle, a log to empty.
+        # What is left to the writer: checkpoints to publish, bodies added and erased to settle.
         self.new_checkpoints: dict[str, tuple[int, bytes]] = {}
-        self.marks: set[Mark] = set()
-        self.erased = False
+        self.added: set[Mark] = set()
+        self.erased: set[Mark] = set()
         self.bytes = 0
 
     def end(self) -> None:
@@ -138,9 +138,8 @@ class SqliteUnit(Queries):
             return False
         if found[0][1]:
             raise ContentRefused(f"content {sha256} is pinned: replay needs it", code="content_pinned")
-        self._mark([(topic, sha256)])
         self._writer.run(SQL["erase_file" if found[0][2] is None else "erase_content"], (number, digest))
-        self.erased = True
+        self.erased.add((topic, sha256))
         return True
 
     def count(self, topic: str, amounts: Iterable[tuple[str, int]]) -> None:
@@ -185,14 +184,12 @@ class SqliteUnit(Queries):
                 files.setdefault(topic, []).append((sha256, item.data))
             rows.append((number, digest, len(item.data), item.pinned, None if large else item.data))
         if files:
-            self._mark([(topic, sha256) for topic, bodies in files.items() for sha256, _ in bodies])
+            marks = [(topic, sha256) for topic, bodies in files.items() for sha256, _ in bodies]
+            self.added.update(marks)
+            self._writer.mark(marks)
         for topic, bodies in files.items():
             self._writer.write_files(topic, bodies)
         self._writer.run_many(SQL["put_content"], rows)
-
-    def _mark(self, marks: list[Mark]) -> None:
-        self.marks.update(marks)
-        self._writer.mark(marks)
 
     def _tail(self, topic: str) -> Tail:
         self._check_open()

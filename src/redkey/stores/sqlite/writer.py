@@ -88,12 +88,14 @@ class Writer(Queries):
         if self._broken is not None:
             raise self._broken
         published = self._do(self._prepare_checkpoints, unit)
+        if unit.erased:
+            self.mark(unit.erased)
         self.run("COMMIT", ())
         self._end(unit)
         try:
             self.checkpoint_files.publish(published)
-            self._unsettled |= unit.marks
-            self._erasing |= unit.erased
+            self._unsettled |= unit.added | unit.erased
+            self._erasing |= bool(unit.erased)
             self._settle()
             self._copy_log(unit.bytes)
         except (StoreError, OSError) as error:
@@ -111,7 +113,7 @@ class Writer(Queries):
                 self._connection.execute("ROLLBACK")
         except sqlite3.Error as error:
             raise StorePoisoned(f"a unit cannot be rolled back; stop this process: {error}") from error
-        self._unsettled |= unit.marks
+        self._unsettled |= unit.added | unit.erased
         try:
             self._settle()
         except StorePoisoned:
@@ -151,7 +153,7 @@ class Writer(Queries):
         if rows:
             self._do(self._connection.executemany, sql, rows)
 
-    def mark(self, marks: Sequence[Mark]) -> None:
+    def mark(self, marks: Iterable[Mark]) -> None:
         self._do(self.files.mark, marks)
 
     def write_files(self, topic: str, bodies: Iterable[tuple[str, bytes]]) -> None:
