@@ -91,6 +91,7 @@ class App:
         signers = SignerKeys(keys_directory / "oauth", f"{name}/oauth").signers()
         self.tokens = Tokens(signers, self.keys, config.public_url, name, time.time, ids.ulid)
         limiter = Limiter(config.rate, time.monotonic)
+        surface = tuple(routes(open_metrics=config.open_metrics))
         self.services = Services(
             store=store,
             coordinator=self.coordinator,
@@ -104,9 +105,10 @@ class App:
             subscriptions=self.subscriptions,
             limiter=limiter,
             threads=self._threads,
+            routes=surface,
         )
         authenticator = Authenticator(self.keys, self.tokens, limiter)
-        self.api = Api(routes(), self.services, authenticator, self.metrics)
+        self.api = Api(surface, self.services, authenticator, self.metrics)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         await self.api(scope, receive, send)

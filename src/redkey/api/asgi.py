@@ -30,7 +30,6 @@ Headers = list[tuple[bytes, bytes]]
 _log = structlog.get_logger("redkey.api")
 _encode = msgspec.json.Encoder().encode
 _NOBODY = Caller("", "", frozenset())
-_WRITES = ("POST", "PATCH", "DELETE", "PUT")
 # What every answer carries: nothing here is for a browser to run, guess or keep.
 SECURITY: Headers = [
     (b"cache-control", b"no-store"),
@@ -52,16 +51,15 @@ class Stream:
 class Endpoint:
     """A route made ready to be called."""
 
-    __slots__ = ("body", "body_limit", "observe", "query", "route", "scopes", "takes_key", "writes")
+    __slots__ = ("body", "body_limit", "observe", "query", "route", "scopes", "takes_key")
 
     def __init__(self, route: Route, services: Services, metrics: Metrics) -> None:
         self.route = route
         self.scopes = frozenset(route.scopes) if route.scopes == ("operator",) else frozenset((*route.scopes, "admin"))
-        self.writes = route.method in _WRITES
-        self.body = BodyReader(route.body or Empty) if self.writes and not route.streamed else None
+        self.body = BodyReader(route.body or Empty) if route.writes and not route.streamed else None
         self.query = QueryReader(route.query)
         self.body_limit: int = getattr(services.config.limits, route.body_limit)
-        self.takes_key = route.idempotent and self.writes
+        self.takes_key = route.takes_key
         self.observe = metrics.observer(route.method, route.path)
 
 

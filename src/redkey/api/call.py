@@ -58,6 +58,7 @@ class Services:
     subscriptions: Subscriptions
     limiter: Limiter
     threads: Executor
+    routes: tuple[Route, ...]
 
 
 class Raw(msgspec.Struct, frozen=True):

@@ -76,7 +76,7 @@ def invalid(findings: Sequence[Finding]) -> Declined:
 
 
 # What a caller can do about a refusal, by code, else by status.
-_ADVICE = {
+ADVICE = {
     "lease_lost": "Stop working on this task and ask for the next available one.",
     "already_terminal": "Leave the task as it is; create a new one, or retry it if it failed or was cancelled.",
     "credits_exhausted": "Ask an operator to grant credits; claims that are running may finish.",
@@ -91,7 +91,7 @@ _ADVICE = {
     "upgrade_needed": "Ask the operator to run a newer RedKey on this workspace.",
     "method_not_allowed": "Use one of the methods in the Allow header.",
 }
-_ADVICE_BY_STATUS = {
+ADVICE_BY_STATUS = {
     400: "Send one JSON document in UTF-8 with content-type application/json.",
     401: "Send the header Authorization: Bearer with an API key or an access token.",
     402: "Ask an operator to grant credits.",
@@ -138,7 +138,7 @@ def describe(refused: Refused) -> Problem:
         status=status,
         code=code,
         detail=refused.message,
-        advice=_ADVICE.get(code) or _ADVICE_BY_STATUS.get(status, "Tell the operator."),
+        advice=ADVICE.get(code) or ADVICE_BY_STATUS.get(status, "Tell the operator."),
         errors=[Wrong(one.code, one.pointer, one.message) for one in refused.findings() if one.pointer],
     )
 
@@ -165,7 +165,7 @@ def _refused(error: BaseException) -> Refused:
         return Declined(409 if error.code == "content_pinned" else 422, error.code, error.message)
     if isinstance(error, Unavailable | StoreError | UpgradeNeeded):
         return Declined(503, error.code, _public(error))
-    return Declined(500, "internal_error", "The server made a mistake; nothing of this request was recorded.")
+    return Declined(500, "internal_error", "The server made a mistake.")
 
 
 def _public(error: RedKeyError) -> str:

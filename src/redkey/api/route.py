@@ -19,13 +19,13 @@ OPERATOR = ("operator",)
 PUBLIC = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Route:
     """One operation. `body`, `query` and `reply` are structs; the handler gets `(call)` or `(call, body)`.
 
     `replies` documents statuses beyond those that follow from the declaration: status -> when it is given.
-    `idempotent` says that the request may carry an Idempotency-Key. A handler may return a `Raw` or a stream in
-    place of the reply struct; `media` then names what it sends.
+    A request that writes may carry an Idempotency-Key, unless `idempotent` says otherwise. A handler may return a
+    `Raw` or a stream in place of the reply struct; `media` then names what it sends.
     """
 
     method: str
@@ -38,7 +38,7 @@ class Route:
     status: int = 200
     summary: str = ""
     replies: Mapping[int, str] = field(default_factory=dict)
-    idempotent: bool = False
+    idempotent: bool = True
     # The name of the limit in `config.Limits` that bounds the body.
     body_limit: str = "body_bytes"
     # True when the handler reads the body itself, chunk by chunk.
@@ -55,6 +55,15 @@ class Route:
     def family(self) -> str:
         """The first word of the path, which groups the documentation."""
         return self.path.split("/")[1] or "redkey"
+
+    @property
+    def writes(self) -> bool:
+        return self.method in ("POST", "PUT", "PATCH", "DELETE")
+
+    @property
+    def takes_key(self) -> bool:
+        """Whether an Idempotency-Key means something here; a streamed body is its own key."""
+        return self.writes and self.idempotent and not self.streamed
 
     @property
     def operation_id(self) -> str:

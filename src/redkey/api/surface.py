@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import importlib
+from dataclasses import replace
 from importlib.util import find_spec
 
-from redkey.api.route import Route
+from redkey.api.route import OPERATOR, Route
 
 FAMILIES = (
     "workspaces",
@@ -27,10 +28,12 @@ FAMILIES = (
 )
 
 
-def routes() -> list[Route]:
-    """Every route."""
+def routes(*, open_metrics: bool = True) -> list[Route]:
+    """Every route; the figures can be closed to all but operators."""
     found: list[Route] = []
     for family in FAMILIES:
         if find_spec(f"redkey.api.{family}") is not None:
             found += importlib.import_module(f"redkey.api.{family}").ROUTES
-    return found
+    if open_metrics:
+        return found
+    return [replace(route, scopes=OPERATOR) if route.path == "/metrics" else route for route in found]

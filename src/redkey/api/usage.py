@@ -76,7 +76,7 @@ class Grant(Body, frozen=True, kw_only=True):
     workspace_id: Id | None = None
 
 
-class Granted(msgspec.Struct, frozen=True, rename="camel"):
+class CreditsGranted(msgspec.Struct, frozen=True, rename="camel"):
     """Credits that were granted."""
 
     status: Literal["granted"]
@@ -136,13 +136,13 @@ async def get_credits(call: Call) -> CreditsReply:
     )
 
 
-async def grant_credits(call: Call, body: Grant) -> Granted:
+async def grant_credits(call: Call, body: Grant) -> CreditsGranted:
     """Grant credits; from the first grant on the workspace's use is limited."""
     topic = _topic(call, body.workspace_id)
     outcome = await call.submit(GrantCredits(body.amount, body.unit), topic=topic)
     wire = outcome.records[0].wire
     payload = wire["payload"]
-    return Granted("granted", _subject(wire), payload["amount"], payload["unit"], event_id(wire["wire_id"]))
+    return CreditsGranted("granted", _subject(wire), payload["amount"], payload["unit"], event_id(wire["wire_id"]))
 
 
 async def set_prices(call: Call, body: Prices) -> Priced:
@@ -220,7 +220,7 @@ ROUTES = [
         grant_credits,
         OPERATOR,
         body=Grant,
-        reply=Granted,
+        reply=CreditsGranted,
         status=201,
         summary="Grant credits to a workspace.",
         example={"workspaceId": _WORKSPACE_ID, "amount": 10000},

@@ -1,0 +1,90 @@
+"""The documentation that the server itself shows: the OpenAPI document, and a page made from it that loads nothing."""
+
+from __future__ import annotations
+
+from html import escape
+from itertools import groupby
+from typing import Any
+
+import msgspec
+
+from redkey.api.call import Call, Raw
+from redkey.api.openapi import document
+from redkey.api.page import listing, page
+from redkey.api.problem import ADVICE, ADVICE_BY_STATUS
+from redkey.api.route import Route
+
+
+async def openapi(call: Call) -> Raw:
+    """The OpenAPI document."""
+    return Raw(document(call.services.routes, call.services.config.public_url))
+
+
+async def docs(call: Call) -> Raw:
+    """The documentation as a page."""
+    services = call.services
+    described = msgspec.json.decode(document(services.routes, services.config.public_url))
+    return page("RedKey API", [_head(services.config.public_url), *_operations(described), *_problems()])
+
+
+def _head(base_url: str) -> str:
+    return (
+        "<h1>RedKey Coordination API</h1><p>RedKey gives parallel agents a shared verified queue. "
+        'For programs: <a href="/openapi.json">/openapi.json</a>.</p>'
+        f'<pre>curl -H "Authorization: Bearer $REDKEY_API_KEY" {escape(base_url)}/workspaces</pre>'
+    )
+
+
+def _operations(described: dict[str, Any]) -> list[str]:
+    found = [
+        (operation["tags"][0], method, path, operation)
+        for path, methods in described["paths"].items()
+        for method, operation in methods.items()
+    ]
+    order = [tag["name"] for tag in described["tags"]]
+    parts: list[str] = []
+    for family, group in groupby(sorted(found, key=lambda one: order.index(one[0])), key=lambda one: one[0]):
+        parts.append(f'<h2 id="{escape(family)}">{escape(family)}</h2>')
+        parts += [_operation(method, path, operation, described) for _, method, path, operation in group]
+    return parts
+
+
+def _operation(method: str, path: str, operation: dict[str, Any], described: dict[str, Any]) -> str:
+    scopes = ", ".join(operation.get("x-scopes", ["nobody needs a key"]))
+    inside = [f"<p>{escape(operation.get('description', operation['summary']))}</p><p>Scopes: {escape(scopes)}</p>"]
+    for parameter in operation["parameters"]:
+        told = parameter.get("description", "")
+        inside.append(f"<p><code>{escape(parameter['name'])}</code> ({parameter['in']}) {escape(told)}</p>")
+    for content in operation.get("requestBody", {}).get("content", {}).values():
+        inside.append("<h3>Body</h3>" + _content(content, described))
+    for status, response in operation["responses"].items():
+        inside.append(f"<h3>{escape(status)}</h3><p>{escape(response['description'])}</p>")
+        if status.startswith("2"):
+            inside += [_content(content, described) for content in response["content"].values()]
+    summary = f'<span class="method">{method.upper()}</span> <code>{escape(path)}</code> {escape(operation["summary"])}'
+    return f'<details id="{escape(operation["operationId"])}"><summary>{summary}</summary>{"".join(inside)}</details>'
+
+
+def _content(content: dict[str, Any], described: dict[str, Any]) -> str:
+    if "example" in content:
+        return listing(content["example"])
+    name = content["schema"].get("$ref", "").rpartition("/")[2]
+    return listing(described["components"]["schemas"].get(name, content["schema"]))
+
+
+def _problems() -> list[str]:
+    rows = [*ADVICE.items(), *((str(status), told) for status, told in ADVICE_BY_STATUS.items())]
+    cells = "".join(
+        f'<tr id="{escape(code)}"><th><code>{escape(code)}</code></th><td>{escape(told)}</td></tr>'
+        for code, told in rows
+    )
+    return [
+        '<h2 id="problems">Problems</h2><p>What to do about a refusal, by code, else by status.</p>',
+        f"<table>{cells}</table>",
+    ]
+
+
+ROUTES = [
+    Route("GET", "/openapi.json", openapi, summary="This API as OpenAPI 3.1."),
+    Route("GET", "/docs", docs, media=("text/html",), summary="This API as a page."),
+]
