@@ -116,6 +116,9 @@ class App:
     async def start(self) -> None:
         """Begin what runs beside the requests."""
         self._timers.start()
+        for topic in self.store.topics():
+            # A process that died may have left records that no checkpoint covers.
+            self._schedule.heard(topic, ())
 
     def begin_stop(self) -> None:
         """Answer those who wait, end those who follow."""

@@ -114,6 +114,8 @@ async def create_workspace(call: Call, body: NewWorkspace) -> CreatedWorkspace:
     begun = await call.in_thread(
         lambda: begin_workspace(services.store, services.ids, call.caller, command, name, idem=idem, body=body_hash)
     )
+    if not begun.repeated:
+        services.coordinator.announce(begun.topic, begun.records)
     return CreatedWorkspace(
         workspace_id=begun.workspace_id,
         key_id=begun.key_id,

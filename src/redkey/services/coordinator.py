@@ -62,6 +62,11 @@ class Coordinator:
         """Call `listener(topic, records)` after each commit of this process."""
         self._listeners.append(listener)
 
+    def announce(self, topic: str, records: Sequence[Settled]) -> None:
+        """Tell the listeners of records that this process committed, through this coordinator or beside it."""
+        for listener in self._listeners:
+            listener(topic, records)
+
     async def submit(
         self,
         topic: str,
@@ -242,8 +247,7 @@ class Coordinator:
                 submission.future.set_result(answer)
         for topic, work in works.items():
             if work.records:
-                for listener in self._listeners:
-                    listener(topic, work.records)
+                self.announce(topic, work.records)
             world = self._worlds.get(topic)
             if world is not None:
                 self._wake(topic, world)

@@ -31,6 +31,7 @@ class Begun(msgspec.Struct, frozen=True):
     workspace_id: str
     topic: str
     records: list[Settled]
+    repeated: bool = False
 
     @property
     def key_id(self) -> str:
@@ -93,7 +94,7 @@ def _again(unit: Unit, workspace_id: str, topic: str, body: str) -> Begun:
     first: dict[str, Any] = records[0].wire["payload"]
     if first.get("body") != body:
         raise key_reused()
-    return Begun(workspace_id, topic, records)
+    return Begun(workspace_id, topic, records, repeated=True)
 
 
 def _ulid_of(idem: str) -> str:
