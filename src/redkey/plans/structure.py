@@ -1,18 +1,28 @@
 """The structure of a plan: what the workflow reducer decides by, and nothing that anybody wrote as text.
 
 It is stored by hash and pinned, so a replay never needs what may be erased. Titles, inputs and criteria stay in
-the plan's document.
+the plan's document. The same plan has the same structure everywhere.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
+from redkey.errors import RedKeyError
+from redkey.plans.model import Gate, Plan, Task
+from redkey.wire.names import role_id
+
+
+class StructureRefused(RedKeyError):
+    """The pinned JSON is not the structure of a plan."""
+
+    code = "structure_invalid"
+
 
 class GatePolicy(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Who may approve, until when, and what happens when nobody does. No approvers: any admin but the worker."""
+    """Who may approve beside the admins, until when, and what happens when nobody does. Never the worker."""
 
     approvers: tuple[str, ...] = ()
     deadline_seconds: int = 0
@@ -36,18 +46,45 @@ class PlanTask(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Structure(msgspec.Struct, frozen=True):
-    """A plan's skeleton. `dependents` is worked out, never stored."""
+    """A plan's skeleton."""
 
     max_parallel_tasks: int
     tasks: tuple[PlanTask, ...]
+    structure: Literal["1.0"] = "1.0"
 
-    def dependents(self) -> list[list[int]]:
-        """For each task, those that wait for it."""
-        found: list[list[int]] = [[] for _ in self.tasks]
-        for index, task in enumerate(self.tasks):
-            for upstream in task.depends_on:
-                found[upstream].append(index)
-        return found
+
+def to_structure(plan: Plan) -> Structure:
+    """The structure of a valid plan."""
+    places = {task.id: place for place, task in enumerate(plan.tasks)}
+    return Structure(plan.policies.max_parallel_tasks, tuple(_task(plan, task, places) for task in plan.tasks))
+
+
+def _task(plan: Plan, task: Task, places: dict[str, int]) -> PlanTask:
+    retry = task.retry or plan.policies.retry
+    return PlanTask(
+        id=task.id,
+        role=role_id(task.role),
+        capabilities=task.required_capabilities,
+        depends_on=tuple(places[key] for key in task.depends_on),
+        outputs=task.output_names(),
+        priority=task.priority,
+        lease_seconds=task.lease_seconds or plan.policies.default_lease_seconds,
+        deadline_seconds=task.deadline_seconds,
+        max_attempts=retry.max_attempts,
+        on_failure=retry.on_failure,
+        gate=gate_policy(task.approval_gate),
+    )
+
+
+def gate_policy(gate: bool | Gate | None) -> GatePolicy | None:
+    """What an approval gate means to the reducer; roles under any of their names become role ids."""
+    if not isinstance(gate, Gate):
+        return GatePolicy() if gate else None
+    return GatePolicy(tuple(_approver(name) for name in gate.approvers), gate.deadline_seconds, gate.on_deadline)
+
+
+def _approver(name: str) -> str:
+    return name if name.startswith(("agt_", "key_")) else role_id(name)
 
 
 def write_structure(structure: Structure) -> dict[str, Any]:
@@ -57,5 +94,14 @@ def write_structure(structure: Structure) -> dict[str, Any]:
 
 
 def read_structure(value: dict[str, Any]) -> Structure:
-    """The structure of pinned JSON."""
-    return msgspec.convert(value, Structure)
+    """The structure of pinned JSON; StructureRefused when a reducer could not follow it."""
+    try:
+        structure = msgspec.convert(value, Structure)
+    except msgspec.ValidationError as cause:
+        raise StructureRefused(str(cause)) from cause
+    count = len(structure.tasks)
+    if len({task.id for task in structure.tasks}) != count:
+        raise StructureRefused("two tasks have one id")
+    if any(not 0 <= above < count for task in structure.tasks for above in task.depends_on):
+        raise StructureRefused("a task depends on one that is not there")
+    return structure

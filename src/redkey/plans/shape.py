@@ -1,0 +1,146 @@
+"""The shape of a plan: what its schema finds, under the names of the checks that planners know.
+
+The schema is the only copy of the rules. A finding that has a name here is told by it and by what to do; any other
+keeps the schema's own code and sentence.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from redkey.errors import Finding
+from redkey.wire.schema import compile_schema
+
+SCHEMA = "schemas/plan/v1.0/plan.schema.json"
+TASKS_LIMIT = 10_000
+TOO_MANY_TASKS = f"The plan has more than {TASKS_LIMIT:,} tasks; split it into several plans."
+
+_INDEX = re.compile(r"(?<=/)[0-9]+(?=/|$)")
+_ROLE = re.compile(r"^/roles/[^/]+")
+_REQUIRED = "schema_required"
+_SLUG = "1 to 32 of a-z, 0-9, dot, dash and underscore, beginning with a letter or digit"
+
+# Pointer (indexes and role names as *) -> code and sentence of a field that is missing.
+_MISSING: Mapping[str, tuple[str, str]] = {
+    "/version": ("version_missing", 'Add "version": "1.0" to the plan.'),
+    "/name": ("name_missing", "Give the plan a name."),
+    "/roles": ("roles_missing", "Add roles: every role that a task names, with a description."),
+    "/tasks": ("tasks_missing", "Add tasks; a plan has at least one."),
+    "/policies/retry": (
+        "retry_missing",
+        'Say in policies what a failure means, as in "retry": {"maxAttempts": 2, "onFailure": "reopen"}.',
+    ),
+    "/policies/retry/maxAttempts": ("retry_missing", "Say how many attempts a task has in all (maxAttempts)."),
+    "/policies/retry/onFailure": ("retry_missing", "Say what a failure means (onFailure): reopen, fail or block."),
+    "/policies/maxParallelTasks": (
+        "max_parallel_missing",
+        "Say in policies how many tasks may run at once (maxParallelTasks).",
+    ),
+    "/tasks/*/id": ("task_id_missing", "Give the task a stable id."),
+    "/tasks/*/title": ("title_missing", "Give the task a title that says what is to be done."),
+    "/tasks/*/role": ("role_missing", "Give the task its one primary role."),
+    "/tasks/*/completionCriteria": (
+        "completion_criteria_missing",
+        "Say what must be true when the task is done (completionCriteria).",
+    ),
+    "/tasks/*/retry/maxAttempts": ("retry_missing", "Say how many attempts the task has in all (maxAttempts)."),
+    "/tasks/*/retry/onFailure": ("retry_missing", "Say what a failure means (onFailure): reopen, fail or block."),
+    "/tasks/*/outputs/*/name": ("output_unnamed", "Give the output a name."),
+}
+# The same for a field that is there and wrong.
+_WRONG: Mapping[str, tuple[str, str]] = {
+    "/version": ("version_unknown", 'Set version to "1.0", the version of plan.json that this RedKey reads.'),
+    "/roles": ("roles_missing", "Make roles an object: every role that a task names, with a description."),
+    "/roles/*": ("role_name_invalid", "Name the role with 1 to 27 letters, digits, dots, dashes or underscores."),
+    "/tasks": ("tasks_missing", "Make tasks a list with at least one task."),
+    "/policies/retry": ("retry_invalid", "Make retry an object with maxAttempts and onFailure."),
+    "/policies/retry/maxAttempts": ("retry_invalid", "Make maxAttempts a whole number from 1 to 100."),
+    "/policies/retry/onFailure": ("retry_invalid", "Make onFailure one of reopen, fail and block."),
+    "/policies/maxParallelTasks": ("max_parallel_invalid", "Make maxParallelTasks a whole number from 1 to 1,000."),
+    "/tasks/*/role": ("role_not_one", "Name exactly one primary role, as text; split the task when it needs two."),
+    "/tasks/*/completionCriteria": (
+        "completion_criteria_missing",
+        "Make completionCriteria a list of 1 to 100 sentences that say what must be true when the task is done.",
+    ),
+    "/tasks/*/completionCriteria/*": (
+        "completion_criterion_blank",
+        "Say something that can be checked, in at most 1,000 characters.",
+    ),
+    "/tasks/*/outputs/*": ("output_unnamed", f"Name the output: {_SLUG}."),
+    "/tasks/*/outputs/*/name": ("output_unnamed", f"Name the output: {_SLUG}."),
+    "/tasks/*/approvalGate": (
+        "approval_gate_invalid",
+        "Make approvalGate true, false, or an object with approvers, deadlineSeconds and onDeadline.",
+    ),
+    "/tasks/*/retry": ("retry_invalid", "Make retry an object with maxAttempts and onFailure."),
+    "/tasks/*/retry/maxAttempts": ("retry_invalid", "Make maxAttempts a whole number from 1 to 100."),
+    "/tasks/*/retry/onFailure": ("retry_invalid", "Make onFailure one of reopen, fail and block."),
+}
+
+
+# Findings of one keyword that are told apart from the others at their place.
+_BY_KEYWORD: Mapping[tuple[str, str], tuple[str, str]] = {
+    ("/tasks", "schema_maxItems"): ("tasks_too_many", TOO_MANY_TASKS),
+    ("/tasks/*/dependsOn", "schema_maxItems"): (
+        "dependencies_too_many",
+        "The task waits for more than 1,000 others; put tasks between that gather their results.",
+    ),
+    ("/tasks/*/dependsOn", "schema_uniqueItems"): (
+        "dependency_repeated",
+        "A dependency is listed twice; list each one once.",
+    ),
+}
+
+
+def shape(plan: Any, limit: int) -> list[Finding]:
+    """What the schema finds wrong with a plan, at most about `limit`; each check once for a place."""
+    found: dict[tuple[str, str], Finding] = {}
+    for finding in compile_schema(SCHEMA).findings(plan, limit):
+        for code, where, sentence in _named(plan, finding):
+            found.setdefault((code, where), Finding(code, where, sentence))
+    return list(found.values())
+
+
+def _named(plan: Any, finding: Finding) -> Iterator[tuple[str, str, str]]:
+    """A finding as (code, pointer, sentence)."""
+    where, here = _INDEX.sub("*", _ROLE.sub("/roles/*", finding.pointer)), finding.pointer
+    if finding.code == _REQUIRED:
+        # Two of the checks look into the policies, so both are told when there are none.
+        below = ("/maxParallelTasks", "/retry") if where == "/policies" else ("",)
+        for name in below:
+            code, sentence = _MISSING.get(where + name, (finding.code, finding.message))
+            yield code, here + name, sentence
+    elif where == "/tasks/*/id":
+        yield "task_id_invalid", here, _about_id(_at(plan, here))
+    elif where == "/tasks/*/outputs/*" and _is_named(_at(plan, here)):
+        yield "output_invalid", here, "Make the output a name, or an object with name, description and mediaType."
+    else:
+        known = _BY_KEYWORD.get((where, finding.code)) or _WRONG.get(where, (finding.code, finding.message))
+        yield known[0], here, known[1]
+
+
+def _about_id(value: Any) -> str:
+    """What is wrong with an id; characters that look like others are called by their names."""
+    if isinstance(value, str):
+        strange = next((sign for sign in value if not sign.isascii()), None)
+        if strange is not None:
+            name = unicodedata.name(strange, "a character without a name")
+            return f"The id holds U+{ord(strange):04X} ({name}); write it in plain ASCII: {_SLUG}."
+        if value != value.lower():
+            return f"Write the id in lower case: {_SLUG}."
+    return f"Make the id {_SLUG}."
+
+
+def _is_named(output: Any) -> bool:
+    return isinstance(output, dict) and isinstance(output.get("name"), str) and output["name"] != ""
+
+
+def _at(plan: Any, pointer: str) -> Any:
+    """The value at a pointer that the schema has found something at."""
+    found = plan
+    for step in pointer.split("/")[1:]:
+        found = found[int(step)] if isinstance(found, list) else found[step]
+    return found
