@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from heapq import heapify
 
+from redkey.plans.graph import downstream
 from redkey.plans.structure import PlanTask, Structure
 from redkey.reducers.entities import Step, Workflow
 
@@ -15,7 +16,7 @@ class Run:
 
     def __init__(self, workflow: Workflow, plan: Structure) -> None:
         self.workflow, self.plan = workflow, plan
-        self.dependents = plan.dependents()
+        self.dependents = downstream([task.depends_on for task in plan.tasks])
         self.steps = [Step(workflow.workflow_id, index, len(task.depends_on)) for index, task in enumerate(plan.tasks)]
         self.places = {task.id: index for index, task in enumerate(plan.tasks)}
         self.ready = [index for index, step in enumerate(self.steps) if not step.waits]
