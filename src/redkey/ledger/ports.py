@@ -54,6 +54,35 @@ class Content(msgspec.Struct, frozen=True, gc=False):
     pinned: bool = False
 
 
+class ContentFacts(msgspec.Struct, frozen=True, gc=False):
+    """What is known of content without reading it."""
+
+    bytes: int
+    pinned: bool
+
+
+class Upload(Protocol):
+    """A body on its way in, kept aside until a unit takes it; it may be larger than memory."""
+
+    @property
+    def size(self) -> int: ...
+
+    @property
+    def sha256(self) -> str: ...
+
+    def write(self, chunk: bytes) -> None:
+        """Take in the next bytes."""
+        ...
+
+    def finish(self) -> str:
+        """All bytes have come; their hash."""
+        ...
+
+    def discard(self) -> None:
+        """Let go of the body, unless a unit has taken it. Doing so twice is fine."""
+        ...
+
+
 class Reader(Protocol):
     """What may be read of a store, at its last commit, or inside a unit with what the unit has added.
 
@@ -91,6 +120,14 @@ class Reader(Protocol):
         ...
 
     def content(self, topic: str, sha256: str) -> Content | None: ...
+
+    def content_facts(self, topic: str, sha256: str) -> ContentFacts | None:
+        """What is known of content without reading it; None when it is not there."""
+        ...
+
+    def content_chunks(self, topic: str, sha256: str) -> Iterator[bytes]:
+        """Content a piece at a time. What turns out to be damaged raises StoreFailed before the last piece."""
+        ...
 
     def counters(self, topic: str, prefix: str = "") -> Sequence[tuple[str, int]]:
         """Counters whose name begins with `prefix`, by name."""
@@ -146,6 +183,10 @@ class Unit(Reader, Protocol):
         """Keep content; what is there already stays, and becomes pinned when one of the two is."""
         ...
 
+    def take_upload(self, topic: str, upload: Upload) -> None:
+        """Keep a finished upload of this store as content."""
+        ...
+
     def erase_content(self, topic: str, sha256: str) -> bool:
         """Make the bytes unreadable, in the file too; false when they are not there; pinned content refuses."""
         ...
@@ -178,6 +219,10 @@ class SequencedStore(Reader, Protocol):
 
     def release(self) -> None:
         """Give back a lock that `hold` took and no unit will use."""
+        ...
+
+    def upload(self) -> Upload:
+        """Begin to receive a body; whoever begins one discards it in the end."""
         ...
 
     def changed(self) -> bool:

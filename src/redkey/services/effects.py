@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from redkey.commands.decision import Refused
+from redkey.commands.decision import Refused, not_found
 from redkey.commands.registry import CreateKey, EraseContent
 from redkey.ledger.ports import Unit
 from redkey.services.keys import Kept, setting_name
@@ -18,9 +18,9 @@ _BESIDE = (CreateKey, EraseContent)
 def check(unit: Unit, topic: str, command: Any) -> None:
     """Refuse, before anything is decided, what could not be done beside the records."""
     if isinstance(command, EraseContent):
-        found = unit.content(topic, command.sha256)
+        found = unit.content_facts(topic, command.sha256)
         if found is None:
-            raise Refused(404, "content_not_found", f"There is no content {command.sha256[:64]!r} in this workspace.")
+            raise not_found("content")
         if found.pinned:
             raise Refused(409, "content_pinned", "This content is structure: replay needs it, so it stays.")
 

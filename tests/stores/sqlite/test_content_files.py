@@ -112,7 +112,7 @@ def test_a_full_disk_fails_the_unit_and_leaves_no_part_of_the_file(
             raise OSError(errno.ENOSPC, "No space left on device")
 
         with monkeypatch.context() as patch:
-            patch.setattr(content_files, "_write_all", full)
+            patch.setattr(content_files, "write_all", full)
             with pytest.raises(StoreFull) as failed, store.write() as unit:
                 unit.put_content(topic, [LARGE])
             assert failed.value.code == "store_full"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from redkey.ledger.ports import Content, Row
+from redkey.ledger.ports import Content, ContentFacts, Row
 from redkey.ledger.record import Head, Record
 from redkey.ledger.tail import open_tree
 from redkey.ledger.tiles import TileTree
@@ -75,6 +75,14 @@ class MemoryReader(ABC):
     def content(self, topic: str, sha256: str) -> Content | None:
         with self._guard:
             return self._layer(topic).content(sha256)
+
+    def content_facts(self, topic: str, sha256: str) -> ContentFacts | None:
+        found = self.content(topic, sha256)
+        return None if found is None else ContentFacts(len(found.data), found.pinned)
+
+    def content_chunks(self, topic: str, sha256: str) -> Iterator[bytes]:
+        found = self.content(topic, sha256)
+        return iter(()) if found is None else iter((found.data,))
 
     def counters(self, topic: str, prefix: str = "") -> Sequence[tuple[str, int]]:
         with self._guard:

@@ -14,6 +14,7 @@ from redkey.stores.memory.disk import MemoryDisk
 from redkey.stores.memory.layer import Layer
 from redkey.stores.memory.reader import MemoryReader
 from redkey.stores.memory.unit import MemoryUnit
+from redkey.stores.memory.upload import MemoryUpload
 
 
 class MemoryStore(MemoryReader):
@@ -65,6 +66,10 @@ class MemoryStore(MemoryReader):
     def release(self) -> None:
         self._check_open()
         self._disk.release_held(self)
+
+    def upload(self) -> MemoryUpload:
+        self._check_open()
+        return MemoryUpload()
 
     def changed(self) -> bool:
         self._check_open()

@@ -6,13 +6,14 @@ from collections.abc import Iterable, Sequence
 
 from redkey.errors import AppendRefused, ContentRefused, StoreMisused
 from redkey.ledger import content as contents
-from redkey.ledger.ports import Content, Entry, Row
+from redkey.ledger.ports import Content, Entry, Row, Upload
 from redkey.ledger.record import FIRST_LOCAL_TOPIC, LOCAL_PAYER, Record, entity, local_topic
 from redkey.ledger.tail import Tails, check_entity
 from redkey.ledger.tiles import TileTree
 from redkey.stores.memory.disk import MemoryDisk
 from redkey.stores.memory.layer import Layer
 from redkey.stores.memory.reader import MemoryReader
+from redkey.stores.memory.upload import MemoryUpload
 
 
 class MemoryUnit(MemoryReader):
@@ -112,6 +113,11 @@ class MemoryUnit(MemoryReader):
             before = layer.content(item.sha256)
             if before is None or item.pinned:
                 layer.contents[item.sha256] = item
+
+    def take_upload(self, topic: str, upload: Upload) -> None:
+        if not isinstance(upload, MemoryUpload):
+            raise StoreMisused("the upload was begun by another store", code="upload_foreign")
+        self.put_content(topic, [Content(upload.sha256, upload.data)])
 
     def erase_content(self, topic: str, sha256: str) -> bool:
         found = self._layer(topic).content(sha256)

@@ -10,7 +10,7 @@ because the write-ahead log must be emptied before their bytes are gone.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from redkey.stores.sqlite.failures import sync_directory, sync_file
@@ -18,6 +18,7 @@ from redkey.stores.sqlite.failures import sync_directory, sync_file
 # Bodies up to here are kept in the database.
 INLINE_LIMIT = 16 * 1024
 PENDING = "pending"
+PIECE_BYTES = 256 * 1024
 
 # What is marked: a topic and the SHA-256 of a body.
 Mark = tuple[str, str]
@@ -44,18 +45,30 @@ class ContentFiles:
 
     def write(self, topic: str, bodies: Iterable[tuple[str, bytes]]) -> None:
         """Write marked bodies and make them durable, with their names."""
-        folder = self._root / topic
-        if not folder.is_dir():
-            folder.mkdir(mode=0o700)
-            sync_directory(self._root)
+        folder = self._folder(topic)
         for sha256, data in bodies:
             descriptor = os.open(folder / sha256, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_CLOEXEC, 0o600)
             try:
-                _write_all(descriptor, data)
+                write_all(descriptor, data)
                 sync_file(descriptor)
             finally:
                 os.close(descriptor)
         sync_directory(folder)
+
+    def adopt(self, topic: str, uploads: Iterable[tuple[str, Callable[[Path], None]]]) -> None:
+        """Put marked bodies that are durable files already in their places."""
+        folder = self._folder(topic)
+        for sha256, take in uploads:
+            take(folder / sha256)
+        sync_directory(folder)
+
+    def pieces(self, topic: str, sha256: str) -> Iterator[bytes] | None:
+        """A body a piece at a time; once begun, it goes on even when it is erased meanwhile."""
+        try:
+            descriptor = os.open(self.path(topic, sha256), os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return None
+        return _pieces(descriptor)
 
     def read(self, topic: str, sha256: str) -> bytes | None:
         try:
@@ -76,6 +89,13 @@ class ContentFiles:
         for topic, sha256 in marks:
             self._mark_path(topic, sha256).unlink(missing_ok=True)
 
+    def _folder(self, topic: str) -> Path:
+        folder = self._root / topic
+        if not folder.is_dir():
+            folder.mkdir(mode=0o700)
+            sync_directory(self._root)
+        return folder
+
     def _delete(self, topic: str, sha256: str) -> bool:
         try:
             self.path(topic, sha256).unlink()
@@ -87,7 +107,14 @@ class ContentFiles:
         return self._pending / f"{topic}-{sha256}"
 
 
-def _write_all(descriptor: int, data: bytes) -> None:
+def _pieces(descriptor: int) -> Iterator[bytes]:
+    with os.fdopen(descriptor, "rb", buffering=0) as file:
+        while piece := file.read(PIECE_BYTES):
+            yield piece
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    """Write all of it, however many calls that takes."""
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(descriptor, rest) :]

@@ -7,14 +7,14 @@ the store on a connection for reading, at the last commit; the unit on its own, 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256 as hash_of
 from typing import Any
 
 import orjson
 
 from redkey.errors import StoreFailed
-from redkey.ledger.ports import Content, Row
+from redkey.ledger.ports import Content, ContentFacts, Row
 from redkey.ledger.record import EMPTY_HEAD, Head, Record
 from redkey.ledger.tail import open_tree
 from redkey.ledger.tiles import TileTree
@@ -127,6 +127,23 @@ class Queries(ABC):
             raise StoreFailed(f"content {sha256} of topic {topic} is {found}", code=f"content_{found}")
         return found
 
+    def content_facts(self, topic: str, sha256: str) -> ContentFacts | None:
+        number, digest = self.topic_number(topic), digest_of(sha256)
+        if number is None or digest is None:
+            return None
+        for size, pinned in self._fetch(SQL["content_facts"], (number, digest)):
+            return ContentFacts(size, bool(pinned))
+        return None
+
+    def content_chunks(self, topic: str, sha256: str) -> Iterator[bytes]:
+        number, digest = self.topic_number(topic), digest_of(sha256)
+        found = self._fetch(SQL["content"], (number, digest)) if number is not None and digest is not None else []
+        if not found:
+            return iter(())
+        size, _, inline = found[0]
+        pieces = self._files.pieces(topic, sha256) if inline is None else iter((inline,))
+        return _checked(pieces, f"content {sha256} of topic {topic}", size, sha256)
+
     def _body(self, topic: str, number: int, digest: bytes) -> Content | str | None:
         """A body that has the right hash; what is wrong with it; or None when there is none."""
         for size, pinned, inline in self._fetch(SQL["content"], (number, digest)):
@@ -165,6 +182,22 @@ class Queries(ABC):
             Record(topic, position & SEQUENCE_LIMIT, timestamp, payer, running_hash, wire)
             for position, timestamp, payer, running_hash, wire in rows
         ]
+
+
+def _checked(pieces: Iterator[bytes] | None, name: str, size: int, sha256: str) -> Iterator[bytes]:
+    """The pieces, the last one held back until all of them are known to be right."""
+    if pieces is None:
+        raise StoreFailed(f"{name} is missing", code="content_missing")
+    digest, last = hash_of(), b""
+    for piece in pieces:
+        if last:
+            yield last
+        digest.update(piece)
+        size -= len(piece)
+        last = piece
+    if size or digest.hexdigest() != sha256:
+        raise StoreFailed(f"{name} is damaged", code="content_damaged")
+    yield last
 
 
 def digest_of(sha256: str) -> bytes | None:

@@ -117,6 +117,10 @@ WHERE erased OR pinned < excluded.pinned
 -- One body, or the fact that it is a file.
 SELECT bytes, pinned, data FROM content WHERE topic = ? AND sha256 = ? AND NOT erased
 
+-- name: content_facts
+-- What is known of a body without reading it.
+SELECT bytes, pinned FROM content WHERE topic = ? AND sha256 = ? AND NOT erased
+
 -- name: erase_content
 -- Overwrite a body in its place: as many zeros as it had bytes.
 UPDATE content SET erased = 1, data = zeroblob(length(data)) WHERE topic = ? AND sha256 = ? AND data IS NOT NULL

@@ -24,6 +24,7 @@ from redkey.stores.follow import Commits, Poller, follow
 from redkey.stores.sqlite.checkpoint_files import CheckpointFiles
 from redkey.stores.sqlite.directory import create_database, prepare_directory
 from redkey.stores.sqlite.failures import translated
+from redkey.stores.sqlite.incoming import Incoming, incoming_folder, remove_abandoned
 from redkey.stores.sqlite.lock import WriterLock
 from redkey.stores.sqlite.numbers import Numbers
 from redkey.stores.sqlite.queries import Parameters, Queries
@@ -63,6 +64,8 @@ class SqliteStore(Queries):
                 self._writer = Writer(self.directory, clock)
             try:
                 self._writer.prepare()
+                with translated():
+                    remove_abandoned(incoming_folder(self.directory))
                 self._refuse_lost_tail()
             except BaseException:
                 self._writer.close()
@@ -123,6 +126,11 @@ class SqliteStore(Queries):
     def release(self) -> None:
         self._check_usable()
         self._lock.release_held()
+
+    def upload(self) -> Incoming:
+        self._check_usable()
+        with translated():
+            return Incoming(incoming_folder(self.directory))
 
     # Reading.
 

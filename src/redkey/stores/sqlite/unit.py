@@ -14,11 +14,12 @@ import orjson
 
 from redkey.errors import AppendRefused, ContentRefused, StoreMisused
 from redkey.ledger import content as contents
-from redkey.ledger.ports import Content, Entry, Row
+from redkey.ledger.ports import Content, Entry, Row, Upload
 from redkey.ledger.record import FIRST_LOCAL_TOPIC, LOCAL_PAYER, MESSAGE_LIMIT, Head, Record, local_topic
 from redkey.ledger.tail import Tail, check_entity
 from redkey.ledger.tiles import TileTree
 from redkey.stores.sqlite.content_files import INLINE_LIMIT, Mark
+from redkey.stores.sqlite.incoming import Incoming
 from redkey.stores.sqlite.queries import BLOCK, SEQUENCE_BITS, WIRE_MARK, Parameters, Queries, digest_of
 from redkey.stores.sqlite.schema import SQL
 
@@ -38,6 +39,7 @@ class SqliteUnit(Queries):
         self._new_tiles: list[tuple[int, int, int, bytes]] = []
         self._new_rows: dict[tuple[int, str, str], Row | None] = {}
         self._new_contents: dict[tuple[str, str], Content] = {}
+        self._new_uploads: dict[tuple[str, str], Incoming] = {}
         self._new_counts: dict[tuple[int, str], int] = {}
         # What is left to the writer: checkpoints to publish, bodies added and erased to settle.
         self.new_checkpoints: dict[str, tuple[int, bytes]] = {}
@@ -131,6 +133,15 @@ class SqliteUnit(Queries):
             if before is None or item.pinned:
                 self._new_contents[topic, item.sha256] = item
 
+    def take_upload(self, topic: str, upload: Upload) -> None:
+        if not isinstance(upload, Incoming):
+            raise StoreMisused("the upload was begun by another store", code="upload_foreign")
+        self._known(topic)
+        if upload.path is None:
+            self.put_content(topic, [Content(upload.sha256, upload.data)])
+        else:
+            self._new_uploads[topic, upload.sha256] = upload
+
     def erase_content(self, topic: str, sha256: str) -> bool:
         number, digest = self.topic_number(topic), digest_of(sha256)
         found = self._fetch(SQL["content"], (number, digest)) if number is not None else []
@@ -158,6 +169,8 @@ class SqliteUnit(Queries):
         many = self._writer.run_many
         if self._new_contents:
             self._flush_contents()
+        if self._new_uploads:
+            self._flush_uploads()
         if self._new_records:
             self.bytes += len(self._new_records) * MESSAGE_LIMIT
             many(SQL["insert_record"], self._new_records)
@@ -190,6 +203,17 @@ class SqliteUnit(Queries):
         for topic, bodies in files.items():
             self._writer.write_files(topic, bodies)
         self._writer.run_many(SQL["put_content"], rows)
+
+    def _flush_uploads(self) -> None:
+        uploads, self._new_uploads = self._new_uploads, {}
+        for (topic, sha256), upload in uploads.items():
+            number, digest = self._known(topic), digest_of(sha256)
+            if self._writer.fetch(SQL["content_facts"], (number, digest)):
+                continue
+            self.added.add((topic, sha256))
+            self._writer.mark([(topic, sha256)])
+            self._writer.adopt_files(topic, [(sha256, upload.take)])
+            self._writer.run_many(SQL["put_content"], [(number, digest, upload.size, False, None)])
 
     def _tail(self, topic: str) -> Tail:
         self._check_open()

@@ -85,8 +85,6 @@ class Writer(Queries):
     def commit(self, unit: SqliteUnit) -> None:
         """Make the unit durable. When this raises with the unit not ended, it has to be rolled back."""
         unit.flush()
-        if self._broken is not None:
-            raise self._broken
         published = self._do(self._prepare_checkpoints, unit)
         if unit.erased:
             self.mark(unit.erased)
@@ -159,6 +157,9 @@ class Writer(Queries):
     def write_files(self, topic: str, bodies: Iterable[tuple[str, bytes]]) -> None:
         self._do(self.files.write, topic, bodies)
 
+    def adopt_files(self, topic: str, uploads: Iterable[tuple[str, Callable[[Path], None]]]) -> None:
+        self._do(self.files.adopt, topic, uploads)
+
     def tail(self, topic: str) -> Tail:
         """The end of a topic, as it is inside the unit."""
         return self._tails.of(topic)
@@ -184,6 +185,9 @@ class Writer(Queries):
         return self._connection.execute(sql, parameters).fetchall()
 
     def _do(self, action: Callable[..., Result], *arguments: Any) -> Result:
+        # After some errors SQLite has rolled back by itself: whatever ran now would be committed alone, at once.
+        if self._unit is not None and self._broken is not None:
+            raise self._broken
         try:
             return action(*arguments)
         except BaseException as error:

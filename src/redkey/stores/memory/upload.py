@@ -1,0 +1,40 @@
+"""A body on its way into the memory store."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+
+from redkey.errors import StoreMisused
+
+
+class MemoryUpload:
+    """Bytes as they come."""
+
+    def __init__(self) -> None:
+        self._data = bytearray()
+        self._finished = False
+
+    @property
+    def size(self) -> int:
+        return len(self._data)
+
+    @property
+    def data(self) -> bytes:
+        return bytes(self._data)
+
+    @property
+    def sha256(self) -> str:
+        return sha256(self._data).hexdigest()
+
+    def write(self, chunk: bytes) -> None:
+        if self._finished:
+            raise StoreMisused("the body is complete", code="upload_ended")
+        self._data += chunk
+
+    def finish(self) -> str:
+        self._finished = True
+        return self.sha256
+
+    def discard(self) -> None:
+        self._finished = True
+        self._data.clear()

@@ -1,0 +1,115 @@
+"""Bodies on their way in: small ones in memory, large ones in `content/incoming/` until a unit takes them.
+
+Whoever writes such a file holds a lock on it, which the kernel frees when the process dies: so a store that opens
+can tell what nobody will ever finish from what another process is still writing.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+
+from redkey.errors import StoreMisused
+from redkey.stores.sqlite.content_files import INLINE_LIMIT, write_all
+from redkey.stores.sqlite.failures import sync_directory, sync_file, translated
+
+INCOMING = "incoming"
+
+
+class Incoming:
+    """One body that is being received; use it from one thread at a time."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._hash = sha256()
+        self._small = bytearray()
+        self._descriptor: int | None = None
+        self._finished = False
+        self.path: Path | None = None
+        self.size = 0
+
+    def write(self, chunk: bytes) -> None:
+        """Take in the next bytes."""
+        if self._finished:
+            raise StoreMisused("the body is complete", code="upload_ended")
+        self._hash.update(chunk)
+        self.size += len(chunk)
+        if self._descriptor is None and self.size <= INLINE_LIMIT:
+            self._small += chunk
+            return
+        with translated():
+            if self._descriptor is None:
+                self._descriptor = self._open()
+                write_all(self._descriptor, bytes(self._small))
+                self._small.clear()
+            write_all(self._descriptor, chunk)
+
+    def finish(self) -> str:
+        """All bytes have come: make a file of them durable; the hash of the body."""
+        self._finished = True
+        if self._descriptor is not None:
+            with translated():
+                sync_file(self._descriptor)
+        return self._hash.hexdigest()
+
+    @property
+    def sha256(self) -> str:
+        return self._hash.hexdigest()
+
+    @property
+    def data(self) -> bytes:
+        """The body, when it is small enough not to be a file."""
+        return bytes(self._small)
+
+    def take(self, place: Path) -> None:
+        """Put the file where it belongs; it is not this object's any more."""
+        if self.path is None:
+            raise StoreMisused("the body is not a file", code="upload_ended")
+        self.path.replace(place)
+        self.path = None
+
+    def discard(self) -> None:
+        """Let go of the body, unless a unit has taken it. Doing so twice is fine."""
+        self._finished = True
+        if self.path is not None:
+            self.path.unlink(missing_ok=True)
+            self.path = None
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+        self._small.clear()
+
+    def _open(self) -> int:
+        self.path = self._folder / secrets.token_hex(16)
+        descriptor = os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return descriptor
+
+
+def incoming_folder(directory: Path) -> Path:
+    """Where large bodies wait, made if it is not there."""
+    folder = directory / "content" / INCOMING
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder
+
+
+def remove_abandoned(folder: Path) -> None:
+    """Delete what processes that died were receiving."""
+    removed = False
+    for path in list(folder.iterdir()):
+        with suppress(FileNotFoundError):
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                path.unlink()
+                removed = True
+            except BlockingIOError:
+                pass  # Another process is writing it.
+            finally:
+                os.close(descriptor)
+    if removed:
+        sync_directory(folder)
