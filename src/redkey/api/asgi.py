@@ -142,6 +142,7 @@ class Api:
             if not (endpoint.scopes & caller.scopes):
                 raise _insufficient(route)
         call = Call(self._services, route, caller, topic, path, None, headers, receive)
+        call.method = scope["method"]
         call.abort = scope.get("state", {}).get("abort", call.abort)
         reader = endpoint.body
         if reader is None:

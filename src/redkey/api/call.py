@@ -79,6 +79,7 @@ class Call:
         "abort",
         "caller",
         "headers",
+        "method",
         "path",
         "query",
         "receive",
@@ -101,6 +102,8 @@ class Call:
         self.services, self.route, self.caller, self.topic = services, route, caller, topic
         self.path, self.query, self.headers, self.receive = path, query, headers, receive
         self._idem = self._body_hash = ""
+        # HEAD where the route says GET.
+        self.method = route.method
         # Cuts the connection without waiting for what a stalled reader has not taken.
         self.abort: Callable[[], None] = _cannot_abort
 
