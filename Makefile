@@ -8,7 +8,7 @@ READY  := $(VENV)/.ready
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test test-long check format verify bench build clean
+.PHONY: help setup run demo test test-long check format verify bench build clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -21,6 +21,12 @@ $(READY): requirements.lock pyproject.toml
 	@touch $@
 
 setup: $(READY)  ## make the virtual environment
+
+run: $(READY)  ## serve the API on this machine, data in .redkey
+	$(BIN)/redkey serve
+
+demo: $(READY)  ## see agents race, one killed, a receipt verified
+	$(BIN)/python examples/demo.py
 
 test: $(READY)  ## run every test
 	$(BIN)/python -m pytest -n 2 --dist loadgroup $(PYTEST_ARGS)

@@ -42,12 +42,17 @@ class ReceiptQuery(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_f
 
 
 class CheckpointReply(msgspec.Struct, frozen=True, rename="camel"):
-    """A signed head of the workspace's log: how many records, and the root over them. `note` is what was signed."""
+    """A signed head of the workspace's log: how many records, and the root over them. `note` is what was signed.
+
+    `keys` are the log's verifier keys, to be handed on by a way you trust: a key that comes with a receipt proves
+    nothing.
+    """
 
     origin: str
     size: int
     root: str
     note: str
+    keys: list[str]
 
 
 async def get_receipt(call: Call) -> Any:
@@ -110,7 +115,8 @@ async def latest_checkpoint(call: Call) -> Any:
     if call.accepts(b"text/plain"):
         return Raw(note, TLOG_PROOF)
     checkpoint, _ = open_checkpoint(note)
-    return CheckpointReply(checkpoint.origin, checkpoint.size, encode_base64(checkpoint.root), note.decode())
+    keys = [str(signer.verifier) for signer in services.signing.signers]
+    return CheckpointReply(checkpoint.origin, checkpoint.size, encode_base64(checkpoint.root), note.decode(), keys)
 
 
 _UNSIGNED = {503: "Another process writes; the checkpoint could not be signed yet."}
@@ -150,6 +156,7 @@ ROUTES = [
             "size": 55291,
             "root": "nND/nri/U0xuHUrYSy0HtMeal2vzD9V4k/BO79C+QeI=",
             "note": "redkey/kq3…/wk_01JTMX9A2B3C4D5E6F7G8H9JKR/e1\n55291\n…",
+            "keys": ["redkey/kq3…+7f0c…+AX…"],
         },
     ),
 ]
