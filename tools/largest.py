@@ -12,7 +12,7 @@ from typing import Any
 
 from redkey.wire.canonical import canonical
 from redkey.wire.ids import SUBJECT_FIELD, parse_stream
-from redkey.wire.validate import ENTRIES_LIMIT
+from redkey.wire.rules import ENTRIES_LIMIT
 from tools.longest import longest
 from tools.shapes import event_shape
 

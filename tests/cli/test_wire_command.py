@@ -45,7 +45,7 @@ def _lines(values: list[Any]) -> bytes:
 
 
 def _told(result: Result) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in result.stdout.splitlines()]
+    return [json.loads(line) for line in result.stdout.split("\n") if line]
 
 
 # validate

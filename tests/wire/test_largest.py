@@ -11,7 +11,8 @@ import pytest
 from redkey.wire import files
 from redkey.wire.canonical import canonical
 from redkey.wire.catalogue import FIXTURES, SCHEMAS, catalogue
-from redkey.wire.validate import ENTRIES_LIMIT, MESSAGE_LIMIT, read, validate
+from redkey.wire.rules import ENTRIES_LIMIT
+from redkey.wire.validate import MESSAGE_LIMIT, read, validate
 from tools.largest import build, largest
 from tools.longest import longest
 from tools.shapes import event_shape

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import orjson
@@ -144,6 +145,35 @@ def test_whole_numbers_are_integers_however_they_are_written(spelling: str) -> N
     assert type(attempt) is int
     data = canonical(_valid("task.complete")).replace(b'"attempts":1', f'"attempts":{spelling}'.encode())
     assert type(read(data)["payload"]["verification"]["attempts"]) is int
+
+
+def _integers(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    for key, part in value.items():
+        if isinstance(part, dict):
+            yield from _integers(part, (*path, key))
+        elif type(part) is int:
+            yield (*path, key)
+
+
+@pytest.mark.parametrize("event", catalogue())
+def test_no_integer_of_any_type_slips_through_as_a_fraction(event: str) -> None:
+    for wire in [_valid(event), *largest(event)]:
+        for path in _integers(wire):
+            number = wire
+            for step in path:
+                number = number[step]
+            data = orjson.dumps(_changed(wire, *path, value=float(number)))
+            assert data.endswith(b"}")
+            assert canonical(read(data)) == canonical(wire)
+            assert not [path for path in _floats(read(data)) if path[-1] != "cost_usd"]
+
+
+def _floats(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    for key, part in value.items():
+        if isinstance(part, dict):
+            yield from _floats(part, (*path, key))
+        elif type(part) is float:
+            yield (*path, key)
 
 
 def test_a_cost_may_have_a_fraction_and_a_whole_cost_is_an_integer() -> None:
