@@ -18,7 +18,7 @@ import msgspec
 
 from redkey.reducers.artifact import Version, version_of
 from redkey.reducers.machine import RESUME, SAME, TRANSITION_REFUSED, Machine, Moves, machine
-from redkey.wire.validate import SYSTEM_FAILURES
+from redkey.wire.rules import SYSTEM_FAILURES
 
 # Why a guard refuses; `machine` has the reasons of the table itself.
 CLAIM_NOT_CURRENT = "claim_not_current"
