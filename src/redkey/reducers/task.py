@@ -18,8 +18,8 @@ from redkey.reducers.entities import PRIORITIES, Artifact, Task
 from redkey.reducers.event import Event
 from redkey.reducers.machine import RESUME, SAME, Moves, machine
 from redkey.reducers.world import SECOND, SUPERVISOR_ROLE, World
+from redkey.wire.rules import SYSTEM_FAILURES
 from redkey.wire.times import parse_time
-from redkey.wire.validate import SYSTEM_FAILURES
 
 Void = str | None
 
