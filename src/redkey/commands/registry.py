@@ -301,15 +301,9 @@ def _queue(world: World, event: str, command: CreateQueue | UpdateQueue, caller:
 
 def send_message(world: World, command: SendMessage, caller: Caller, now: int, ids: Ids) -> Decision:
     """To an agent, to each active holder of a role (to the humans when there is none), or to the humans."""
-    recipients = [command.to]
-    kind, _, key = command.to.partition(":")
-    if kind == "agent" and key not in world.agents:
-        raise not_found("agent")
-    if kind == "role":
-        if key not in world.roles:
-            raise not_found("role")
-        active = [agent_id for agent_id in world.roles[key].agents if world.agents[agent_id].active]
-        recipients = [f"agent:{agent_id}" for agent_id in active] or ["human"]
+    if command.message_id in world.messages or world.past.message(command.message_id) is not None:
+        raise Refused(409, "message_exists", "A message of this id was sent already.")
+    recipients = _recipients(world, command.to)
     drafts = []
     for index, to in enumerate(recipients):
         payload: dict[str, Any] = {
@@ -324,6 +318,22 @@ def send_message(world: World, command: SendMessage, caller: Caller, now: int, i
             payload["ref_task_id"] = command.ref_task_id
         drafts.append(_mail(world, "inbox.sent", to, payload, caller))
     return Decision(drafts)
+
+
+def _recipients(world: World, to: str) -> list[str]:
+    kind, _, key = to.partition(":")
+    if kind == "agent":
+        if key not in world.agents:
+            raise not_found("agent")
+        return [to]
+    if kind == "role":
+        if key not in world.roles:
+            raise not_found("role")
+        active = [agent_id for agent_id in world.roles[key].agents if world.agents[agent_id].active]
+        return [f"agent:{agent_id}" for agent_id in active] or ["human"]
+    if to != "human":
+        raise Refused(422, "unknown_recipient", "Mail goes to agent:<id>, to role:<id> or to human.", "/to")
+    return [to]
 
 
 def _mail(world: World, event: str, to: str, payload: dict[str, Any], caller: Caller) -> Draft:

@@ -44,15 +44,24 @@ def fold(
         world.remember(e.payload["idem"], e.payload.get("body", ""), sequence, timestamp)
     if e.type in _REOPENING:
         world.reopened = True
-    if wire["sender"].startswith("agent:"):
-        _note_act(world, wire["sender"][6:], timestamp)
+    if wire["sender"] != "system":
+        _note_act(world, e)
     return void
 
 
-def _note_act(world: World, slug: str, timestamp: int) -> None:
-    agent = world.agents.get(world.slugs.get(slug, ""))
-    if agent is not None and (agent.lost or timestamp - agent.last_act_at >= _ACT_GRAIN_NANOSECONDS):
-        acted(world, agent, timestamp)
+def _note_act(world: World, e: Event) -> None:
+    """An agent was heard of: by its own key, or by another that acts for it."""
+    sender: str = e.wire["sender"]
+    if sender.startswith("agent:"):
+        agent_id = world.slugs.get(sender[6:], "")
+    elif e.type == "task.claim_attempted":
+        agent_id = e.subject
+    else:
+        # Holders name their claim and themselves.
+        agent_id = e.payload.get("agent_id", "") if "claim_id" in e.payload else ""
+    agent = world.agents.get(agent_id)
+    if agent is not None and (agent.lost or e.timestamp - agent.last_act_at >= _ACT_GRAIN_NANOSECONDS):
+        acted(world, agent, e.timestamp)
 
 
 REDUCERS: Mapping[str, Callable[[World, Event], Void]] = {

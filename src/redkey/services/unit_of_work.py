@@ -16,10 +16,11 @@ from redkey.commands.decide import decide
 from redkey.commands.decision import Refused
 from redkey.commands.draft import Draft, Ids, seal
 from redkey.commands.due import due, follow_ups
-from redkey.errors import Finding, LedgerError, RedKeyError
-from redkey.ledger.ports import Content, Entry, Reader, Unit
+from redkey.errors import Finding, RedKeyError
+from redkey.ledger.ports import Content, Entry, Unit
 from redkey.readmodel.meter import meter
 from redkey.readmodel.rows import take_rows, void_row
+from redkey.readmodel.structure import read, structure_of, structure_ref
 from redkey.reducers.fold import fold
 from redkey.reducers.world import World
 from redkey.services import effects
@@ -27,7 +28,6 @@ from redkey.services.outcome import NO_TASKS, Outcome, Settled, closure, followi
 from redkey.services.past import LedgerPast
 from redkey.services.submission import Submission
 from redkey.wire.canonical import canonical
-from redkey.wire.decode import decode
 from redkey.wire.ids import parse_stream
 from redkey.wire.validate import too_large, validate
 
@@ -125,8 +125,14 @@ class TopicWork:
         request = next((draft for draft in decision.drafts if not draft.payload.get("reacquired")), decision.drafts[0])
         if submission.idem:
             request.payload["idem"], request.payload["body"] = submission.idem, submission.body
-        self._contents.update((content.sha256, content) for content in submission.contents)
-        outcome = Outcome(self._record(decision.drafts))
+        brought = {one.sha256: one for one in submission.contents if one.sha256 not in self._contents}
+        self._contents |= brought
+        try:
+            outcome = Outcome(self._record(decision.drafts))
+        except Refused:
+            for sha256 in brought:
+                del self._contents[sha256]
+            raise
         if effects.has_effect(command):
             self._effects.append(command)
         return outcome
@@ -154,13 +160,15 @@ class TopicWork:
 
     def _record(self, drafts: list[Draft]) -> list[Settled]:
         first = len(self.records)
+        # A hold that is taken up again stands before what the holder asked for, and is not its cause.
+        caused = not drafts[0].payload.get("reacquired")
         for draft in drafts[1:]:
             # Told before anything is folded; the first is looked at when it is appended.
             findings = validate(seal(self._world, draft, self._timestamp, self._ids))
             if findings:
                 raise _unfit(findings[0])
         for index, draft in enumerate(drafts):
-            if index and not draft.causation_id:
+            if index and caused and not draft.causation_id:
                 draft.causation_id = self.records[first].wire["wire_id"]
             self._append(draft, fresh=not index)
         for _ in range(_ROUNDS_LIMIT):
@@ -193,14 +201,9 @@ class TopicWork:
         raise BrokenInvariant(f"a {draft.type} that its own schema refuses: {finding.message}")
 
     def _structure(self, wire: dict[str, Any]) -> dict[str, Any] | None:
-        ref = wire["payload"].get("structure_ref") or wire["payload"].get("prices_ref")
-        if ref is None:
-            return None
-        content = self._contents.get(ref["sha256"])
-        if content is None:
-            return read_structure(self._unit, self._topic, ref["sha256"])
-        value: dict[str, Any] = decode(content.data)
-        return value
+        """What the unit itself brings is not in the store yet."""
+        content = self._contents.get(structure_ref(wire) or "")
+        return read(content) if content is not None else structure_of(self._unit, self._topic, wire)
 
     def _read(self, sequence: int) -> Settled:
         here = sequence - self._expected - 1
@@ -231,13 +234,8 @@ def subjects(wire: dict[str, Any]) -> tuple[str, ...]:
             named.append(value)
     if wire["type"].startswith("signer."):
         named.append(SIGNERS)
+    context = wire["stream"]["context_id"]
+    # The tasks of a queue are listed by their rows; those of a context that somebody named are found by it.
+    if wire["type"] == "task.created" and not context.startswith("queue:"):
+        named.append(context)
     return tuple(named)
-
-
-def read_structure(reader: Reader, topic: str, sha256: str) -> dict[str, Any]:
-    """Pinned structure; replay cannot go on without it."""
-    content = reader.content(topic, sha256)
-    if content is None:
-        raise LedgerError(f"the structure {sha256} is missing", code="structure_missing")
-    value: dict[str, Any] = decode(content.data)
-    return value

@@ -27,6 +27,11 @@ class Waiters:
         """The workspaces in which somebody waits."""
         return set(self._waiting)
 
+    @property
+    def count(self) -> int:
+        """How many wait, those who have just gone included."""
+        return sum(len(waiting) for queues in self._waiting.values() for waiting in queues.values())
+
     def park(self, submission: Submission) -> None:
         """Keep a caller waiting until there is something for it, or until its time is over."""
         loop = asyncio.get_running_loop()
@@ -36,8 +41,8 @@ class Waiters:
         queues = self._waiting.setdefault(submission.topic, {})
         queues.setdefault(submission.command.queue_id, deque()).append(submission)
         if submission.timer is None:
-            submission.timer = loop.call_at(submission.deadline, _time_is_over, submission)
-            submission.future.add_done_callback(lambda _: submission.timer and submission.timer.cancel())
+            submission.timer = timer = loop.call_at(submission.deadline, _time_is_over, submission)
+            submission.future.add_done_callback(lambda _: timer.cancel())
 
     def wake(self, topic: str, world: World) -> list[Submission]:
         """Those who should ask again now: one for each task that was offered, all when the rules have changed."""

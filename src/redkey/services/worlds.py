@@ -10,10 +10,10 @@ from collections.abc import Collection
 from redkey.commands.due import next_time
 from redkey.ledger.ports import Reader, SequencedStore, Unit
 from redkey.readmodel.rows import load_world
+from redkey.readmodel.structure import structure_of
 from redkey.reducers.fold import fold
 from redkey.reducers.world import World
 from redkey.services.past import LedgerPast
-from redkey.services.unit_of_work import read_structure
 from redkey.wire.decode import decode
 
 WORLDS_LIMIT = 1000
@@ -106,7 +106,5 @@ def _catch_up(reader: Reader, topic: str, world: World) -> None:
     while records := reader.read(topic, world.sequence, _PAGE):
         for record in records:
             wire = decode(record.wire)
-            ref = wire["payload"].get("structure_ref") or wire["payload"].get("prices_ref")
-            structure = read_structure(reader, topic, ref["sha256"]) if ref is not None else None
-            fold(world, wire, record.sequence, record.timestamp, structure)
+            fold(world, wire, record.sequence, record.timestamp, structure_of(reader, topic, wire))
     world.dirty.clear()

@@ -1,0 +1,68 @@
+"""A digest of the rows of a topic: what is stored and what replay gives are the same, or they are not.
+
+Rows are dumped as lines sorted by kind and key, byte for byte, and hashed. The digest of a replay needs nothing but
+the ledger and its pinned structure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from hashlib import sha256
+
+from redkey.ledger.ports import Reader, Row
+from redkey.readmodel.rows import KINDS, take_rows, void_row
+from redkey.readmodel.structure import structure_of
+from redkey.reducers.fold import fold
+from redkey.reducers.world import World
+from redkey.wire.decode import decode
+
+_PAGE = 1000
+
+
+def rows_digest(reader: Reader, topic: str) -> str:
+    """The digest of the rows that are stored."""
+    return digest(stored_rows(reader, topic))
+
+
+def replay_digest(reader: Reader, topic: str) -> str:
+    """The digest of the rows that the ledger gives, from its first record."""
+    return digest(replay_rows(reader, topic).values())
+
+
+def digest(rows: Iterable[Row]) -> str:
+    """SHA-256 over one line a row, sorted by kind and key; the body is JSON and has no line end."""
+    found = sha256()
+    for row in sorted(rows, key=lambda row: (row.kind, row.key)):
+        found.update(f"{row.kind} {row.key} {row.listed} {row.position} ".encode() + row.body + b"\n")
+    return found.hexdigest()
+
+
+def stored_rows(reader: Reader, topic: str) -> Iterator[Row]:
+    """Every row of a topic."""
+    # The workspace has no key of its own, and lists begin after the empty one.
+    workspace = reader.row(topic, "workspace", "")
+    if workspace is not None:
+        yield workspace
+    for kind in KINDS:
+        after = ""
+        while rows := reader.rows(topic, kind, None, (0, after), _PAGE):
+            yield from rows
+            after = rows[-1].key
+
+
+def replay_rows(reader: Reader, topic: str) -> dict[tuple[str, str], Row]:
+    """The rows that the records of a topic give."""
+    world = World()
+    rows: dict[tuple[str, str], Row] = {}
+
+    def put(found: Iterable[Row]) -> None:
+        rows.update(((row.kind, row.key), row) for row in found)
+
+    while records := reader.read(topic, world.sequence, _PAGE):
+        for record in records:
+            wire = decode(record.wire)
+            void = fold(world, wire, record.sequence, record.timestamp, structure_of(reader, topic, wire))
+            if void is not None:
+                put([void_row(record.sequence, void)])
+        put(take_rows(world))
+    return rows

@@ -1,0 +1,21 @@
+"""A desk for each test; its ledger must keep every invariant at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.desk import Desk
+from tests.invariants import check_topic
+from tests.snapshot import snapshot
+
+
+@pytest.fixture
+def desk() -> Iterator[Desk]:
+    desk = Desk()
+    yield desk
+    check_topic(desk.store, desk.topic)
+    lived = snapshot(desk.world)
+    desk.reload()
+    assert snapshot(desk.world) == lived
