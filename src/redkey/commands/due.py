@@ -6,7 +6,6 @@ that follows is settled, in the order of the attempts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from heapq import heappop
 from typing import Any
 
@@ -21,8 +20,7 @@ from redkey.wire.times import write_time
 
 def due(world: World, now: int) -> list[Draft]:
     """The next wires that follow from records or from time; fold them and ask again until there are none."""
-    # Several timers may tell of one thing; its id is the same.
-    return follow_ups(world) or list({draft.wire_id: draft for draft in _timed(world, now)}.values())
+    return follow_ups(world) or _timed(world, now)
 
 
 def follow_ups(world: World) -> list[Draft]:
@@ -188,7 +186,7 @@ def _open(world: World, subject: str, cause: str) -> Draft:
 
 
 def _end(world: World, workflow_id: str, cause: str) -> Draft:
-    event = "workflow.failed" if world.runs[workflow_id].workflow.failed else "workflow.completed"
+    event = f"workflow.{world.runs[workflow_id].verdict}"
     where = f"workflow:{workflow_id}"
     return Draft(event, where, {}, where, causation_id=cause, wire_id=derived_id(cause, event, where))
 
@@ -216,48 +214,63 @@ def _mail(world: World, task: Task, to: str, cause: str, *, gate: bool = False) 
         "action_required": True,
     }
     where = to if to.startswith("agent:") else f"workspace:{world.workspace.workspace_id}"
-    return Draft("inbox.sent", where, payload, task.context_id, causation_id=cause, wire_id=wire_id)
+    # A gate's deadline is brought by time and has no wire for its cause.
+    caused_by = cause if cause.startswith("wire_") else ""
+    return Draft("inbox.sent", where, payload, task.context_id, causation_id=caused_by, wire_id=wire_id)
 
 
-def _timed(world: World, now: int) -> Iterator[Draft]:
+def _timed(world: World, now: int) -> list[Draft]:
     """What time has brought. Timers that no longer hold are dropped; one that holds is dropped by its wire's fold."""
-    while world.timers and world.timers[0][0] <= now:
+    drafts: list[Draft] = []
+    named: set[str] = set()
+    while world.timers and world.timers[0][0] <= now and world.timers[0][2] not in named:
+        # One wire for each thing: what comes next for it depends on what this one does.
         _, kind, key = heappop(world.timers)
-        if kind == "lost":
-            yield from _lost(world, key, now)
-            continue
-        if kind == "gate":
-            yield from _overdue_gate(world, key, now)
-            continue
-        task = world.tasks.get(key)
-        if task is None:
-            continue
-        if kind == "lease" and task.claim_id and task.lease_expires_at <= now:
-            yield _expiry(task)
-        elif kind == "deadline" and not task.ended_at and 0 < task.deadline_at <= now:
-            wire_id = derived_id(task.task_id, "task.failed:deadline", stream(task))
-            payload = {"kind": "deadline", "retry": False}
-            yield Draft("task.failed", stream(task), payload, task.context_id, wire_id=wire_id)
+        draft = _TIMED[kind](world, key, now)
+        if draft is not None:
+            drafts.append(draft)
+            named.add(key)
+    return drafts
 
 
-def _overdue_gate(world: World, gate_id: str, now: int) -> Iterator[Draft]:
+def _lease_over(world: World, task_id: str, now: int) -> Draft | None:
+    task = world.tasks.get(task_id)
+    return _expiry(task) if task is not None and task.claim_id and task.lease_expires_at <= now else None
+
+
+def _deadline_over(world: World, task_id: str, now: int) -> Draft | None:
+    task = world.tasks.get(task_id)
+    if task is None or task.ended_at or not 0 < task.deadline_at <= now:
+        return None
+    wire_id = derived_id(task.task_id, "task.failed:deadline", stream(task))
+    payload = {"kind": "deadline", "retry": False}
+    return Draft("task.failed", stream(task), payload, task.context_id, wire_id=wire_id)
+
+
+def _gate_over(world: World, gate_id: str, now: int) -> Draft | None:
+    """Nobody decided in time: the gate is rejected, or held open while the humans are told once more."""
     gate = world.gates.get(gate_id)
-    if gate is None or gate.state != "open" or gate.on_deadline != "reject" or gate.deadline_at > now:
-        return
+    if gate is None or gate.deadline_at > now or gate.reminded:
+        return None
     task = world.tasks[gate.task_id]
+    if gate.on_deadline == "hold":
+        return _mail(world, task, "human", gate_id, gate=True)
     where = f"workflow:{gate.workflow_id}" if gate.workflow_id else f"queue:{gate.queue_id}"
     payload = {"gate_id": gate_id, "task_id": gate.task_id, "by": "system"}
-    yield Draft("gate.rejected", where, payload, task.context_id, wire_id=derived_id(gate_id, "gate.rejected", where))
+    return Draft("gate.rejected", where, payload, task.context_id, wire_id=derived_id(gate_id, "gate.rejected", where))
 
 
-def _lost(world: World, agent_id: str, now: int) -> Iterator[Draft]:
+def _silent(world: World, agent_id: str, now: int) -> Draft | None:
     agent = world.agents.get(agent_id)
     if agent is None or agent.lost or not agent.active:
-        return
+        return None
     silent_until = agent.last_act_at + LOST_AFTER_NANOSECONDS
     if silent_until > now:
         world.at(silent_until, "lost", agent_id)
-        return
+        return None
     wire_id = derived_id(agent_id, f"agent.lost:{agent.last_act_at}", agent_id)
     context = f"workspace:{world.workspace.workspace_id}"
-    yield Draft("agent.lost", f"agent:{agent_id}", {}, context, wire_id=wire_id)
+    return Draft("agent.lost", f"agent:{agent_id}", {}, context, wire_id=wire_id)
+
+
+_TIMED = {"lease": _lease_over, "deadline": _deadline_over, "gate": _gate_over, "lost": _silent}

@@ -12,7 +12,7 @@ from redkey.commands.decision import Decision, Refused, not_found
 from redkey.commands.draft import Draft, Ids
 from redkey.commands.due import another_attempt, lineage
 from redkey.reducers.entities import Task
-from redkey.reducers.task import is_done, is_hopeless, recipients
+from redkey.reducers.task import is_done, is_hopeless, recipients, was_rejected
 from redkey.reducers.world import World
 from redkey.wire.ids import task_stream
 
@@ -155,8 +155,10 @@ def _on(task: Task, event: str, payload: dict[str, Any], sender: str) -> Draft:
 
 def retry(world: World, command: RetryTask, caller: Caller, now: int, ids: Ids) -> Decision:
     task = any_task(world, command.task_id)
-    if task.state not in ("failed", "cancelled"):
+    if task.state not in ("failed", "cancelled") and not was_rejected(task):
         raise Refused(409, "not_failed", f"The task is {task.state}; only a failed or cancelled task is tried again.")
+    if task.workflow_id and task.workflow_id not in world.runs:
+        raise Refused(409, "workflow_ended", "Its workflow has ended; start another one.")
     for dependency in task.waits_for:
         upstream = world.tasks.get(dependency) or world.past.task(dependency)
         if upstream is not None and is_hopeless(upstream):

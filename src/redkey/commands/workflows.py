@@ -12,7 +12,6 @@ from redkey.commands.draft import Draft, Ids
 from redkey.commands.tasks import check_credits
 from redkey.reducers.entities import Gate
 from redkey.reducers.run import Run
-from redkey.reducers.workflow import ENDED
 from redkey.reducers.world import World
 
 Ref = dict[str, Any]
@@ -86,9 +85,10 @@ def start(world: World, command: StartWorkflow, caller: Caller, now: int, ids: I
 def _live(world: World, workflow_id: str) -> Run:
     run = world.runs.get(workflow_id)
     if run is None:
-        raise not_found("workflow")
-    if run.workflow.state in ENDED:
-        raise Refused(409, "already_terminal", f"The workflow is {run.workflow.state}; an ended run does not change.")
+        past = world.past.workflow(workflow_id)
+        if past is None:
+            raise not_found("workflow")
+        raise Refused(409, "already_terminal", f"The workflow is {past.state}; an ended run does not change.")
     return run
 
 
@@ -125,14 +125,15 @@ def reject(world: World, command: RejectGate, caller: Caller, now: int, ids: Ids
 def _settle(world: World, gate_id: str, event: str, note_ref: Ref | None, caller: Caller) -> Decision:
     gate = world.gates.get(gate_id)
     if gate is None:
-        raise not_found("gate")
-    if gate.state != "open":
-        raise Refused(409, "gate_closed", f"The gate is {gate.state} already.")
+        past = world.past.gate(gate_id)
+        if past is None:
+            raise not_found("gate")
+        raise Refused(409, "gate_closed", f"The gate is {past.state} already.")
     sender = caller.sender(world)
     if sender == gate.worker or (caller.agent_id and caller.agent_id == gate.agent_id):
         raise Refused(403, "own_gate", "Who did the work may not approve it; ask somebody else.")
-    if not _may_approve(world, gate, caller, sender):
-        raise Refused(403, "not_an_approver", "This gate has its own approvers, and this key is none of them.")
+    if not _may_approve(world, gate, caller):
+        raise Refused(403, "not_an_approver", "This key is neither an admin's nor one of the gate's approvers.")
     payload: dict[str, Any] = {"gate_id": gate_id, "task_id": gate.task_id, "by": sender}
     if note_ref is not None:
         payload["note_ref"] = note_ref
@@ -140,12 +141,11 @@ def _settle(world: World, gate_id: str, event: str, note_ref: Ref | None, caller
     return Decision([Draft(event, where, payload, world.tasks[gate.task_id].context_id, sender)])
 
 
-def _may_approve(world: World, gate: Gate, caller: Caller, sender: str) -> bool:
-    if not gate.approvers:
-        return caller.is_admin
+def _may_approve(world: World, gate: Gate, caller: Caller) -> bool:
+    """Admins, and those the plan lists: a key, an agent, or the active holders of a role."""
     agent = world.agents.get(caller.agent_id)
-    names = {sender, caller.key_id, caller.agent_id, *(agent.roles if agent is not None else ())}
-    return not names.isdisjoint(gate.approvers)
+    roles = agent.roles if agent is not None and agent.active else ()
+    return caller.is_admin or not {caller.key_id, caller.agent_id, *roles}.isdisjoint(gate.approvers)
 
 
 def publish(world: World, command: PublishDefinition, caller: Caller, now: int, ids: Ids) -> Decision:

@@ -12,9 +12,9 @@ from typing import Any, TypeVar, get_args
 
 import msgspec
 
-from redkey.errors import LedgerError
 from redkey.ledger.ports import Reader, Row
 from redkey.plans.structure import read_structure
+from redkey.readmodel.structure import pinned
 from redkey.reducers.entities import Agent, Gate, Key, Message, Miss, Queue, Role, Step, Task, Workflow, Workspace
 from redkey.reducers.run import Run
 from redkey.reducers.workflow import ACTIVE
@@ -129,14 +129,11 @@ def _row(world: World, kind: str, key: str, gone: Any) -> Row:
     if kind == "workspace":
         return Row(kind, key, _encode(world.workspace))
     if kind == "workflow":
-        workflow = (gone or world.runs[key]).workflow
-        return Row(kind, key, _encode(workflow), "ended" if workflow.ended_at else "live", workflow.sequence)
+        return Row(kind, key, _encode(gone), "ended" if gone.ended_at else "live", gone.sequence)
     if kind == "step":
-        workflow_id, _, index = key.rpartition("/")
-        return Row(kind, key, _encode(world.runs[workflow_id].steps[int(index)]), workflow_id, int(index))
+        return Row(kind, key, _encode(gone), key.rpartition("/")[0], gone.index)
     if kind == "gate":
-        gate = gone or world.gates[key]
-        return Row(kind, key, _encode(gate), "open" if gate.state == "open" else "closed", gate.sequence)
+        return Row(kind, key, _encode(gone), "open" if gone.state == "open" else "closed", gone.sequence)
     entities: dict[str, dict[str, Any]] = {"role": world.roles, "queue": world.queues, "key": world.keys}
     return Row(kind, key, _encode(entities[kind][key]))
 
@@ -190,7 +187,7 @@ def load_world(reader: Reader, topic: str, decode: Callable[[bytes], Any]) -> Wo
         for message in pages(reader, topic, "message", message_list(to, read=False)):
             world.messages[message.message_id] = message
     _load_tasks(world, reader, topic)
-    _load_runs(world, reader, topic, decode)
+    _load_runs(world, reader, topic)
     _load_done(world, reader, topic, decode)
     world.offered.clear()
     return world
@@ -220,7 +217,7 @@ def _place(world: World, task: Task) -> None:
         world.dependents.setdefault(dependency, []).append(task.task_id)
 
 
-def _load_runs(world: World, reader: Reader, topic: str, decode: Callable[[bytes], Any]) -> None:
+def _load_runs(world: World, reader: Reader, topic: str) -> None:
     for gate in pages(reader, topic, "gate", "open"):
         world.gates[gate.gate_id] = gate
         if gate.deadline_at:
@@ -229,13 +226,11 @@ def _load_runs(world: World, reader: Reader, topic: str, decode: Callable[[bytes
         if row is not None:
             world.tasks.setdefault(gate.task_id, entity(row))
     for workflow in pages(reader, topic, "workflow", "live"):
-        content = reader.content(topic, workflow.structure_sha256)
-        if content is None:
-            raise LedgerError(f"the structure {workflow.structure_sha256} is missing", code="structure_missing")
-        run = world.runs[workflow.workflow_id] = Run(workflow, read_structure(decode(content.data)))
-        steps = list(pages(reader, topic, "step", workflow.workflow_id))
-        open_tasks = (world.tasks.get(step.task_id) for step in steps if step.state == "open")
-        run.resume_from(steps, sum(task is not None and task.state in ACTIVE for task in open_tasks))
+        plan = read_structure(pinned(reader, topic, workflow.structure_sha256))
+        run = Run(workflow, plan, pages(reader, topic, "step", workflow.workflow_id))
+        open_tasks = (world.tasks.get(step.task_id) for step in run.steps if step.state == "open")
+        run.active = sum(task is not None and task.state in ACTIVE for task in open_tasks)
+        world.runs[workflow.workflow_id] = run
 
 
 def _load_tombstones(world: World, reader: Reader, topic: str) -> None:
@@ -252,7 +247,7 @@ def _load_tombstones(world: World, reader: Reader, topic: str) -> None:
             world.tasks[task_id] = task
             ended.append(task)
     for task in sorted(ended, key=lambda task: task.ended_at):
-        world.ends("task", task.task_id, task.ended_at, task.attempt)
+        world.ends(task)
 
 
 def _recent(reader: Reader, topic: str, since: int) -> Iterator[Any]:

@@ -221,14 +221,19 @@ class Workflow(msgspec.Struct, omit_defaults=True):
 
 
 class Step(msgspec.Struct, gc=False, omit_defaults=True):
-    """One task of a run: waiting, opening, open, gated, again, done, failed, stuck or dropped."""
+    """One task of a run.
 
-    workflow_id: str
+    waiting (for others, or for room), opening (its turn has come), open (the task lives), gated (done, to be
+    approved), retry (another attempt is called for), again (it exists and waits for room), done, failed, stuck (failed,
+    somebody must step in), dropped (something above it failed).
+    """
+
     index: int
-    waits: int = 0
     state: str = "waiting"
     task_id: str = ""
     attempt: int = 0
+    # What the approver said who sent the last attempt back.
+    note_sha256: str = ""
 
 
 class Gate(msgspec.Struct, gc=False, omit_defaults=True):
@@ -250,6 +255,8 @@ class Gate(msgspec.Struct, gc=False, omit_defaults=True):
     closed_at: int = 0
     closed_by: str = ""
     note_sha256: str = ""
+    # Told once more after its deadline.
+    reminded: bool = False
 
 
 class Pending(msgspec.Struct, frozen=True, gc=False):

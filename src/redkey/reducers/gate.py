@@ -1,10 +1,15 @@
-"""What records mean for gates: a completed attempt waits for somebody other than its worker to approve it."""
+"""What records mean for gates: a completed attempt waits for somebody other than its worker to approve it.
+
+A gate that is closed leaves the world; its row tells how it was decided.
+"""
 
 from __future__ import annotations
 
+from redkey.plans.structure import GatePolicy
 from redkey.reducers import workflow
 from redkey.reducers.entities import Gate, Task
 from redkey.reducers.event import Event
+from redkey.reducers.task import is_hopeless
 from redkey.reducers.world import SECOND, World
 
 Void = str | None
@@ -12,10 +17,10 @@ Void = str | None
 
 def opened(world: World, e: Event) -> Void:
     gate_id, task = e.payload["gate_id"], world.tasks.get(e.payload["task_id"])
-    if gate_id in world.gates:
-        return "gate_exists"
-    if task is None or task.attempt != e.payload["attempt"] or task.gate is None:
+    if task is None or task.gate is None or ("gate", task.task_id) not in world.agenda:
         return "not_gated"
+    if task.attempt != e.payload["attempt"]:
+        return "attempt_ended"
     gate = world.gates[gate_id] = Gate(
         gate_id=gate_id,
         task_id=task.task_id,
@@ -34,53 +39,20 @@ def opened(world: World, e: Event) -> Void:
         world.at(gate.deadline_at, "gate", gate_id)
     task.gate_id = gate_id
     _advance(world, e)
-    world.agenda.pop(("gate", task.task_id), None)
-    for recipient in mail_to(task):
+    del world.agenda["gate", task.task_id]
+    for recipient in recipients(world, gate):
         world.follows(f"gate-mail:{recipient}", task.task_id, e.wire_id)
-    world.touch("gate", gate_id)
+    world.touch("gate", gate_id, gate)
     world.touch("task", task.task_id)
     return None
 
 
-def mail_to(task: Task) -> list[str]:
-    """Who hears of an open gate: the agents among its approvers, and the humans always."""
-    return ["human"]
-
-
-def _advance(world: World, e: Event) -> None:
-    seq = e.wire["stream"]["stream_seq"]
-    if e.wire["stream"]["stream_id"].startswith("workflow:"):
-        run = world.runs.get(e.subject)
-        if run is not None:
-            run.workflow.stream_seq = max(run.workflow.stream_seq, seq)
-            world.touch("workflow", e.subject)
-    elif e.subject in world.queues:
-        world.queues[e.subject].stream_seq = max(world.queues[e.subject].stream_seq, seq)
-        world.touch("queue", e.subject)
-
-
-def _close(world: World, e: Event, state: str) -> Task | str:
-    gate = world.gates.get(e.payload["gate_id"])
-    if gate is None:
-        return "unknown_gate"
-    _advance(world, e)
-    if gate.state != "open":
-        return "gate_closed"
-    if e.payload["by"] == gate.worker:
-        return "own_gate"
-    task = world.tasks.get(gate.task_id)
-    if task is None or task.attempt != gate.attempt:
-        return "attempt_ended"
-    gate.state, gate.closed_at, gate.closed_by = state, e.timestamp, e.payload["by"]
-    if "note_ref" in e.payload:
-        gate.note_sha256 = e.payload["note_ref"]["sha256"]
-        task.note_sha256 = gate.note_sha256
-    task.gate_id = ""
-    world.ends("gate", gate.gate_id, e.timestamp)
-    world.ends("task", task.task_id, e.timestamp, task.attempt)
-    world.touch("gate", gate.gate_id)
-    world.touch("task", task.task_id)
-    return task
+def recipients(world: World, gate: Gate) -> list[str]:
+    """Who hears of a gate: the active agents that may decide it, and the humans always."""
+    named = [name for name in gate.approvers if name.startswith("agt_")]
+    named += [agent for name in gate.approvers if name in world.roles for agent in world.roles[name].agents]
+    told = dict.fromkeys(name for name in named if name in world.agents and world.agents[name].active)
+    return [*(f"agent:{name}" for name in told if name != gate.agent_id), "human"]
 
 
 def approved(world: World, e: Event) -> Void:
@@ -89,10 +61,8 @@ def approved(world: World, e: Event) -> Void:
         return task
     task.gate_passed = True
     world.release_dependents(task, e.wire_id)
-    run = world.runs.get(task.workflow_id)
-    if run is not None:
-        workflow.done(world, run, run.places[task.plan_task], e.wire_id)
-        workflow.go_on(world, task.workflow_id, e.wire_id)
+    if task.workflow_id:
+        workflow.approved(world, task, e.wire_id)
     return None
 
 
@@ -100,17 +70,52 @@ def rejected(world: World, e: Event) -> Void:
     task = _close(world, e, "rejected")
     if isinstance(task, str):
         return task
-    once_more = task.attempt < task.max_attempts
-    run = world.runs.get(task.workflow_id)
-    if run is not None:
-        index = run.places[task.plan_task]
-        if once_more:
-            workflow.again(world, run, index)
-        else:
-            workflow.failed(world, run, index, e.wire_id)
-        workflow.go_on(world, task.workflow_id, e.wire_id)
-    elif once_more:
+    if task.attempt < task.max_attempts:
         world.follows("retry", task.task_id, e.wire_id)
-    else:
+    elif is_hopeless(task):
         world.fail_dependents(task, e.wire_id)
+    if task.workflow_id:
+        workflow.rejected(world, task, e.wire_id)
     return None
+
+
+def told(world: World, e: Event) -> None:
+    """A message about a gate was sent. From an agent or a human it asks for one: the task that it names will wait for
+    approval. From RedKey itself it tells of one, and once more when its time is over and it is held open."""
+    task = world.tasks.get(e.payload.get("ref_task_id", ""))
+    if task is None:
+        return
+    gate = world.gates.get(task.gate_id)
+    if e.wire["sender"] != "system":
+        if not task.ended_at:
+            task.gate = task.gate or GatePolicy()
+            world.touch("task", task.task_id)
+    elif gate is not None and 0 < gate.deadline_at <= e.timestamp:
+        gate.reminded = True
+        world.touch("gate", gate.gate_id, gate)
+
+
+def _close(world: World, e: Event, state: str) -> Task | str:
+    gate = world.gates.get(e.payload["gate_id"])
+    if gate is None:
+        return "unknown_gate"
+    _advance(world, e)
+    if e.payload["by"] == gate.worker:
+        return "own_gate"
+    task = world.tasks[gate.task_id]
+    if "note_ref" in e.payload:
+        gate.note_sha256 = task.note_sha256 = e.payload["note_ref"]["sha256"]
+    world.close_gate(gate, state, e.payload["by"], e.timestamp)
+    return task
+
+
+def _advance(world: World, e: Event) -> None:
+    seq = e.wire["stream"]["stream_seq"]
+    if e.wire["stream"]["stream_id"].startswith("workflow:"):
+        run = world.runs.get(e.subject)
+        if run is not None:
+            run.workflow.stream_seq = max(run.workflow.stream_seq, seq)
+            world.touch("workflow", e.subject, run.workflow)
+    elif e.subject in world.queues:
+        world.queues[e.subject].stream_seq = max(world.queues[e.subject].stream_seq, seq)
+        world.touch("queue", e.subject)

@@ -9,7 +9,7 @@ from typing import Protocol
 
 import msgspec
 
-from redkey.reducers.entities import Message, Miss, Task
+from redkey.reducers.entities import Gate, Message, Miss, Task, Workflow
 
 
 class PastClaim(msgspec.Struct, frozen=True, gc=False):
@@ -32,6 +32,10 @@ class Past(Protocol):
 
     def message(self, message_id: str) -> Message | None: ...
 
+    def workflow(self, workflow_id: str) -> Workflow | None: ...
+
+    def gate(self, gate_id: str) -> Gate | None: ...
+
 
 class NoPast:
     """A world that has forgotten nothing: one folded from its first record, a moment ago."""
@@ -46,4 +50,10 @@ class NoPast:
         return None
 
     def message(self, message_id: str) -> Message | None:
+        return None
+
+    def workflow(self, workflow_id: str) -> Workflow | None:
+        return None
+
+    def gate(self, gate_id: str) -> Gate | None:
         return None

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from redkey.reducers import gate
 from redkey.reducers.entities import Agent, Key, Message, Queue, Role, Settings
 from redkey.reducers.event import Event
 from redkey.reducers.world import LOST_AFTER_NANOSECONDS, World
@@ -183,6 +184,8 @@ def inbox_sent(world: World, e: Event) -> Void:
     for kind in ("mail", "gate-mail"):
         world.agenda.pop((f"{kind}:{payload['to']}", payload.get("ref_task_id", "")), None)
     world.touch("message", payload["message_id"])
+    if payload["message_type"] == "exec.gate":
+        gate.told(world, e)
     return None
 
 

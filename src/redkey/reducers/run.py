@@ -2,37 +2,61 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from heapq import heapify
 
 from redkey.plans.graph import downstream
 from redkey.plans.structure import PlanTask, Structure
-from redkey.reducers.entities import Step, Workflow
+from redkey.reducers.entities import PRIORITIES, Step, Workflow
 
 
 class Run:
     """A workflow, the structure it follows, and where each step stands. The header and touched steps are rows."""
 
-    __slots__ = ("active", "dependents", "places", "plan", "ready", "steps", "workflow")
+    __slots__ = ("active", "broken", "dependents", "places", "plan", "ready", "steps", "waits", "workflow")
 
-    def __init__(self, workflow: Workflow, plan: Structure) -> None:
+    def __init__(self, workflow: Workflow, plan: Structure, steps: Iterable[Step] = ()) -> None:
         self.workflow, self.plan = workflow, plan
-        self.dependents = downstream([task.depends_on for task in plan.tasks])
-        self.steps = [Step(workflow.workflow_id, index, len(task.depends_on)) for index, task in enumerate(plan.tasks)]
         self.places = {task.id: index for index, task in enumerate(plan.tasks)}
-        self.ready = [index for index, step in enumerate(self.steps) if not step.waits]
-        self.active = 0
-
-    def task_of(self, plan_task: str) -> PlanTask | None:
-        """The plan's task of that id."""
-        index = self.places.get(plan_task)
-        return self.plan.tasks[index] if index is not None else None
-
-    def resume_from(self, steps: list[Step], active: int) -> None:
-        """Take up the steps as their rows have them: what is done no longer stands before its dependents."""
+        self.dependents = downstream([task.depends_on for task in plan.tasks])
+        self.steps = [Step(index) for index in range(len(plan.tasks))]
         for step in steps:
             self.steps[step.index] = step
-        for index, task in enumerate(self.plan.tasks):
-            self.steps[index].waits = sum(self.steps[upstream].state != "done" for upstream in task.depends_on)
-        self.ready = [step.index for step in self.steps if step.state in ("waiting", "again") and not step.waits]
+        states = [step.state for step in self.steps]
+        # For each step, how many of those it depends on are not done, and how many of them will never be.
+        self.waits = [sum(states[above] != "done" for above in task.depends_on) for task in plan.tasks]
+        self.broken = [sum(states[above] in ("failed", "dropped") for above in task.depends_on) for task in plan.tasks]
+        # The steps that may open as soon as there is room, by (priority, place in the plan); stale ones are skipped.
+        self.ready = [self.turn(index) for index, state in enumerate(states) if self._is_ready(index, state)]
         heapify(self.ready)
-        self.active = active
+        # How many tasks are available or at work, or about to be.
+        self.active = 0
+
+    def _is_ready(self, index: int, state: str) -> bool:
+        return state == "again" or (state == "waiting" and not self.waits[index])
+
+    def turn(self, index: int) -> tuple[int, int]:
+        """When a step that is ready has its turn: the urgent ones first, then in the order of the plan."""
+        return PRIORITIES.index(self.plan.tasks[index].priority), index
+
+    def step_of(self, plan_task: str) -> Step | None:
+        """Where the plan's task of that id stands."""
+        index = self.places.get(plan_task)
+        return self.steps[index] if index is not None else None
+
+    def planned(self, step: Step) -> PlanTask:
+        """What the plan says of a step."""
+        return self.plan.tasks[step.index]
+
+    @property
+    def has_room(self) -> bool:
+        """True while the run goes on and the plan lets another task be at work."""
+        return self.workflow.state == "running" and self.active < self.plan.max_parallel_tasks
+
+    @property
+    def verdict(self) -> str:
+        """How the run ends now; empty while something is left to do."""
+        workflow = self.workflow
+        if workflow.done + workflow.failed + workflow.dropped < workflow.total:
+            return ""
+        return "failed" if workflow.failed else "completed"

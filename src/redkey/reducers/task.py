@@ -29,12 +29,13 @@ def created(world: World, e: Event) -> Void:
     queue = world.queues.get(payload["queue_id"])
     if queue is None:
         return "unknown_queue"
+    refused = workflow.refuses(world, e) if "workflow_id" in payload else None
+    if refused is not None:
+        return refused
     before = world.tasks.get(e.subject)
     if before is not None and not (_may_retry(world, before) and e.attempt == before.attempt + 1):
         return "attempt_exists"
     needs = _needs(world, e)
-    if needs is None:
-        return "unknown_plan_task"
     content, pinned = payload["content_ref"], payload.get("structure_ref")
     task = Task(
         task_id=e.subject,
@@ -71,26 +72,26 @@ def created(world: World, e: Event) -> Void:
     world.agenda.pop(("retry", e.subject), None)
     if before is not None:
         task.note_sha256 = before.note_sha256
+        task.gate = task.gate or before.gate
     world.touch("task", e.subject)
     if task.workflow_id:
-        workflow.opened(world, task)
-    _wait(world, task, e.wire_id)
+        workflow.opened(world, task, e.wire_id)
+    else:
+        _wait(world, task, e.wire_id)
     return None
 
 
 def _may_retry(world: World, task: Task) -> bool:
-    """True when the attempt ended without success, or its gate was rejected and another is on the agenda."""
-    return task.state in ("failed", "cancelled") or ("retry", task.task_id) in world.agenda
+    """True when the attempt ended without success, or another is on the agenda."""
+    return task.state in ("failed", "cancelled") or was_rejected(task) or ("retry", task.task_id) in world.agenda
 
 
-def _needs(world: World, e: Event) -> Mapping[str, Any] | None:
+def _needs(world: World, e: Event) -> Mapping[str, Any]:
     """What the task asks of its holder: on the wire, in the structure it names, or in the plan of its run."""
     if "workflow_id" not in e.payload:
         return e.structure if e.structure is not None else e.payload
-    run = world.runs.get(e.payload["workflow_id"])
-    planned = run.task_of(e.payload["plan_task"]) if run is not None else None
-    if planned is None:
-        return None
+    run = world.runs[e.payload["workflow_id"]]
+    planned = run.plan.tasks[run.places[e.payload["plan_task"]]]
     needs: dict[str, Any] = {
         "roles": (planned.role,),
         "capabilities": planned.capabilities,
@@ -127,7 +128,12 @@ def _wait(world: World, task: Task, cause: str) -> None:
 
 def is_hopeless(task: Task) -> bool:
     """True when what waits for the task fails with it; a failure that blocks waits for somebody to step in."""
-    return task.state == "cancelled" or (task.state == "failed" and task.on_failure != "block")
+    return task.state == "cancelled" or (task.on_failure != "block" and (task.state == "failed" or was_rejected(task)))
+
+
+def was_rejected(task: Task) -> bool:
+    """True when the attempt was completed and not accepted."""
+    return task.state == "completed" and task.gate is not None and not task.gate_passed and not task.gate_id
 
 
 def moved(world: World, e: Event) -> Void:
@@ -140,6 +146,8 @@ def moved(world: World, e: Event) -> Void:
     if e.wire["stream"]["stream_seq"] > task.stream_seq:
         task.stream_seq = e.wire["stream"]["stream_seq"]
         world.touch("task", e.subject)
+    if e.type == "task.available" and _is_early(world, task):
+        return "dependency_unsatisfied"
     reason: Void = machine().refusals[task.state]
     for to, guard in _moves()[task.state].get(e.type, ()):
         reason = guard(task, e.payload) if guard is not None else None
@@ -158,6 +166,11 @@ def moved(world: World, e: Event) -> Void:
                 workflow.moved(world, task, before, e.wire_id)
             return None
     return reason
+
+
+def _is_early(world: World, task: Task) -> bool:
+    """True while something stands before the task, or it has to wait for its turn in a run."""
+    return task.state == "created" and bool(workflow.is_early(world, task) if task.workflow_id else task.waits_for)
 
 
 def _holder(task: Task, payload: Mapping[str, Any]) -> Void:
@@ -366,7 +379,7 @@ def _end(world: World, task: Task, e: Event) -> None:
     task.ended_by = e.wire["sender"]
     for kind in ("available", "unblocked", "dependency_failed", "lease_losses", "expire", "cancel"):
         world.agenda.pop((kind, task.task_id), None)
-    world.ends("task", task.task_id, e.timestamp, task.attempt)
+    world.ends(task)
 
 
 _EFFECTS: dict[str, Callable[[World, Task, Event, str], None]] = {

@@ -1,25 +1,25 @@
 """What records mean for workflows: which tasks of a plan open, when a run waits, and how it ends.
 
 Agents never decide what comes next: ordered events and the plan's structure do. A task opens when everything it
-depends on is done and its gates are approved, within the plan's parallelism. Each event costs what it changes, never
-the size of the plan. A run ends once: completed when every task is done, failed when nothing more can be.
+depends on is done, gate and all, within the plan's parallelism. Another attempt exists as soon as it is called for,
+and becomes available when there is room. Each event costs what it changes, never the size of the plan. A run ends
+once: completed when every task is done, failed when nothing more can be; then it leaves the world.
 """
 
 from __future__ import annotations
 
 from heapq import heappop, heappush
 
-from redkey.plans.structure import read_structure
-from redkey.reducers.entities import Task, Workflow
+from redkey.plans.structure import StructureRefused, read_structure
+from redkey.reducers.entities import Step, Task, Workflow
 from redkey.reducers.event import Event
 from redkey.reducers.run import Run
 from redkey.reducers.world import World
 
 Void = str | None
 
-ENDED = ("completed", "failed", "cancelled")
 # Task states that count against the plan's parallelism.
-ACTIVE = frozenset({"created", "available", "claimed", "working"})
+ACTIVE = frozenset({"available", "claimed", "working"})
 
 
 def started(world: World, e: Event) -> Void:
@@ -28,8 +28,10 @@ def started(world: World, e: Event) -> Void:
     payload = e.payload
     if payload["queue_id"] not in world.queues:
         return "unknown_queue"
-    if e.structure is None:
-        return "structure_missing"
+    try:
+        plan = read_structure(e.structure or {})
+    except StructureRefused as refused:
+        return refused.code
     content, pinned = payload["content_ref"], payload["structure_ref"]
     workflow = Workflow(
         workflow_id=e.subject,
@@ -43,10 +45,10 @@ def started(world: World, e: Event) -> Void:
         structure_bytes=pinned["bytes"],
         definition_id=payload.get("definition_id", ""),
         version=payload.get("version", 0),
+        total=len(plan.tasks),
     )
-    run = world.runs[e.subject] = Run(workflow, read_structure(e.structure))
-    workflow.total = len(run.steps)
-    world.touch("workflow", e.subject)
+    run = world.runs[e.subject] = Run(workflow, plan)
+    world.touch("workflow", e.subject, workflow)
     _go_on(world, run, e.wire_id)
     return None
 
@@ -56,44 +58,50 @@ def changed(world: World, e: Event) -> Void:
     run = world.runs.get(e.subject)
     if run is None:
         return "unknown_workflow"
-    workflow = run.workflow
+    workflow, wanted = run.workflow, e.type.removeprefix("workflow.")
     workflow.stream_seq = max(workflow.stream_seq, e.wire["stream"]["stream_seq"])
-    world.touch("workflow", e.subject)
-    if workflow.state in ENDED:
-        return "terminal"
-    if e.type == "workflow.paused":
+    world.touch("workflow", e.subject, workflow)
+    if wanted == "paused":
+        if workflow.state == "paused":
+            return "already_paused"
         workflow.state = "paused"
-    elif e.type == "workflow.resumed":
+    elif wanted == "resumed":
+        if workflow.state != "paused":
+            return "not_paused"
         _resume(world, run, e.wire_id)
-    elif e.type == "workflow.cancelled":
+    elif wanted == "cancelled":
         _cancel(world, run, e)
+    elif wanted == run.verdict:
+        _end(world, run, wanted, e.timestamp)
     else:
-        _end(world, run, e.type.removeprefix("workflow."), e.timestamp)
+        return "not_finished"
     return None
 
 
 def _resume(world: World, run: Run, cause: str) -> None:
-    if run.workflow.state != "paused":
-        return
     run.workflow.state = "running"
     for step in run.steps:
         task = world.tasks.get(step.task_id) if step.state == "open" else None
         if task is not None and task.state == "available":
+            # Whoever looked while the run was paused has dropped it from where claim-next looks.
             world.offer(task)
     _go_on(world, run, cause)
 
 
 def _cancel(world: World, run: Run, e: Event) -> None:
     for step in run.steps:
-        if step.state == "opening":
-            world.agenda.pop(("open", f"{e.subject}/{step.index}"), None)
+        # Nothing of it follows any more.
+        world.agenda.pop(("open", _key(run, step)), None)
+        for kind in ("available", "retry", "gate"):
+            world.agenda.pop((kind, step.task_id), None)
         task = world.tasks.get(step.task_id)
-        if task is not None and not task.ended_at:
+        if task is None:
+            continue
+        if not task.ended_at:
             world.follows("cancel", step.task_id, e.wire_id)
-    for gate in [gate for gate in world.gates.values() if gate.workflow_id == e.subject and gate.state == "open"]:
-        gate.state = "cancelled"
-        world.touch("gate", gate.gate_id)
-        world.ends("gate", gate.gate_id, e.timestamp)
+        elif task.gate_id:
+            world.close_gate(world.gates[task.gate_id], "cancelled", e.wire["sender"], e.timestamp)
+            world.fail_dependents(task, e.wire_id)
     _end(world, run, "cancelled", e.timestamp)
 
 
@@ -101,130 +109,162 @@ def _end(world: World, run: Run, state: str, timestamp: int) -> None:
     run.workflow.state = state
     run.workflow.ended_at = timestamp
     world.agenda.pop(("end", run.workflow.workflow_id), None)
-    world.ends("workflow", run.workflow.workflow_id, timestamp)
+    del world.runs[run.workflow.workflow_id]
 
 
-def opened(world: World, task: Task) -> None:
-    """A plan task's attempt exists: its step is open, a first time or again."""
+def refuses(world: World, e: Event) -> Void:
+    """Why an attempt at a plan's task may not come into being now: nothing opens before its time."""
+    run = world.runs.get(e.payload["workflow_id"])
+    if run is None:
+        return "unknown_workflow"
+    step = run.step_of(e.payload["plan_task"])
+    if step is None:
+        return "unknown_plan_task"
+    if e.attempt != step.attempt + 1 or step.task_id not in ("", e.subject):
+        return "attempt_exists"
+    first = step.state == "opening" and not step.attempt
+    return None if first or step.state in ("retry", "failed", "stuck") else "not_open"
+
+
+def opened(world: World, task: Task, cause: str) -> None:
+    """An attempt at a plan's task exists. The first has its room already; another one waits for its turn."""
+    run = world.runs[task.workflow_id]
+    step = run.steps[run.places[task.plan_task]]
+    task.note_sha256 = step.note_sha256
+    first = step.state == "opening"
+    if step.state == "failed":
+        run.workflow.failed -= 1
+        _mend(world, run, step)
+    step.task_id, step.attempt = task.task_id, task.attempt
+    world.agenda.pop(("open", _key(run, step)), None)
+    if first:
+        world.follows("available", task.task_id, cause)
+        _touch(world, run, step)
+    else:
+        _set(world, run, step, "again")
+        heappush(run.ready, run.turn(step.index))
+        _go_on(world, run, cause)
+
+
+def is_early(world: World, task: Task) -> bool:
+    """True while a plan's task may not become available: it has to wait for its turn."""
+    run = world.runs.get(task.workflow_id)
+    return run is None or run.steps[run.places[task.plan_task]].state != "opening"
+
+
+def moved(world: World, task: Task, before: str, cause: str) -> None:
+    """A plan's task changed its state: count it, and open or close what depends on it."""
     run = world.runs.get(task.workflow_id)
     if run is None:
         return
     step = run.steps[run.places[task.plan_task]]
-    world.agenda.pop(("open", f"{task.workflow_id}/{step.index}"), None)
-    if step.state != "opening":
-        run.active += 1
-        if step.state == "failed":
-            run.workflow.failed -= 1
-            _restore(world, run, step.index)
-    step.state, step.task_id, step.attempt = "open", task.task_id, task.attempt
-    _touch(world, run, step.index)
-
-
-def moved(world: World, task: Task, before: str, cause: str) -> None:
-    """A plan task changed its state: count it, and open or close what depends on it."""
-    run = world.runs.get(task.workflow_id)
-    if run is None or run.workflow.state in ENDED:
-        return
-    index = run.places[task.plan_task]
-    if task.state == "failed" and ("retry", task.task_id) in world.agenda:
-        # The next attempt takes the place of this one.
-        run.steps[index].state = "opening"
-        _touch(world, run, index)
-        return
-    run.active += (task.state in ACTIVE) - (before in ACTIVE)
-    if task.state == "completed":
-        if task.gate is not None:
-            run.steps[index].state = "gated"
-            _touch(world, run, index)
+    had_room = before in ACTIVE or step.state == "opening"
+    run.active += (task.state in ACTIVE) - had_room
+    if before == "created" and task.state == "available":
+        _set(world, run, step, "open")
+    elif task.state == "completed":
+        if task.gate is None:
+            _done(world, run, step)
         else:
-            done(world, run, index, cause)
-    elif task.state in ("failed", "cancelled"):
-        failed(world, run, index, cause)
+            _set(world, run, step, "gated")
+    elif task.state == "failed":
+        _fail(world, run, step, cause)
+    elif task.state == "cancelled":
+        # Somebody does not want it: there is nothing to wait for, whatever the policy for failures says.
+        _break(world, run, step)
     _go_on(world, run, cause)
 
 
-def done(world: World, run: Run, index: int, cause: str) -> None:
+def _done(world: World, run: Run, step: Step) -> None:
     """The step is done, gate and all: those that waited only for it are ready."""
-    run.steps[index].state = "done"
+    _set(world, run, step, "done")
     run.workflow.done += 1
-    _touch(world, run, index)
-    for waiting in run.dependents[index]:
-        step = run.steps[waiting]
-        step.waits -= 1
-        if not step.waits and step.state == "waiting":
-            heappush(run.ready, waiting)
+    for index in run.dependents[step.index]:
+        run.waits[index] -= 1
+        if not run.waits[index]:
+            heappush(run.ready, run.turn(index))
 
 
-def again(world: World, run: Run, index: int) -> None:
-    """The step was done and is not accepted: another attempt, as soon as there is room."""
-    run.steps[index].state = "again"
-    heappush(run.ready, index)
-    _touch(world, run, index)
-
-
-def failed(world: World, run: Run, index: int, cause: str) -> None:
-    """The step failed for good: by its policy what depends on it is dropped, or waits for somebody to step in."""
-    step = run.steps[index]
-    if run.plan.tasks[index].on_failure == "block":
-        step.state = "stuck"
-        _touch(world, run, index)
+def _fail(world: World, run: Run, step: Step, cause: str) -> None:
+    """The step failed: another attempt follows; or what depends on it waits for somebody, or is dropped."""
+    if ("retry", step.task_id) in world.agenda:
+        _set(world, run, step, "retry")
+    elif run.planned(step).on_failure == "block":
+        _set(world, run, step, "stuck")
         world.follows("mail:human", step.task_id, cause)
-        return
-    step.state = "failed"
+    else:
+        _break(world, run, step)
+
+
+def approved(world: World, task: Task, cause: str) -> None:
+    """A gate of the run was approved."""
+    run = world.runs[task.workflow_id]
+    _done(world, run, run.steps[run.places[task.plan_task]])
+    _go_on(world, run, cause)
+
+
+def rejected(world: World, task: Task, cause: str) -> None:
+    """A gate of the run was rejected: another attempt while there are any, with the note."""
+    run = world.runs[task.workflow_id]
+    step = run.steps[run.places[task.plan_task]]
+    step.note_sha256 = task.note_sha256
+    _fail(world, run, step, cause)
+    _go_on(world, run, cause)
+
+
+def _break(world: World, run: Run, step: Step) -> None:
+    """The step will not be done: what depends on it is dropped."""
+    _set(world, run, step, "failed")
     run.workflow.failed += 1
-    _touch(world, run, index)
-    pending = list(run.dependents[index])
+    pending = [step.index]
     while pending:
-        below = pending.pop()
-        if run.steps[below].state == "waiting":
-            run.steps[below].state = "dropped"
-            run.workflow.dropped += 1
-            _touch(world, run, below)
-            pending.extend(run.dependents[below])
+        for index in run.dependents[pending.pop()]:
+            run.broken[index] += 1
+            if run.steps[index].state == "waiting":
+                _set(world, run, run.steps[index], "dropped")
+                run.workflow.dropped += 1
+                pending.append(index)
 
 
-def _restore(world: World, run: Run, index: int) -> None:
+def _mend(world: World, run: Run, step: Step) -> None:
     """A failed step is tried again: what was dropped with it waits again, unless another failure stands above it."""
-    pending = list(run.dependents[index])
+    pending = [step.index]
     while pending:
-        below = pending.pop()
-        step = run.steps[below]
-        others = (run.steps[above].state for above in run.plan.tasks[below].depends_on if above != index)
-        if step.state == "dropped" and not any(state in ("failed", "dropped") for state in others):
-            step.state = "waiting"
-            run.workflow.dropped -= 1
-            _touch(world, run, below)
-            pending.extend(run.dependents[below])
+        for index in run.dependents[pending.pop()]:
+            run.broken[index] -= 1
+            if not run.broken[index]:
+                _set(world, run, run.steps[index], "waiting")
+                run.workflow.dropped -= 1
+                pending.append(index)
 
 
 def _go_on(world: World, run: Run, cause: str) -> None:
     """Open what may open; when nothing is left to do, the run ends."""
-    workflow = run.workflow
-    if workflow.state == "running":
-        while run.ready and run.active < run.plan.max_parallel_tasks:
-            index = heappop(run.ready)
-            step = run.steps[index]
-            if step.state not in ("waiting", "again"):
-                continue
-            run.active += 1
-            if step.state == "again":
-                world.follows("retry", step.task_id, cause)
-            else:
-                world.follows("open", f"{workflow.workflow_id}/{index}", cause)
-            step.state = "opening"
-    if workflow.done + workflow.failed + workflow.dropped == workflow.total and workflow.state not in ENDED:
-        world.follows("end", workflow.workflow_id, cause)
+    while run.ready and run.has_room:
+        step = run.steps[heappop(run.ready)[1]]
+        if step.state == "waiting":
+            world.follows("open", _key(run, step), cause)
+        elif step.state == "again":
+            world.follows("available", step.task_id, cause)
+        else:
+            continue
+        step.state = "opening"
+        run.active += 1
+    if run.verdict:
+        world.follows("end", run.workflow.workflow_id, cause)
     else:
-        world.agenda.pop(("end", workflow.workflow_id), None)
+        world.agenda.pop(("end", run.workflow.workflow_id), None)
 
 
-def go_on(world: World, workflow_id: str, cause: str) -> None:
-    """Something outside the tasks changed, such as a gate: see what opens now."""
-    run = world.runs.get(workflow_id)
-    if run is not None and run.workflow.state not in ENDED:
-        _go_on(world, run, cause)
+def _key(run: Run, step: Step) -> str:
+    return f"{run.workflow.workflow_id}/{step.index}"
 
 
-def _touch(world: World, run: Run, index: int) -> None:
-    world.touch("step", f"{run.workflow.workflow_id}/{index}")
-    world.touch("workflow", run.workflow.workflow_id)
+def _set(world: World, run: Run, step: Step, state: str) -> None:
+    step.state = state
+    _touch(world, run, step)
+
+
+def _touch(world: World, run: Run, step: Step) -> None:
+    world.touch("step", _key(run, step), step)
+    world.touch("workflow", run.workflow.workflow_id, run.workflow)

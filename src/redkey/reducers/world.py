@@ -9,8 +9,8 @@ for a while and then lives in rows only, so memory follows the live work and not
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from heapq import heappop, heappush
-from typing import Any, NamedTuple
+from heapq import heapify, heappop, heappush
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -35,6 +35,8 @@ TOMBSTONE_NANOSECONDS = 15 * 60 * SECOND
 LOST_AFTER_NANOSECONDS = 180 * SECOND
 IDEMPOTENCY_NANOSECONDS = 24 * 3600 * SECOND
 IDEMPOTENCY_LIMIT = 250_000
+# Below this many entries a heap is not looked through for those that are no longer true.
+SMALL_HEAP = 1024
 # The largest set of rules this code folds under; a ledger of newer rules needs newer code.
 RULES = 1
 
@@ -52,6 +54,13 @@ BLOCK_ROUTES = {
 SUPERVISOR_ROLE = "role_supervisor"
 
 
+# (priority, sequence, task id)
+Entry = tuple[int, int, str]
+# (when, kind, key)
+Timer = tuple[int, str, str]
+T = TypeVar("T", Entry, Timer)
+
+
 class Done(msgspec.Struct, frozen=True, gc=False):
     """A request that was recorded: the hash of its body and its place, for a caller that asks again."""
 
@@ -65,6 +74,19 @@ class Offer(NamedTuple):
 
     queue_id: str
     requirement: Requirement
+
+
+class Heap(list[T]):
+    """What comes up in order. Entries that are no longer true are dropped when they come up, or all at once when
+    they may be more than half."""
+
+    limit = SMALL_HEAP
+
+    def keep(self, entries: list[T]) -> None:
+        """Drop all but these."""
+        self[:] = entries
+        heapify(self)
+        self.limit = max(SMALL_HEAP, 2 * len(self))
 
 
 class World:
@@ -91,12 +113,12 @@ class World:
         # task -> those that wait for it.
         self.dependents: dict[str, list[str]] = {}
         # Per queue and requirement set, the available tasks by (priority, sequence); stale entries are skipped.
-        self.heaps: dict[str, dict[Requirement, list[tuple[int, int, str]]]] = {}
+        self.heaps: dict[str, dict[Requirement, Heap[Entry]]] = {}
         self.pending: OrderedDict[str, Pending] = OrderedDict()
         self.agenda: OrderedDict[tuple[str, str], str] = OrderedDict()
-        self.timers: list[tuple[int, str, str]] = []
-        # What has ended, in the order it will leave the world: (when, kind, key, attempt).
-        self.tombstones: deque[tuple[int, str, str, int]] = deque()
+        self.timers: Heap[Timer] = Heap()
+        # Tasks that have ended, in the order they will leave the world: (when, task, attempt).
+        self.tombstones: deque[tuple[int, str, int]] = deque()
         # What became available since somebody last looked, once per task: whom to wake. `reopened`: who may claim
         # has changed, so that everybody who waits should ask again.
         self.offered: list[Offer] = []
@@ -122,6 +144,22 @@ class World:
     def at(self, when: int, kind: str, key: str) -> None:
         """Something may be due at a time; whoever looks then checks that it still is."""
         heappush(self.timers, (when, kind, key))
+        if len(self.timers) > self.timers.limit:
+            self.timers.keep([timer for timer in self.timers if self._is_timer(timer)])
+
+    def _is_timer(self, timer: Timer) -> bool:
+        """True while the timer tells of something that time will bring as things stand."""
+        when, kind, key = timer
+        if kind == "lost":
+            agent = self.agents.get(key)
+            return agent is not None and agent.active and not agent.lost
+        if kind == "gate":
+            gate = self.gates.get(key)
+            return gate is not None and gate.state == "open" and gate.deadline_at == when
+        task = self.tasks.get(key)
+        if task is None or task.ended_at:
+            return False
+        return when == (task.deadline_at if kind == "deadline" else task.lease_expires_at)
 
     def offer(self, task: Task) -> None:
         """The task may be claimed: put it where claim-next looks, and let those who wait know."""
@@ -130,8 +168,14 @@ class World:
 
     def put_back(self, task: Task) -> None:
         """Put an available task where claim-next looks."""
-        heap = self.heaps.setdefault(task.queue_id, {}).setdefault((task.roles, task.capabilities), [])
+        sets = self.heaps.setdefault(task.queue_id, {})
+        requirement = (task.roles, task.capabilities)
+        heap = sets.get(requirement)
+        if heap is None:
+            heap = sets[requirement] = Heap()
         heappush(heap, (task.priority, task.sequence, task.task_id))
+        if len(heap) > heap.limit:
+            heap.keep([entry for entry in heap if self._is_offer(entry)])
 
     def first_offer(self, queue_id: str, requirement: Requirement) -> tuple[int, int, str] | None:
         """The best available task of one requirement set; entries that are no longer true are dropped."""
@@ -139,37 +183,47 @@ class World:
         heap = sets.get(requirement) if sets else None
         while heap:
             entry = heap[0]
-            task = self.tasks.get(entry[2])
-            if task is not None and task.sequence == entry[1] and self.may_offer(task):
+            if self._is_offer(entry):
                 return entry
             heappop(heap)
         if sets is not None and heap is not None:
             del sets[requirement]
         return None
 
-    def ends(self, kind: str, key: str, now: int, attempt: int = 0) -> None:
-        """Something has ended: it stays a while for those who still ask, then lives in rows only."""
-        self.tombstones.append((now + TOMBSTONE_NANOSECONDS, kind, key, attempt))
+    def _is_offer(self, entry: Entry) -> bool:
+        """True while the entry tells of a task that may be claimed."""
+        task = self.tasks.get(entry[2])
+        return task is not None and task.sequence == entry[1] and self.may_offer(task)
+
+    def ends(self, task: Task) -> None:
+        """The task has ended: it stays a while for those who still ask, then lives in rows only."""
+        self.tombstones.append((task.ended_at + TOMBSTONE_NANOSECONDS, task.task_id, task.attempt))
 
     def bury(self, now: int) -> None:
         """Let go of what ended long ago: ledger time decides, so every fold forgets at the same place."""
         while self.tombstones and self.tombstones[0][0] <= now:
-            _, kind, key, attempt = self.tombstones.popleft()
-            if kind == "gate":
-                self._let_go(kind, key, self.gates.pop(key, None))
-            elif kind == "workflow":
-                self._let_go(kind, key, self.runs.pop(key, None))
-            else:
-                task = self.tasks.get(key)
-                # A task whose gate is open is not over; the gate's end sets it a new term.
-                if task is not None and task.ended_at and task.attempt == attempt and not task.gate_id:
-                    self._let_go(kind, key, self.tasks.pop(key))
-                    self.misses.pop(key, None)
+            _, task_id, attempt = self.tombstones.popleft()
+            task = self.tasks.get(task_id)
+            # A task whose gate is open is not over, nor is one that will be tried again.
+            over = task is not None and task.ended_at and not task.gate_id and ("retry", task_id) not in self.agenda
+            if over and task is not None and task.attempt == attempt:
+                del self.tasks[task_id]
+                self.misses.pop(task_id, None)
+                # What was touched in this very unit has its row written from here.
+                if ("task", task_id) in self.dirty:
+                    self.dirty["task", task_id] = task
 
-    def _let_go(self, kind: str, key: str, entity: Any) -> None:
-        # What was touched in this very unit has its row written from here.
-        if (kind, key) in self.dirty:
-            self.dirty[kind, key] = entity
+    def close_gate(self, gate: Gate, state: str, by: str, now: int) -> None:
+        """A gate was decided, or is needed no more: it lives in rows only, and its task is over like any other."""
+        gate.state, gate.closed_by, gate.closed_at = state, by, now
+        del self.gates[gate.gate_id]
+        self.touch("gate", gate.gate_id, gate)
+        task = self.tasks[gate.task_id]
+        task.gate_id = ""
+        self.touch("task", task.task_id)
+        if task.ended_at + TOMBSTONE_NANOSECONDS <= now:
+            # Its time ran out while the gate was open.
+            self.tombstones.appendleft((now, task.task_id, task.attempt))
 
     def may_offer(self, task: Task) -> bool:
         """True when nobody has the task or is about to, and its run is not paused."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from redkey.ledger.ports import Reader
 from redkey.readmodel.rows import entity, miss_key
-from redkey.reducers.entities import Message, Miss, Task
+from redkey.reducers.entities import Gate, Message, Miss, Task, Workflow
 from redkey.reducers.past import PastClaim
 from redkey.wire.decode import decode
 from redkey.wire.ids import parse_stream
@@ -28,6 +28,14 @@ class LedgerPast:
 
     def message(self, message_id: str) -> Message | None:
         found: Message | None = self._entity("message", message_id)
+        return found
+
+    def workflow(self, workflow_id: str) -> Workflow | None:
+        found: Workflow | None = self._entity("workflow", workflow_id)
+        return found
+
+    def gate(self, gate_id: str) -> Gate | None:
+        found: Gate | None = self._entity("gate", gate_id)
         return found
 
     def claim(self, claim_id: str) -> PastClaim | None:
