@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import date
-from functools import cache
 from typing import Any
 
 from redkey.errors import Finding
-from redkey.wire.catalogue import catalogue
+from redkey.wire.catalogue import EventType
 from redkey.wire.ids import SUBJECT_FIELD, Stream, parse_stream
 
 # roles, capabilities, waits_for, outputs, references and parent of one task.created, together.
@@ -21,33 +20,34 @@ ENTRIES_LIMIT = 4
 SYSTEM_FAILURES = frozenset({"deadline", "lease_losses", "dependency_failed"})
 
 
-@cache
-def _repeated() -> Mapping[str, frozenset[str]]:
-    """The payload fields of each type that may repeat what its stream id says."""
-    return {
-        name: frozenset(["attempt", *(SUBJECT_FIELD[kind] for kind in event.streams)])
-        for name, event in catalogue().items()
-    }
+Wire = dict[str, Any]
+Rule = Callable[[Wire], list[Finding]]
 
 
-def broken_rules(wire: dict[str, Any]) -> list[Finding]:
-    """What is wrong with a wire that fits its schema."""
-    found: list[Finding] = []
-    event, stream, ts = wire["type"], wire["stream"], wire["ts"]
-    if not _repeated()[event].isdisjoint(wire["payload"]):
-        found += _check_repeated(wire["payload"], parse_stream(stream["stream_id"]))
-    if stream.get("causation_id") == wire["wire_id"]:
-        found.append(Finding("own_cause", "/stream/causation_id", "a wire cannot be its own cause"))
-    # A schema knows no calendar: of the days it lets through, the last of some months and the year 0 are none.
-    if ts[8:10] > "28" or ts[:4] == "0000":
-        found += _check_time("/ts", ts)
-    rule = _RULES.get(event)
-    if rule is not None:
-        found += rule(wire)
-    return found
+def rules_of(event: EventType) -> Rule:
+    """All rules of one type as one function: what is wrong with a wire that fits the type's schema."""
+    # The payload fields that may repeat what the stream id says.
+    repeated = frozenset(["attempt", *(SUBJECT_FIELD[kind] for kind in event.streams)])
+    own = _RULES.get(event.name)
+
+    def broken(wire: Wire) -> list[Finding]:
+        found: list[Finding] = []
+        stream, ts = wire["stream"], wire["ts"]
+        if not repeated.isdisjoint(wire["payload"]):
+            found += _check_repeated(wire["payload"], parse_stream(stream["stream_id"]))
+        if stream.get("causation_id") == wire["wire_id"]:
+            found.append(Finding("own_cause", "/stream/causation_id", "a wire cannot be its own cause"))
+        # A schema knows no calendar: of the days it lets through, the last of some months and the year 0 are none.
+        if ts[8:10] > "28" or ts[:4] == "0000":
+            found += _check_time("/ts", ts)
+        if own is not None:
+            found += own(wire)
+        return found
+
+    return broken
 
 
-def _check_repeated(payload: dict[str, Any], place: Stream) -> list[Finding]:
+def _check_repeated(payload: Wire, place: Stream) -> list[Finding]:
     found = []
     for field, said in ((SUBJECT_FIELD[place.kind], place.subject), ("attempt", place.attempt)):
         if said and payload.get(field, said) != said:
@@ -64,62 +64,67 @@ def _check_time(where: str, text: str) -> list[Finding]:
     return []
 
 
-def _check_lease(wire: dict[str, Any]) -> list[Finding]:
+def _check_lease(wire: Wire) -> list[Finding]:
     until = wire["payload"].get("lease_expires_at")
     return _check_time("/payload/lease_expires_at", until) if until else []
 
 
-def _check_created(wire: dict[str, Any]) -> list[Finding]:
+def _check_created(wire: Wire) -> list[Finding]:
     payload, stream = wire["payload"], wire["stream"]
-    place = parse_stream(stream["stream_id"])
-    found = _own_dependencies("/payload/waits_for", payload.get("waits_for", ()), place)
-    if stream.get("parent_task_id") == place.subject:
+    found = _check_dependencies(wire, "waits_for") if "waits_for" in payload else []
+    if "parent_task_id" in stream and stream["parent_task_id"] == parse_stream(stream["stream_id"]).subject:
         found.append(Finding("own_dependency", "/stream/parent_task_id", "a task cannot be its own parent"))
-    lists = [payload.get(name, ()) for name in ("roles", "capabilities", "waits_for", "outputs")]
+    lists = [payload[name] for name in ("roles", "capabilities", "waits_for", "outputs") if name in payload]
     entries = sum(map(len, lists)) + len(stream.get("reference_task_ids", ())) + ("parent_task_id" in stream)
     if entries > ENTRIES_LIMIT:
         text = f"{entries} roles, capabilities, dependencies, outputs, references and parent; a wire has room for"
         text += f" {ENTRIES_LIMIT}: name what the task asks for in a structure_ref"
         found.append(Finding("entries_too_many", "/payload", text))
-    expected = place.attempt - 1 or None
-    if payload.get("retry_of") != expected:
-        text = f"attempt {place.attempt} retries attempt {expected}" if expected else "a first attempt retries nothing"
-        found.append(Finding("retry_of_mismatch", "/payload/retry_of", text))
+    if "retry_of" in payload or not stream["stream_id"].endswith(":attempt:1"):
+        found += _check_retry(payload.get("retry_of"), parse_stream(stream["stream_id"]).attempt)
     return found
 
 
-def _check_blocked(wire: dict[str, Any]) -> list[Finding]:
-    place = parse_stream(wire["stream"]["stream_id"])
-    return _own_dependencies("/payload/depends_on", wire["payload"].get("depends_on", ()), place)
-
-
-def _own_dependencies(where: str, task_ids: list[str] | tuple[str, ...], place: Stream) -> list[Finding]:
-    if place.subject not in task_ids:
+def _check_retry(retry_of: int | None, attempt: int) -> list[Finding]:
+    expected = attempt - 1 or None
+    if retry_of == expected:
         return []
-    here = f"{where}/{task_ids.index(place.subject)}"
-    return [Finding("own_dependency", here, "a task cannot wait for itself")]
+    text = f"attempt {attempt} retries attempt {expected}" if expected else "a first attempt retries nothing"
+    return [Finding("retry_of_mismatch", "/payload/retry_of", text)]
 
 
-def _check_failed(wire: dict[str, Any]) -> list[Finding]:
+def _check_blocked(wire: Wire) -> list[Finding]:
+    return _check_dependencies(wire, "depends_on") if "depends_on" in wire["payload"] else []
+
+
+def _check_dependencies(wire: Wire, field: str) -> list[Finding]:
+    task_id, task_ids = parse_stream(wire["stream"]["stream_id"]).subject, wire["payload"][field]
+    if task_id not in task_ids:
+        return []
+    where = f"/payload/{field}/{task_ids.index(task_id)}"
+    return [Finding("own_dependency", where, "a task cannot wait for itself")]
+
+
+def _check_failed(wire: Wire) -> list[Finding]:
     if wire["payload"]["kind"] in SYSTEM_FAILURES or "claim_id" in wire["payload"]:
         return []
     return [Finding("claim_id_missing", "/payload/claim_id", "a failure that a holder reports names its claim")]
 
 
-def _check_missed(wire: dict[str, Any]) -> list[Finding]:
+def _check_missed(wire: Wire) -> list[Finding]:
     if wire["payload"]["winning_claim_id"] != wire["payload"]["claim_id"]:
         return []
     return [Finding("own_winner", "/payload/winning_claim_id", "a claim cannot be missed because of itself")]
 
 
-def _check_gate(wire: dict[str, Any]) -> list[Finding]:
+def _check_gate(wire: Wire) -> list[Finding]:
     if wire["stream"]["stream_id"].startswith("workflow:") or "workflow_id" not in wire["payload"]:
         return []
     text = "a gate of a workflow stands on the workflow's stream, not on a queue's"
     return [Finding("stream_mismatch", "/payload/workflow_id", text)]
 
 
-def _check_mail(wire: dict[str, Any]) -> list[Finding]:
+def _check_mail(wire: Wire) -> list[Finding]:
     stream_id, to = wire["stream"]["stream_id"], wire["payload"]["to"]
     if stream_id == to or (stream_id.startswith("workspace:") and not to.startswith("agent:")):
         return []
@@ -127,7 +132,7 @@ def _check_mail(wire: dict[str, Any]) -> list[Finding]:
     return [Finding("stream_mismatch", "/payload/to", text)]
 
 
-_RULES: Mapping[str, Callable[[dict[str, Any]], list[Finding]]] = {
+_RULES: Mapping[str, Rule] = {
     "task.created": _check_created,
     "task.claimed": _check_lease,
     "task.lease_extended": _check_lease,

@@ -17,7 +17,7 @@ from redkey.errors import Finding, JsonRefused, WireRefused
 from redkey.wire.canonical import canonical
 from redkey.wire.catalogue import SCHEMAS, VERSION, catalogue
 from redkey.wire.decode import decode
-from redkey.wire.rules import broken_rules
+from redkey.wire.rules import Rule, rules_of
 from redkey.wire.schema import compile_own, compile_schema
 
 MESSAGE_LIMIT = 1024
@@ -29,6 +29,7 @@ class _Kind(NamedTuple):
 
     fits_envelope: Callable[[Any], bool]
     fits_type: Callable[[Any], bool]
+    broken_rules: Rule
     schema: str
 
 
@@ -36,7 +37,7 @@ class _Kind(NamedTuple):
 def _kinds() -> Mapping[str, _Kind]:
     envelope = compile_schema(f"{SCHEMAS}/envelope.schema.json")
     return {
-        name: _Kind(envelope.is_valid, compile_own(event.schema).is_valid, event.schema)
+        name: _Kind(envelope.is_valid, compile_own(event.schema).is_valid, rules_of(event), event.schema)
         for name, event in catalogue().items()
     }
 
@@ -48,7 +49,7 @@ def validate(value: Any) -> list[Finding]:
     except (KeyError, TypeError):
         return _unknown(value)
     if kind.fits_envelope(value) and kind.fits_type(value):
-        return broken_rules(value)
+        return kind.broken_rules(value)
     return _refuse(value, kind)
 
 
@@ -79,7 +80,7 @@ def _read_compact(data: bytes) -> dict[str, Any] | None:
         return None
     if not (kind.fits_envelope(wire) and kind.fits_type(wire)) or orjson.dumps(wire) != data:
         return None
-    return None if _has_whole_float(wire) or broken_rules(wire) else wire
+    return None if _has_whole_float(wire) or kind.broken_rules(wire) else wire
 
 
 def _has_whole_float(wire: dict[str, Any]) -> bool:
@@ -140,7 +141,7 @@ def _refuse(value: dict[str, Any], kind: _Kind) -> list[Finding]:
         unknown = [new for new in checker.findings(value) if new.code == "schema_additionalProperties"]
         found += [new for new in unknown if new not in found]
     if not found:
-        return broken_rules(cleaned)
+        return kind.broken_rules(cleaned)
     with suppress(JsonRefused):  # A value that never was JSON has findings, and no size.
         found += too_large(canonical(cleaned))
     return found

@@ -1,0 +1,38 @@
+"""The wire layer on one core: validate, canonicalise, reduce; the share is of bare orjson.loads in the same run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from bench import rate, row
+from bench.task_lives import LIFE, task_lives
+from redkey.reducers.replay import Replayed
+from redkey.wire.canonical import canonical
+from redkey.wire.validate import read, validate
+
+Wire = dict[str, Any]
+
+
+def main(quick: bool) -> None:
+    seconds = 0.2 if quick else 2.0
+    wires = list(task_lives(20 if quick else 400))
+    messages = [canonical(wire) for wire in wires]
+    size = sum(map(len, messages)) / len(messages)
+    print(f"  {len(wires)} wires of {len(LIFE)} types, {size:.0f} bytes on average")
+    bare = rate(orjson.loads, messages, seconds)
+    row("orjson.loads alone, the yardstick", bare, beside=bare)
+    row("validate, decoded", rate(validate, wires, seconds), beside=bare, aim=200_000)
+    row("validate, from bytes", rate(read, messages, seconds), beside=bare, aim=200_000)
+    row("canonicalise", rate(canonical, wires, seconds), beside=bare, aim=100_000)
+    row("reduce (task reducer)", rate(_fold, [wires], seconds) * len(wires), beside=bare, aim=150_000)
+
+
+def _fold(wires: list[Wire]) -> None:
+    state = Replayed()
+    for wire in wires:
+        state.apply(wire)
+    if state.void:
+        # A round in which wires are void would measure something else.
+        raise RuntimeError(f"{len(state.void)} wires are void, the first because of {state.void[0].reason}")
