@@ -9,6 +9,7 @@ import msgspec
 from redkey.commands.caller import Caller
 from redkey.commands.decision import Decision, Refused, not_found
 from redkey.commands.draft import Draft, Ids
+from redkey.commands.registry import CreateRole, create_role
 from redkey.commands.tasks import check_credits
 from redkey.reducers.entities import Gate
 from redkey.reducers.run import Run
@@ -25,7 +26,7 @@ class StartWorkflow(msgspec.Struct, frozen=True):
     structure: dict[str, Any]
     structure_ref: Ref
     content_ref: Ref
-    roles: tuple[tuple[str, Ref | None], ...] = ()
+    roles: tuple[CreateRole, ...] = ()
     definition_id: str = ""
     version: int = 0
 
@@ -63,7 +64,6 @@ def start(world: World, command: StartWorkflow, caller: Caller, now: int, ids: I
     if command.queue_id not in world.queues:
         raise not_found("queue")
     check_credits(world)
-    sender, context = caller.sender(world), f"workspace:{world.workspace.workspace_id}"
     payload: dict[str, Any] = {
         "queue_id": command.queue_id,
         "structure_ref": command.structure_ref,
@@ -72,12 +72,9 @@ def start(world: World, command: StartWorkflow, caller: Caller, now: int, ids: I
     if command.definition_id:
         payload |= {"definition_id": command.definition_id, "version": command.version}
     where = f"workflow:{command.workflow_id}"
-    run = Draft("workflow.started", where, payload, where, sender, structure=command.structure)
-    made = [
-        Draft("role.created", f"role:{role_id}", {"role_ref": ref} if ref is not None else {}, context, sender)
-        for role_id, ref in command.roles
-        if role_id not in world.roles
-    ]
+    run = Draft("workflow.started", where, payload, where, caller.sender(world), structure=command.structure)
+    missing = [role for role in command.roles if role.role_id not in world.roles]
+    made = [draft for role in missing for draft in create_role(world, role, caller, now, ids).drafts]
     # The run stands first, so that it carries the request; nothing opens before the roles are there.
     return Decision([run, *made])
 
@@ -149,6 +146,11 @@ def _may_approve(world: World, gate: Gate, caller: Caller) -> bool:
 
 
 def publish(world: World, command: PublishDefinition, caller: Caller, now: int, ids: Ids) -> Decision:
+    last = world.definitions.get(command.definition_id)
+    following = last.version + 1 if last is not None else 1
+    if command.version != following:
+        detail = f"Version {following} is the next to be published; a published version never changes."
+        raise Refused(409, "version_published", detail)
     payload = {
         "definition_id": command.definition_id,
         "version": command.version,

@@ -15,7 +15,21 @@ import msgspec
 from redkey.ledger.ports import Reader, Row
 from redkey.plans.structure import read_structure
 from redkey.readmodel.structure import pinned
-from redkey.reducers.entities import Agent, Gate, Key, Message, Miss, Queue, Role, Step, Task, Workflow, Workspace
+from redkey.reducers.entities import (
+    Agent,
+    Definition,
+    Gate,
+    Key,
+    Message,
+    Miss,
+    Queue,
+    Role,
+    Step,
+    Task,
+    Version,
+    Workflow,
+    Workspace,
+)
 from redkey.reducers.run import Run
 from redkey.reducers.workflow import ACTIVE
 from redkey.reducers.world import (
@@ -52,6 +66,8 @@ KINDS: dict[str, type[Any]] = {
     "workflow": Workflow,
     "step": Step,
     "gate": Gate,
+    "definition": Definition,
+    "version": Version,
     "void": VoidRecord,
 }
 _DECODERS = {kind: msgspec.json.Decoder(entity) for kind, entity in KINDS.items()}
@@ -132,6 +148,10 @@ def _row(world: World, kind: str, key: str, gone: Any) -> Row:
         return Row(kind, key, _encode(gone), "ended" if gone.ended_at else "live", gone.sequence)
     if kind == "step":
         return Row(kind, key, _encode(gone), key.rpartition("/")[0], gone.index)
+    if kind == "definition":
+        return Row(kind, key, _encode(gone), "published", gone.sequence)
+    if kind == "version":
+        return Row(kind, key, _encode(gone), gone.definition_id, gone.version)
     if kind == "gate":
         return Row(kind, key, _encode(gone), "open" if gone.state == "open" else "closed", gone.sequence)
     entities: dict[str, dict[str, Any]] = {"role": world.roles, "queue": world.queues, "key": world.keys}
@@ -186,6 +206,7 @@ def load_world(reader: Reader, topic: str, decode: Callable[[bytes], Any]) -> Wo
     for to in ("human", *(f"agent:{agent_id}" for agent_id in world.agents)):
         for message in pages(reader, topic, "message", message_list(to, read=False)):
             world.messages[message.message_id] = message
+    world.definitions = {one.definition_id: one for one in pages(reader, topic, "definition")}
     _load_tasks(world, reader, topic)
     _load_runs(world, reader, topic)
     _load_done(world, reader, topic, decode)

@@ -259,6 +259,28 @@ class Gate(msgspec.Struct, gc=False, omit_defaults=True):
     reminded: bool = False
 
 
+class Definition(msgspec.Struct, frozen=True):
+    """A workflow definition of which something was published: its last version, and where the first one stands."""
+
+    definition_id: str
+    version: int
+    sequence: int
+
+
+class Version(msgspec.Struct, frozen=True):
+    """One published version of a definition."""
+
+    definition_id: str
+    version: int
+    content_sha256: str
+    content_bytes: int
+    structure_sha256: str
+    structure_bytes: int
+    published_at: int
+    published_by: str
+    sequence: int
+
+
 class Pending(msgspec.Struct, frozen=True, gc=False):
     """A claim attempt whose outcome is not on the ledger yet; `reason` is set when its place already decides no."""
 

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from redkey.errors import UpgradeNeeded
-from redkey.reducers import claim, gate, registry, task, workflow
+from redkey.reducers import claim, definition, gate, registry, task, workflow
 from redkey.reducers.event import Event, event
 from redkey.reducers.registry import acted
+from redkey.reducers.replay import DUPLICATE_WIRE
 from redkey.reducers.world import LOST_AFTER_NANOSECONDS, RULES, World
 
 Void = str | None
@@ -22,9 +23,19 @@ _REOPENING = frozenset({"role.granted", "agent.updated", "queue.updated", "workf
 
 
 def fold(
-    world: World, wire: dict[str, Any], sequence: int, timestamp: int, structure: dict[str, Any] | None = None
+    world: World,
+    wire: dict[str, Any],
+    sequence: int,
+    timestamp: int,
+    structure: dict[str, Any] | None = None,
+    *,
+    copied: bool = False,
 ) -> Void:
-    """Fold the record at `sequence` into the world; the reason when it is void."""
+    """Fold the record at `sequence` into the world; the reason when it is void.
+
+    `copied` is told by whoever reads from a network that orders after submission: the wire's id stands before it on
+    the ledger. Units of a sequenced store write no wire twice.
+    """
     if sequence != world.sequence + 1:
         raise ValueError(f"record {sequence} cannot follow {world.sequence}")
     reducer = REDUCERS.get(wire["type"])
@@ -33,7 +44,7 @@ def fold(
     if world.tombstones:
         world.bury(timestamp)
     e = event(wire, sequence, timestamp, structure)
-    void = reducer(world, e)
+    void = DUPLICATE_WIRE if copied else reducer(world, e)
     world.sequence, world.timestamp = sequence, timestamp
     if void is None and wire["sender"] != "system":
         price = world.workspace.prices.get(wire["type"], 1)
@@ -94,6 +105,7 @@ REDUCERS: Mapping[str, Callable[[World, Event], Void]] = {
         ("workflow.paused", "workflow.resumed", "workflow.cancelled", "workflow.completed", "workflow.failed"),
         workflow.changed,
     ),
+    "definition.published": definition.published,
     "gate.opened": gate.opened,
     "gate.approved": gate.approved,
     "gate.rejected": gate.rejected,
@@ -117,7 +129,6 @@ REDUCERS: Mapping[str, Callable[[World, Event], Void]] = {
     "credits.priced": registry.credits_priced,
     **dict.fromkeys(
         (
-            "definition.published",
             "content.erased",
             "signer.added",
             "signer.retired",

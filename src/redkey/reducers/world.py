@@ -16,6 +16,7 @@ import msgspec
 
 from redkey.reducers.entities import (
     Agent,
+    Definition,
     Gate,
     Key,
     Message,
@@ -108,6 +109,7 @@ class World:
         self.keys: dict[str, Key] = {}
         self.runs: dict[str, Run] = {}
         self.gates: dict[str, Gate] = {}
+        self.definitions: dict[str, Definition] = {}
         # task -> agent -> the last outcome it was told.
         self.misses: dict[str, dict[str, Miss]] = {}
         # task -> those that wait for it.
