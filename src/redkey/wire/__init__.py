@@ -1,1 +1,32 @@
-"""WHAT AN EVENT IS: envelope, event catalogue, canonical bytes, validation, older wires, cards, steps."""
+"""WHAT AN EVENT IS: the contracts, and everything that reads or writes by them. Importing this imports no more.
+
+In reading order:
+
+    files                where the contract files lie
+    decode               bytes to JSON, refusing what two parsers could read differently
+    canonical            RFC 8785 bytes: what is hashed, stored and sent
+    schema               JSON Schemas, compiled, and what they find in words
+    catalogue            the event types of Agent Wire 1.1, from their contract
+    ids                  ids and stream ids
+    names                names that people give to roles and queues
+    times                times, to the nanosecond
+    rules                what no schema can hold of one wire
+    validate             is this a valid wire?
+
+    legacy               Agent Wire 1.0
+    lift                 older and looser wires to 1.1: the door
+    lift_legacy          what each message of 1.0 means in 1.1
+    lifted               what lifting gives, remembers and makes up
+
+    card                 the Agent Card 1.0
+    lint                 rules of cards and briefs that no schema can hold
+    prose                what the linter knows of prose
+    a2a                  the A2A 1.0 projection of a task's wires
+    a2a_card             A2A Agent Cards of strangers
+
+    step                 agent-protocol envelopes
+    step_paths           where a step's artifacts may lie
+    step_legacy          older envelopes: what changed, and what was lost
+    step_legacy_input    older inputs
+    step_legacy_output   older outputs
+"""
