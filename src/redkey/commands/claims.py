@@ -66,8 +66,8 @@ class AddArtifact(msgspec.Struct, frozen=True):
     sha256: str
     bytes: int
     readiness: str = "ready"
-    # 0: the version after the last one of this artifact.
-    version: int = 0
+    # Otherwise it is the next version of one that this attempt has.
+    is_new: bool = True
     derived_from: tuple[str, ...] = ()
 
 

@@ -156,6 +156,8 @@ def block(world: World, command: BlockClaim, caller: Caller, now: int, ids: Ids)
 def add_artifact(world: World, command: AddArtifact, caller: Caller, now: int, ids: Ids) -> Decision:
     hold = holding(world, caller, command.claim_id, now)
     before = next((one for one in hold.task.artifacts if one.artifact_id == command.artifact_id), None)
+    if before is None and not command.is_new:
+        raise Refused(422, "unknown_artifact", "This attempt has no such artifact.", "/artifactId")
     if before is None and len(hold.task.artifacts) >= ARTIFACTS_LIMIT:
         detail = f"An attempt has at most {ARTIFACTS_LIMIT} artifacts; put more into a manifest artifact."
         raise Refused(422, "artifacts_too_many", detail)
@@ -163,7 +165,7 @@ def add_artifact(world: World, command: AddArtifact, caller: Caller, now: int, i
         "claim_id": command.claim_id,
         "artifact_id": command.artifact_id,
         "name": command.name,
-        "version": command.version or (before.version + 1 if before is not None else 1),
+        "version": before.version + 1 if before is not None else 1,
         "content_ref": command.content_ref,
         "sha256": command.sha256,
         "bytes": command.bytes,
@@ -190,7 +192,7 @@ def complete(world: World, command: CompleteClaim, caller: Caller, now: int, ids
         raise Refused(422, "missing_artifact", f"No ready artifact on this attempt for: {names}.", "/artifactIds")
     duration = command.duration_seconds
     if duration is None:
-        duration = max(0, now - (task.started_at or task.claimed_at)) // SECOND
+        duration = max(0, now - (task.started_at or task.claimed_at) + SECOND // 2) // SECOND
     payload: dict[str, Any] = {
         "claim_id": command.claim_id,
         "agent_id": hold.agent.agent_id,

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+import msgspec
+
 from redkey.ledger.record import iso_time
 from redkey.readmodel.task_view import Assignment
 from redkey.readmodel.view import View
@@ -92,6 +94,11 @@ def claimed(wire: Wire, task: Assignment | None = None) -> Claimed:
         event_id=event_id(wire["wire_id"]),
         task=task,
     )
+
+
+def all_claimed(claims: list[Claimed]) -> Claimed:
+    """Several claims at once: the first is told twice, so that who asked for one reads the same."""
+    return msgspec.structs.replace(claims[0], claims=tuple(claims))
 
 
 def missed(wire: Wire, queue_id: str) -> Missed:

@@ -1,0 +1,200 @@
+"""A task on its way in: its body, what of it is text, what reducers decide by, and the command it becomes."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from redkey.api.call import Call
+from redkey.api.fields import Attempts, Body, Id, LeaseSeconds, Name, Seconds, Sentence, Slug, Text, Word, given, wrong
+from redkey.api.problem import invalid
+from redkey.api.roles import capability_slugs
+from redkey.api.texts import keep
+from redkey.commands.tasks import CreateTask
+from redkey.errors import Finding, WireRefused
+from redkey.ledger.ports import Content
+from redkey.plans.structure import GatePolicy
+from redkey.readmodel.replies import Advice, Created
+from redkey.services.outcome import Outcome
+from redkey.wire.ids import event_id, parse_stream
+from redkey.wire.legacy import read_wire_1_0
+from redkey.wire.lint import lint_wire
+from redkey.wire.names import ROLE_ID, queue_id, role_id
+from redkey.wire.rules import ENTRIES_LIMIT
+
+TaskId = Annotated[str, Meta(pattern="^task_[0-7][0-9A-HJKMNP-TV-Z]{25}$", max_length=31)]
+Names = Annotated[tuple[Word, ...], Meta(max_length=32)]
+
+
+class Retry(Body, frozen=True, kw_only=True):
+    """How often a task is tried, and what follows a failure: another attempt, the end, or waiting for somebody."""
+
+    max_attempts: Attempts
+    on_failure: Literal["reopen", "fail", "block"] = "reopen"
+
+
+class Gate(Body, frozen=True, kw_only=True):
+    """Who approves a completion: keys, agents or roles; without any, every admin but the worker."""
+
+    approvers: Annotated[tuple[Word, ...], Meta(max_length=16)] = ()
+    deadline_seconds: Seconds | None = None
+    on_deadline: Literal["reject", "hold"] = "hold"
+
+
+class NewTask(Body, frozen=True, kw_only=True):
+    """A simple role task. Any active agent that has its roles and capabilities may claim it."""
+
+    title: Annotated[str, Meta(min_length=1, max_length=500)]
+    description: Text = ""
+    queue_id: Name | None = None
+    workflow_id: Id | None = None
+    required_roles: Names = ()
+    required_capabilities: Names = ()
+    depends_on: Annotated[tuple[TaskId, ...], Meta(max_length=100)] = ()
+    priority: Literal["urgent", "high", "normal", "low"] | None = None
+    input: Any = None
+    # A Brief Wire 1.0 (seed 000).
+    brief: dict[str, Any] | None = None
+    context_id: Annotated[str, Meta(pattern="^[a-z][a-z0-9_-]{0,15}:[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=40)] = ""
+    parent_task_id: TaskId | None = None
+    reference_task_ids: Annotated[tuple[TaskId, ...], Meta(max_length=4)] = ()
+    outputs: Annotated[tuple[Slug, ...], Meta(max_length=32)] = ()
+    completion_criteria: Annotated[tuple[Sentence, ...], Meta(max_length=64)] = ()
+    retry: Retry | None = None
+    lease_seconds: LeaseSeconds | None = None
+    deadline_seconds: Seconds | None = None
+    approval_gate: bool | Gate = False
+
+
+_TEXT = ("title", "description", "input", "brief", "completion_criteria", "depends_on")
+
+
+async def create(call: Call, queue: str, body: NewTask, *, part: str = "", under: str = "") -> Created:
+    """Record a new task; `part` and `under` tell the tasks of a batch apart."""
+    named = queue_id(queue)
+    if body.queue_id is not None and queue_id(body.queue_id) != named:
+        raise wrong("queue_mismatch", f"{under}/queueId", "the body names another queue than the path")
+    warnings = _check_brief(body.brief, under)
+    _check_names(call, body, under)
+    ref, text = keep(call, given(body, *_TEXT), queue_id=named, under=under)
+    command, pinned = _command(call, body, named, under)
+    contents: list[Content] = [text, *pinned]
+    outcome = await call.submit(msgspec.structs.replace(command, content_ref=ref), contents, part=part)
+    return created(outcome, warnings)
+
+
+def created(outcome: Outcome, warnings: tuple[Advice, ...] = ()) -> Created:
+    """The reply of a new task: where it stood when everything that followed at once was recorded."""
+    record = outcome.records[0]
+    states = {"task.available": "available", "task.failed": "failed"}
+    found = [states[one.wire["type"]] for one in outcome.records if one.wire["type"] in states]
+    return Created(
+        task_id=parse_stream(record.wire["stream"]["stream_id"]).subject,
+        queue_id=record.wire["payload"]["queue_id"],
+        status=found[0] if found else "created",
+        event_id=event_id(record.wire["wire_id"]),
+        warnings=warnings,
+    )
+
+
+def _check_brief(brief: dict[str, Any] | None, under: str) -> tuple[Advice, ...]:
+    """Refuse a brief that is none or breaks a rule of the protocol; what it only should not do is told."""
+    if brief is None:
+        return ()
+    here = f"{under}/brief"
+    try:
+        wire = read_wire_1_0(brief)
+    except WireRefused as refused:
+        raise _at(here, list(refused.findings())) from refused
+    if wire.type != "brief":
+        raise wrong("brief_type", f"{here}/type", "a task's brief is a wire of type brief")
+    findings = lint_wire(wire)
+    errors = [finding for finding in findings if finding.severity == "error"]
+    if errors:
+        raise _at(here, errors)
+    return tuple(Advice(code=one.code, pointer=here + one.pointer, message=one.message) for one in findings)
+
+
+def _at(here: str, findings: list[Finding]) -> Exception:
+    return invalid([Finding(one.code, here + one.pointer, one.message) for one in findings])
+
+
+def _check_names(call: Call, body: NewTask, under: str) -> None:
+    """Everything a task names must be of this workspace; a name of another is like one that nobody has."""
+    store, topic = call.services.store, call.topic
+    for index, name in enumerate(body.required_roles):
+        if not ROLE_ID.fullmatch(role_id(name)):
+            raise wrong("unknown_role", f"{under}/requiredRoles/{index}", "there is no such role; create it first")
+    named = [(f"/referenceTaskIds/{index}", key) for index, key in enumerate(body.reference_task_ids)]
+    if body.parent_task_id is not None:
+        named.append(("/parentTaskId", body.parent_task_id))
+    for pointer, task_id in named:
+        if store.row(topic, "task", task_id) is None:
+            raise wrong("unknown_task", under + pointer, "there is no such task in this workspace")
+    if body.workflow_id is not None and store.row(topic, "workflow", body.workflow_id) is None:
+        raise wrong("unknown_workflow", f"{under}/workflowId", "there is no such workflow in this workspace")
+
+
+def _command(call: Call, body: NewTask, queue: str, under: str) -> tuple[CreateTask, list[Content]]:
+    """The command, and the structure that what does not fit on a wire is pinned in."""
+    roles = tuple(sorted({role_id(name) for name in body.required_roles}))
+    able = tuple(sorted(capability_slugs(body.required_capabilities, f"{under}/requiredCapabilities")))
+    lineage = len(body.reference_task_ids) + (body.parent_task_id is not None)
+    if lineage > ENTRIES_LIMIT:
+        text = f"a task names at most {ENTRIES_LIMIT} references and its parent together"
+        raise wrong("references_too_many", f"{under}/referenceTaskIds", text)
+    command = CreateTask(
+        task_id="task_" + call.services.ids.ulid(),
+        queue_id=queue,
+        content_ref={},
+        priority=body.priority or "",
+        context_id=body.context_id or (f"workflow:{body.workflow_id}" if body.workflow_id else ""),
+        roles=roles,
+        capabilities=able,
+        waits_for=tuple(dict.fromkeys(body.depends_on)),
+        outputs=tuple(dict.fromkeys(body.outputs)),
+        lease_seconds=body.lease_seconds or 0,
+        deadline_seconds=body.deadline_seconds or 0,
+        max_attempts=body.retry.max_attempts if body.retry is not None else 0,
+        reference_task_ids=tuple(dict.fromkeys(body.reference_task_ids)),
+        parent_task_id=body.parent_task_id or "",
+    )
+    policy = _policy(body)
+    entries = len(roles) + len(able) + len(command.waits_for) + len(command.outputs) + lineage
+    if not policy and entries <= ENTRIES_LIMIT:
+        return command, []
+    structure = {name: value for name, value in (_asked(command) | policy).items() if value}
+    ref, pinned = call.structure(structure)
+    return msgspec.structs.replace(command, structure=structure, structure_ref=ref), [pinned]
+
+
+def _policy(body: NewTask) -> dict[str, Any]:
+    """What no wire has a field for: what follows a failure, and who approves."""
+    policy: dict[str, Any] = {}
+    if body.retry is not None and body.retry.on_failure != "reopen":
+        policy["on_failure"] = body.retry.on_failure
+    gate = body.approval_gate
+    if isinstance(gate, Gate):
+        made = GatePolicy(tuple(map(_approver, gate.approvers)), gate.deadline_seconds or 0, gate.on_deadline)
+        policy["gate"] = msgspec.to_builtins(made) or True
+    elif gate:
+        policy["gate"] = True
+    return policy
+
+
+def _approver(name: str) -> str:
+    return role_id(name) if name.startswith(("role_", "roles.")) else name
+
+
+def _asked(command: CreateTask) -> dict[str, Any]:
+    return {
+        "roles": list(command.roles),
+        "capabilities": list(command.capabilities),
+        "waits_for": list(command.waits_for),
+        "outputs": list(command.outputs),
+        "lease_seconds": command.lease_seconds,
+        "deadline_seconds": command.deadline_seconds,
+        "max_attempts": command.max_attempts,
+    }

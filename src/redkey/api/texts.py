@@ -1,0 +1,36 @@
+"""Free text on its way in: looked through for secrets, then made a document beside the ledger.
+
+What is recorded cannot be unsaid, so a secret is refused and never cut out: the caller learns where it stands and
+what it looks like, and nothing of the request is kept. A queue may allow them, for work that is about them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from redkey.api.call import Call, Ref
+from redkey.api.problem import Declined
+from redkey.ledger.ports import Content
+from redkey.ledger.secrets import find_secret
+from redkey.readmodel.rows import entity
+
+
+def keep(call: Call, value: Mapping[str, Any], *, queue_id: str = "", under: str = "") -> tuple[Ref, Content]:
+    """Text as a document: how wires name it, and its bytes. `under` is where the value stands in the request."""
+    refuse_secrets(call, value, queue_id=queue_id, under=under)
+    return call.document(value)
+
+
+def refuse_secrets(call: Call, value: Any, *, queue_id: str = "", under: str = "") -> None:
+    """Refuse a value that holds a secret, unless the queue it is for allows them."""
+    found = find_secret(value)
+    if found is None or (queue_id and _allows_secrets(call, queue_id)):
+        return
+    detail = f"This looks like a secret ({found.pattern}); nothing of the request was kept."
+    raise Declined(422, "secret_detected", detail, findings=[found.finding(under)])
+
+
+def _allows_secrets(call: Call, queue_id: str) -> bool:
+    row = call.services.store.row(call.topic, "queue", queue_id)
+    return row is not None and bool(entity(row).settings.allow_secrets)
