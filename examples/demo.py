@@ -46,12 +46,14 @@ def work(name: str, url: str, key: str, agent_id: str) -> None:
         for task in seen:
             body = {"agentId": agent_id, "leaseSeconds": LEASE_SECONDS}
             answer = call(url, key, "POST", f"/tasks/{task['taskId']}/claim", body)
+            won = answer["status"] == "claimed"
+            hangs = won and task["title"].endswith(GUESTS[2]) and first_to_fail()
             print(json.dumps({"agent": name, "title": task["title"], **answer}), flush=True)
-            if answer["status"] != "claimed":
+            if not won:
                 continue
             claim = f"/claims/{answer['claimId']}"
             call(url, key, "POST", f"{claim}/start", {})
-            if task["title"].endswith(GUESTS[2]) and first_to_fail():
+            if hangs:
                 signal.pause()  # it hangs here, holding the task, until the demo kills it
             try:
                 call(url, key, "POST", f"{claim}/complete", {"summary": f"{task['title']}: five facts found."})
@@ -161,7 +163,9 @@ def follow(agents: list[subprocess.Popen[str]]) -> list[dict[str, str]]:
                 if events[-1]["status"] == "claimed" and GUESTS[2] in line and not killed:
                     killed = True
                     key.data.kill()
-                    print(f"  {events[-1]['agent']:6} is killed while it holds it; its {LEASE_SECONDS} s lease runs out")
+                    print(
+                        f"  {events[-1]['agent']:6} is killed while it holds it; its {LEASE_SECONDS} s lease runs out"
+                    )
             else:
                 waiting.unregister(key.fileobj)
     for agent in agents:
@@ -180,9 +184,9 @@ def prove(home: Path, command: list[str], url: str, admin: str, event_id: str) -
     (home / "receipt.json").write_bytes(receipt)
     (home / "tampered.json").write_bytes(receipt.replace(b"task.claimed", b"task.started", 1))
     key = call(url, admin, "GET", "/checkpoints/latest")["keys"][0]
-    print("\nA receipt of one win, verified offline with nothing but the file and the log's public key:")
+    print("\nA receipt of one win, verified offline with nothing but the file and the log's public key:", flush=True)
     good = subprocess.run([*command, "receipt", "verify", home / "receipt.json", "--key", key], check=False)
-    print("\nThe same receipt with one word changed:")
+    print("\nThe same receipt with one word changed:", flush=True)
     bad = subprocess.run([*command, "receipt", "verify", home / "tampered.json", "--key", key], check=False)
     return 0 if good.returncode == 0 and bad.returncode == 1 else 1
 
