@@ -76,6 +76,8 @@ class App:
         self.metrics = Metrics()
         self.coordinator = Coordinator(store, ids, on_fatal=on_fatal)
         self.subscriptions = Subscriptions(store, config.limits.subscribers)
+        self.metrics.gauge("waiting", "Callers that wait for a task.", lambda: self.coordinator.waiting)
+        self.metrics.gauge("subscribers", "Followers of event streams.", lambda: self.subscriptions.count)
         self._schedule = SigningSchedule(
             self.signing,
             on_failure=_signing_failed,
@@ -130,8 +132,7 @@ class App:
         await self._timers.stop()
         await self.coordinator.stop()
         self._threads.shutdown()
-        if not self.coordinator.poisoned:
-            self._schedule.stop()
+        self._schedule.stop()
         self.store.close()
 
     def _first_workspace(self, ids: SystemIds) -> tuple[str, str | None]:

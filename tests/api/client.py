@@ -1,0 +1,108 @@
+"""A caller for tests. Every reply is validated against the server's own OpenAPI document."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Any
+
+import httpx2
+import jsonschema_rs
+
+TIMEOUT_SECONDS = 70.0
+
+
+class Reply:
+    """A reply that the OpenAPI document allows."""
+
+    def __init__(self, response: httpx2.Response) -> None:
+        self.response = response
+        self.status, self.headers, self.content = response.status_code, response.headers, response.content
+        self.media = response.headers.get("content-type", "").partition(";")[0]
+
+    @property
+    def json(self) -> Any:
+        return self.response.json()
+
+    @property
+    def text(self) -> str:
+        return self.response.text
+
+
+class Client:
+    """One caller with one key; `checked=False` for requests whose replies no document can promise."""
+
+    def __init__(self, url: str, key: str | None = None, *, checked: bool = True, uds: str | None = None) -> None:
+        self.url, self.key, self._checked = url, key, checked
+        headers = {"authorization": f"Bearer {key}"} if key else {}
+        transport = httpx2.HTTPTransport(uds=uds) if uds else None
+        self.http = httpx2.Client(base_url=url, headers=headers, timeout=TIMEOUT_SECONDS, transport=transport)
+
+    def request(self, method: str, path: str, **options: Any) -> Reply:
+        reply = Reply(self.http.request(method, path, **options))
+        if self._checked:
+            contract(self.url).check(method, path.partition("?")[0], reply)
+        return reply
+
+    def get(self, path: str, **options: Any) -> Reply:
+        return self.request("GET", path, **options)
+
+    def post(self, path: str, body: Any = None, *, key: str = "", **options: Any) -> Reply:
+        headers = {**options.pop("headers", {}), **({"idempotency-key": key} if key else {})}
+        return self.request("POST", path, json=body if body is not None else {}, headers=headers, **options)
+
+    def put(self, path: str, data: Any, **options: Any) -> Reply:
+        return self.request("PUT", path, content=data, **options)
+
+    def patch(self, path: str, body: Any, **options: Any) -> Reply:
+        return self.request("PATCH", path, json=body, **options)
+
+    def delete(self, path: str, **options: Any) -> Reply:
+        return self.request("DELETE", path, **options)
+
+    def close(self) -> None:
+        self.http.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class Contract:
+    """An OpenAPI document that replies are held against."""
+
+    def __init__(self, document: dict[str, Any]) -> None:
+        self.document = document
+        self._components = {"components": document["components"]}
+        self._paths = [(re.compile(re.sub(r"\{\w+\}", "[^/]+", path)), path) for path in document["paths"]]
+        # Paths without parameters come first: they mean what they say.
+        self._paths.sort(key=lambda one: one[1].count("{"))
+
+    def operation(self, method: str, path: str) -> dict[str, Any] | None:
+        for pattern, template in self._paths:
+            if pattern.fullmatch(path):
+                found: dict[str, Any] | None = self.document["paths"][template].get(method.lower())
+                return found
+        return None
+
+    def check(self, method: str, path: str, reply: Reply) -> None:
+        """AssertionError when the document does not allow the reply."""
+        operation = self.operation("GET" if method == "HEAD" else method, path)
+        assert operation is not None, f"{method} {path} is not documented"
+        response = operation["responses"].get(str(reply.status))
+        assert response is not None, f"{method} {path} answered {reply.status}, which is not documented: {reply.text}"
+        content = response.get("content", {}).get(reply.media)
+        assert content is not None, f"{method} {path} answered {reply.status} with {reply.media}, not documented"
+        if reply.media.endswith("json") and method != "HEAD":
+            self.validate(content["schema"], reply.json)
+
+    def validate(self, schema: dict[str, Any], value: Any) -> None:
+        jsonschema_rs.Draft202012Validator({**schema, **self._components}).validate(value)
+
+
+@cache
+def contract(url: str) -> Contract:
+    """The contract of a running server."""
+    return Contract(httpx2.get(f"{url}/openapi.json").json())

@@ -1,0 +1,67 @@
+"""Configuration: what wins over what, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from redkey.config import Config, ConfigRefused, load
+
+
+def write(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "redkey.toml"
+    path.write_text(text)
+    return path
+
+
+def test_without_anything_the_defaults_hold() -> None:
+    assert load(None, {}, {}) == Config()
+
+
+def test_arguments_win_over_variables_and_these_over_the_file(tmp_path: Path) -> None:
+    file = write(tmp_path, 'host = "file"\nport = 1\nlog_level = "error"\n')
+    found = load(file, {"REDKEY_HOST": "variable", "REDKEY_PORT": "2"}, {"port": 3, "host": None})
+    assert (found.log_level, found.host, found.port) == ("error", "variable", 3)
+
+
+def test_tables_are_set_one_by_one_by_variables(tmp_path: Path) -> None:
+    file = write(tmp_path, "[limits]\nbody_bytes = 5\nsubscribers = 6\n")
+    found = load(file, {"REDKEY_LIMITS_SUBSCRIBERS": "7", "REDKEY_RATE_PER_SECOND": "2.5"}, {})
+    assert (found.limits.body_bytes, found.limits.subscribers, found.rate.per_second) == (5, 7, 2.5)
+
+
+def test_paths_may_begin_with_the_home_directory() -> None:
+    assert load(None, {"REDKEY_DATA": "~/redkey"}, {}).data == Path.home() / "redkey"
+
+
+def test_variables_of_other_parts_of_redkey_are_not_settings() -> None:
+    others = {"REDKEY_BOOTSTRAP_KEY": "x", "REDKEY_API_KEY": "x", "REDKEY_URL": "x", "REDKEY_CONFIG": "x"}
+    assert load(None, {**others, "HOME": "/"}, {}) == Config()
+
+
+@pytest.mark.parametrize(
+    ("text", "environment", "named"),
+    [
+        ("limit = 5", {}, "limit"),
+        ("[limits]\nbody_byte = 5", {}, "body_byte"),
+        ("port = 70000", {}, "port"),
+        ("token_seconds = 5", {}, "token_seconds"),
+        ("limits = 5", {}, "limits"),
+        ("data = 5", {}, "data"),
+        ("port = ", {}, "not TOML"),
+        ('log_level = "loud"', {}, "log_level"),
+        ("", {"REDKEY_LIMITS_BODY_BYTES": "many"}, "body_bytes"),
+        ("", {"REDKEY_LIMITS_BODY_BYTES": "0"}, "body_bytes"),
+        ("", {"REDKEY_PROT": "1"}, "prot"),
+    ],
+)
+def test_what_cannot_be_is_refused_by_name(tmp_path: Path, text: str, environment: dict[str, Any], named: str) -> None:
+    with pytest.raises(ConfigRefused, match=named):
+        load(write(tmp_path, text), environment, {})
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigRefused, match="cannot be read"):
+        load(tmp_path / "missing.toml", {}, {})
