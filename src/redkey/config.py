@@ -42,6 +42,8 @@ class Limits(_Table, frozen=True):
     content_bytes: Count = 1024 * 1024 * 1024
     # A body has this long, and a second more for each 16 KiB that has come.
     body_seconds: Seconds = 10.0
+    # How long a connection may take to send the headers of a request.
+    header_seconds: Seconds = 15.0
     connections: Count = 20_000
     subscribers: Count = 10_000
     # A follower that takes nothing for this long is cut; its last id is its cursor.

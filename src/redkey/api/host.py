@@ -23,7 +23,6 @@ from redkey.api.problem import Declined
 from redkey.config import Config
 from redkey.errors import RedKeyError
 
-_HEADER_SECONDS = 15.0
 _HEADER_BYTES = 32 * 1024
 _KEEP_ALIVE_SECONDS = 75
 _BACKLOG = 4096
@@ -102,13 +101,15 @@ class Host(uvicorn.Server):
 
 
 def _protocol(config: Config) -> type[HttpToolsProtocol]:
-    return type("Connection", (_Connection,), {"connections_limit": config.limits.connections})
+    limits = {"connections_limit": config.limits.connections, "header_seconds": config.limits.header_seconds}
+    return type("Connection", (_Connection,), limits)
 
 
 class _Connection(HttpToolsProtocol):
     """A connection whose headers are bounded in time and size."""
 
     connections_limit: ClassVar[int]
+    header_seconds: ClassVar[float]
     _patience: asyncio.TimerHandle | None = None
     _header_bytes = 0
 
@@ -150,7 +151,7 @@ class _Connection(HttpToolsProtocol):
             raise ValueError("headers too large")
 
     def _wait_for_headers(self) -> None:
-        self._patience = self.loop.call_later(_HEADER_SECONDS, self._too_slow)
+        self._patience = self.loop.call_later(self.header_seconds, self._too_slow)
 
     def _stop_waiting(self) -> None:
         if self._patience is not None:
@@ -159,7 +160,8 @@ class _Connection(HttpToolsProtocol):
 
     def _too_slow(self) -> None:
         self._patience = None
-        self._refuse(Declined(408, "headers_too_slow", f"No request came within {_HEADER_SECONDS:.0f} seconds."))
+        detail = f"No request came within {self.header_seconds:g} seconds."
+        self._refuse(Declined(408, "headers_too_slow", detail))
 
     def _refuse(self, declined: Declined) -> None:
         """Answer without a request, and close."""

@@ -121,6 +121,11 @@ class Coordinator:
         """True while somebody waits for a task, which another process may bring."""
         return bool(self._waiters.topics)
 
+    @property
+    def waiting(self) -> int:
+        """How many wait for a task."""
+        return self._waiters.count
+
     def look(self) -> None:
         """Other processes have committed: wake whoever waits for what they brought."""
         for topic in self._waiters.topics:
@@ -280,11 +285,6 @@ class Coordinator:
     @property
     def stopping(self) -> bool:
         return self._stopping or self._stopped is not None
-
-    @property
-    def poisoned(self) -> bool:
-        """True when an fsync failed: nothing may be written any more."""
-        return isinstance(self._stopped, StorePoisoned)
 
     def begin_stop(self) -> None:
         """Answer those who wait; from now on nobody is kept waiting."""
