@@ -46,8 +46,8 @@ SELECT position, timestamp, payer, running_hash, wire FROM record WHERE position
   SELECT position FROM event WHERE subject = :subject AND position > :after AND position <= :last
   UNION ALL
   SELECT position FROM record
-  WHERE position > :after AND position <= :last AND instr(subjects, :quoted)
-    AND position > (SELECT max(position) & ~255 FROM record WHERE position BETWEEN :first AND :last)
+  WHERE position > max(:after, (SELECT max(position) & ~255 FROM record WHERE position BETWEEN :first AND :last))
+    AND position <= :last AND instr(subjects, :quoted)
     AND EXISTS (SELECT 1 FROM json_each(subjects) WHERE value = :subject)
   ORDER BY position LIMIT :limit
 ) ORDER BY position
@@ -58,8 +58,8 @@ SELECT position, timestamp, payer, running_hash, wire FROM record WHERE position
   SELECT position FROM event WHERE subject = :subject AND position < :after AND position >= :first
   UNION ALL
   SELECT position FROM record
-  WHERE position < :after AND position >= :first AND instr(subjects, :quoted)
-    AND position > (SELECT max(position) & ~255 FROM record WHERE position BETWEEN :first AND :last)
+  WHERE position > (SELECT max(position) & ~255 FROM record WHERE position BETWEEN :first AND :last)
+    AND position < :after AND instr(subjects, :quoted)
     AND EXISTS (SELECT 1 FROM json_each(subjects) WHERE value = :subject)
   ORDER BY position DESC LIMIT :limit
 ) ORDER BY position DESC
