@@ -236,7 +236,7 @@ async def get_agent(call: Call) -> AgentView:
 async def patch_agent(call: Call, body: AgentPatch) -> AgentView:
     """Change an agent: its card, its slug, whether it is verified or active."""
     agent = read_agent(call, call.path["agent_id"])
-    if not given(body, *body.__struct_fields__) and body.active is None:
+    if not given(body, *body.__struct_fields__):
         raise wrong("nothing_to_change", "", "name at least one field to change")
     document = read_document(call.services.store, call.topic, agent.card_sha256) or {}
     framework = body.framework if body.framework is not None else document.get("framework", "")

@@ -77,10 +77,9 @@ def wrong(code: str, pointer: str, message: str) -> Exception:
 
 
 def given(body: Body, *names: str) -> dict[str, Any]:
-    """The named fields of a body that have a value, under their names in JSON."""
-    found = {}
-    for field in msgspec.structs.fields(body):
-        value = getattr(body, field.name)
-        if field.name in names and value not in (None, "", (), []):
-            found[field.encode_name] = value
-    return found
+    """The named fields of a body that were given, under their names in JSON."""
+    return {
+        field.encode_name: value
+        for field in msgspec.structs.fields(body)
+        if field.name in names and (value := getattr(body, field.name)) != field.default
+    }

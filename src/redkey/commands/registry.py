@@ -234,6 +234,8 @@ def deactivate_agent(world: World, command: DeactivateAgent, caller: Caller, now
 def heartbeat_agent(world: World, command: HeartbeatAgent, caller: Caller, now: int, ids: Ids) -> Decision:
     """Recorded when capacity or use changed, and each third of the time after which an agent counts as lost."""
     agent = acting_agent(world, caller, command.agent_id)
+    if not agent.active:
+        raise Refused(409, "inactive_agent", "The agent is not active; ask an admin to activate it.")
     changed = command.capacity not in (None, agent.capacity) or command.in_use not in (None, agent.in_use)
     quiet = now - max(agent.heartbeat_at, agent.last_act_at) < LOST_AFTER_NANOSECONDS // 3
     if quiet and not changed and not agent.lost:

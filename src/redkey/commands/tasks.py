@@ -17,6 +17,8 @@ from redkey.reducers.world import World
 from redkey.wire.ids import task_stream
 
 Ref = dict[str, Any]
+# A claim for the next task looks at the best task of each set, so their number is what it costs.
+REQUIREMENT_SETS_LIMIT = 1024
 
 
 class CreateTask(msgspec.Struct, frozen=True):
@@ -76,6 +78,10 @@ def create(world: World, command: CreateTask, caller: Caller, now: int, ids: Ids
     for role in command.roles:
         if role not in world.roles:
             raise Refused(422, "unknown_role", f"There is no role {role!r}; create it first.", "/requiredRoles")
+    sets = world.heaps.get(command.queue_id, {})
+    if len(sets) >= REQUIREMENT_SETS_LIMIT and (command.roles, command.capabilities) not in sets:
+        detail = f"The queue holds {len(sets)} different sets of roles and capabilities; use another queue for more."
+        raise Refused(422, "requirement_sets_too_many", detail, "/requiredRoles")
     payload: dict[str, Any] = {
         "queue_id": command.queue_id,
         "priority": command.priority or queue.settings.priority,

@@ -129,8 +129,9 @@ class TaskView(TaskSummary, frozen=True, kw_only=True):
     failure: FailureView | None = None
     cancelled_because: str = ""
     gate_id: str = ""
-    # What the approver said who sent the last attempt back.
+    # What the approver said who sent the last attempt back, and what lifted the last block.
     note: str = ""
+    answer: str = ""
     artifacts: tuple[ArtifactView, ...] = ()
     output: Any = None
     summary: str = ""
@@ -250,6 +251,7 @@ def task_view(task: Task, read: Read, sequence: int | None = None) -> TaskView:
         cancelled_because=task.cause,
         gate_id=task.gate_id,
         note=(read(task.note_sha256) or {}).get("note", "") if task.note_sha256 else "",
+        answer=(read(task.answer_sha256) or {}).get("answer", "") if task.answer_sha256 else "",
         artifacts=tuple(_artifact(artifact, read) for artifact in task.artifacts),
         output=said.get("output"),
         summary=said.get("summary", ""),

@@ -66,6 +66,8 @@ class Task(msgspec.Struct, gc=False, omit_defaults=True):
     gate_id: str = ""
     gate_passed: bool = False
     note_sha256: str = ""
+    # What lifted the last block.
+    answer_sha256: str = ""
     structure_sha256: str = ""
     structure_bytes: int = 0
     workflow_id: str = ""

@@ -324,6 +324,8 @@ def recipients(world: World, blocker_type: str) -> list[str]:
 def _unblocked(world: World, task: Task, e: Event, before: str) -> None:
     world.agenda.pop(("unblocked", task.task_id), None)
     task.blocker_type, task.blocked_by = "", ()
+    if "answer_ref" in e.payload:
+        task.answer_sha256 = e.payload["answer_ref"]["sha256"]
     world.offer(task)
 
 
