@@ -29,6 +29,8 @@ SETTINGS: dict[str, str | int] = {
     # Kibibytes of pages a connection keeps.
     "cache_size": -16384,
 }
+# A connection that reads forgets its pages whenever somebody commits: it needs few.
+READING_CACHE = -2048
 # What durability and erasure rest on, read back from every connection: setting it is not enough, because a file
 # system without shared memory keeps another journal mode and says so only here.
 _SAFE: dict[str, str | int] = {"journal_mode": "wal", "synchronous": 2, "secure_delete": 1}
@@ -47,6 +49,7 @@ def connect(directory: Path, *, read_only: bool = False) -> sqlite3.Connection:
             _set(connection)
             if read_only:
                 connection.execute("PRAGMA query_only = 1")
+                connection.execute(f"PRAGMA cache_size = {READING_CACHE}")
         check_settings(connection)
     except BaseException:
         connection.close()
