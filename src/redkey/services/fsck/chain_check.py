@@ -12,6 +12,7 @@ import struct
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
 
+from redkey.errors import StoreError
 from redkey.ledger.chain import verify_records
 from redkey.ledger.merkle import HASH_BYTES, Edge, node_hash
 from redkey.ledger.record import EMPTY_HEAD, Head, Record
@@ -157,10 +158,13 @@ class ChainCheck:
 
     def _stored_tile(self, level: int, index: int) -> bytes | None:
         """A tile as it is stored; None after it was named as missing or cut."""
-        tile = self._evidence.tile(self._topic, level, index)
+        try:
+            tile = self._evidence.tile(self._topic, level, index)
+        except StoreError:
+            tile = b""
         if tile is not None and len(tile) == TILE_BYTES:
             return tile
-        found = "missing" if tile is None else f"{len(tile)} bytes long"
+        found = "missing" if tile is None else f"{len(tile)} bytes long" if tile else "not readable"
         code = "tile_missing" if tile is None else "tile_wrong"
         self._report.add(code, f"the Merkle tile at level {level}, index {index} is {found}", self._topic)
         return None

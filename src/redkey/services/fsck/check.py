@@ -96,6 +96,7 @@ class Fsck:
                     replay.take(one.record, wires.take(one))
                 else:
                     chain.skip(one.sequence)
+                    wires.skip()
                     replay.stopped = replay.stopped or one.sequence
                     self.report.add("record_unreadable", f"the record cannot be read: {one.why}", topic, one.sequence)
             chain.take([one.record for one in sound])
@@ -126,10 +127,13 @@ class Fsck:
             self.report.add("index_missing", f"the index does not find it under {one.subject!r}", topic, one.sequence)
 
     def _check_epoch(self, topic: str, wires: WireCheck) -> None:
-        told = max((payload["epoch"] for _, payload in wires.restored), default=1)
-        if self._log is not None and told > self._log.epoch:
-            text = f"the ledger was restored into epoch {told}, the store says {self._log.epoch}"
-            self.report.add("setting_wrong", text, topic)
+        """Each restore leaves a record on each topic, so the epochs that a topic tells of lead up to the store's."""
+        epoch = self._log.epoch if self._log is not None else 1
+        first = epoch - len(wires.restored) + 1
+        for place, (sequence, payload) in enumerate(wires.restored):
+            if payload["epoch"] != first + place:
+                text = f"the ledger was restored into epoch {payload['epoch']} here, the store is in epoch {epoch}"
+                self.report.add("setting_wrong", text, topic, sequence)
 
     def _advance(self, count: int) -> None:
         self._done += count

@@ -72,14 +72,14 @@ class CheckpointCheck:
         if self._log is None:
             self._report.add("setting_wrong", f"there is {what}, and the store has no log id", self._topic)
             return
-        right = origin_of(self._log.log_id, self._wires.workspace_id, self._epoch_at(checkpoint.size))
+        right = origin_of(self._log.log_id, self._wires.workspace_id, self._epoch_at(self._log, checkpoint.size))
         if checkpoint.origin != right:
             text = f"{what} is of {checkpoint.origin}, not of {right}"
             self._report.add("checkpoint_origin", text, self._topic, checkpoint.size)
 
-    def _epoch_at(self, size: int) -> int:
-        """The epoch in which the log was when it had this size."""
-        return max((payload["epoch"] for sequence, payload in self._wires.restored if sequence <= size), default=1)
+    def _epoch_at(self, log: Log, size: int) -> int:
+        """The epoch in which the log was when it had this size: each restore since has left a record."""
+        return log.epoch - sum(sequence > size for sequence, _ in self._wires.restored)
 
     # Signatures.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from redkey.errors import RedKeyError, UpgradeNeeded
+from redkey.errors import RedKeyError, StoreError, UpgradeNeeded
 from redkey.ledger.ports import Row
 from redkey.ledger.record import Record
 from redkey.readmodel.meter import meter
@@ -64,19 +64,28 @@ class ReplayCheck:
 
     def compare(self) -> None:
         """Compare the rows that were touched since the last time, and let go of what only decisions need."""
-        for row in (*take_rows(self.world), *self._voids):
-            stored = self._evidence.placed(self._topic, row.kind, row.key)
-            if stored is not None and stored[1] == row:
-                self._mark(stored[0], True)
-                self._differ.discard((row.kind, row.key))
-            else:
-                if stored is not None:
-                    self._mark(stored[0], False)
-                self._differ.add((row.kind, row.key))
+        if self.stopped:
+            return
+        rows = [*take_rows(self.world), *self._voids]
         self._voids.clear()
+        try:
+            for row in rows:
+                self._compare(row)
+        except StoreError as error:
+            self._stop("database_damaged", f"the rows cannot be read: {error.message}", self.world.sequence + 1)
         self.world.timers.clear()
         self.world.heaps.clear()
         self.world.offered.clear()
+
+    def _compare(self, row: Row) -> None:
+        stored = self._evidence.placed(self._topic, row.kind, row.key)
+        if stored is not None and stored[1] == row:
+            self._mark(stored[0], True)
+            self._differ.discard((row.kind, row.key))
+        else:
+            if stored is not None:
+                self._mark(stored[0], False)
+            self._differ.add((row.kind, row.key))
 
     def finish(self) -> None:
         """All records were taken: name the rows and counters that differ."""

@@ -6,10 +6,10 @@ asked, which is itself checked against the records.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
-from redkey.errors import JsonRefused, WireRefused
+from redkey.errors import JsonRefused, StoreError, WireRefused
 from redkey.ledger.receipt import SignerTerm
 from redkey.services.fsck.evidence import Evidence, Stored
 from redkey.services.fsck.report import Report
@@ -18,6 +18,8 @@ from redkey.services.unit_of_work import subjects
 from redkey.wire.canonical import canonical
 from redkey.wire.ids import parse_stream
 from redkey.wire.validate import read
+
+Answer = TypeVar("Answer")
 
 # Streams remembered with their last number, about 100 bytes each.
 _STREAMS = 250_000
@@ -34,6 +36,7 @@ class WireCheck:
         self._absent_until = absent_until
         self._streams: dict[int, int] = {}
         self._forgotten = False
+        self._blind = self._told_unreadable = False
         self.terms: dict[str, SignerTerm] = {}
         self.restored: list[tuple[int, dict[str, Any]]] = []
         self.anchored: list[tuple[int, dict[str, Any]]] = []
@@ -42,7 +45,8 @@ class WireCheck:
         self.workspace_id = ""
         # How many entries the event index must have; it speaks of complete blocks of records only.
         self.entries = 0
-        self._indexed = evidence.index_complete(evidence.head(topic).sequence)
+        head = self._asked(lambda: evidence.head(topic))
+        self._indexed = evidence.index_complete(head.sequence if head is not None else 0)
 
     def take(self, stored: Stored) -> dict[str, Any] | None:
         """The wire of a record; None after it was named as invalid."""
@@ -52,6 +56,7 @@ class WireCheck:
         except (JsonRefused, WireRefused) as refused:
             text = f"the wire is not valid at {refused.pointer or '/'}: {refused.message} [{refused.code}]"
             self._report.add("wire_invalid", text, self._topic, record.sequence)
+            self.skip()
             return None
         if canonical(wire) != record.wire:
             self._report.add(
@@ -84,10 +89,28 @@ class WireCheck:
         if sequence <= self._indexed:
             self.entries += 1 + len(set(stored.subjects))
             return
-        first = self._evidence.find(self._topic, wire["wire_id"])
+        first = self._asked(lambda: self._evidence.find(self._topic, wire["wire_id"]))
         if first is not None and first.sequence != sequence:
             text = f"the same wire stands at {first.sequence} already"
             self._report.add("wire_repeated", text, self._topic, sequence)
+
+    def skip(self) -> None:
+        """A record has no wire that can be read: gaps after it may be its own."""
+        self._blind = True
+
+    def _asked(self, question: Callable[[], Answer]) -> Answer | None:
+        """What the store answers; None when it cannot, which is told once."""
+        try:
+            return question()
+        except StoreError as error:
+            self._unreadable(error)
+            return None
+
+    def _unreadable(self, error: StoreError) -> None:
+        if not self._told_unreadable:
+            self._told_unreadable = True
+            text = f"the index or the content cannot be read everywhere: {error.message}"
+            self._report.add("database_damaged", text, self._topic)
 
     # Streams.
 
@@ -96,8 +119,10 @@ class WireCheck:
         key, number = hash(stream["stream_id"]), stream["stream_seq"]
         before = self._streams.pop(key, None)
         if before is None:
-            before = self._number_before(stream["stream_id"], sequence) if self._forgotten else 0
-        if number != before + 1:
+            before = 0
+            if self._forgotten:
+                before = self._asked(lambda: self._number_before(stream["stream_id"], sequence)) or 0
+        if number != before + 1 and not (self._blind and number > before):
             text = f"it is number {number} of {stream['stream_id']}, where {before + 1} must stand"
             self._report.add("stream_gap", text, self._topic, sequence)
         self._streams[key] = number
@@ -122,7 +147,11 @@ class WireCheck:
 
     def _check_content(self, payload: dict[str, Any], sequence: int) -> None:
         for name, ref in content_refs(payload):
-            size = self._evidence.body_size(self._topic, ref["sha256"])
+            try:
+                size = self._evidence.body_size(self._topic, ref["sha256"])
+            except StoreError as error:
+                self._unreadable(error)
+                return
             if size is None and sequence <= self._absent_until and name not in STRUCTURE:
                 self._report.figures["contents absent"] += 1
             elif size is None:

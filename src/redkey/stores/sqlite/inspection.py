@@ -24,7 +24,7 @@ from redkey.services.fsck.evidence import Body, Misplaced, Stored, Unreadable
 from redkey.stores.sqlite import schema
 from redkey.stores.sqlite.checkpoint_files import CheckpointFiles
 from redkey.stores.sqlite.connection import DATABASE_NAME
-from redkey.stores.sqlite.content_files import PENDING, ContentFiles
+from redkey.stores.sqlite.content_files import PENDING, ContentFiles, Mark
 from redkey.stores.sqlite.failures import translated
 from redkey.stores.sqlite.queries import (
     BLOCK,
@@ -41,6 +41,7 @@ _SQL = read_statements("inspection.sql")
 _PAGE = 1024
 _COMPLAINTS = 100
 _CHUNK = 1024 * 1024
+_NOT_WRITABLE = frozenset({sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM})
 
 
 class Inspection(Queries):
@@ -187,13 +188,16 @@ class Inspection(Queries):
     # Content.
 
     def bodies(self, topic: str) -> Iterator[Body]:
-        after = 0
+        after, marked = 0, self._marked()
         while rows := self._fetch(_SQL["bodies"], (after, self._number(topic), _PAGE // 16)):
             for _, digest, size, pinned, erased, data in rows:
                 name = digest.hex()
                 found = (len(data), new_hash(data).hexdigest()) if data is not None else self._file(topic, name)
                 if found is None and not erased and self._erased_since(topic, name):
                     continue
+                if erased and data is None and (topic, name) in marked:
+                    # The unit that erased it is durable; the file goes when no reader needs the log any more.
+                    found = None
                 yield Body(name, size, bool(pinned), bool(erased), found)
             after = rows[-1][0]
 
@@ -202,7 +206,7 @@ class Inspection(Queries):
         return found[0][0] if found else None
 
     def unnamed_files(self) -> Iterator[str]:
-        marked = set(self._files.marks()) if (self.directory / "content" / PENDING).is_dir() else set()
+        marked = self._marked()
         for folder in sorted((self.directory / "content").glob("*")):
             if folder.name == PENDING or not folder.is_dir():
                 continue
@@ -211,6 +215,9 @@ class Inspection(Queries):
                 rows = self._fetch(_SQL["body_known"], (number, digest_of(entry.name))) if number else []
                 if (folder.name, entry.name) not in marked and [row[1:] for row in rows] != [(0, 1)]:
                     yield f"content/{folder.name}/{entry.name}"
+
+    def _marked(self) -> set[Mark]:
+        return set(self._files.marks()) if (self.directory / "content" / PENDING).is_dir() else set()
 
     def _file(self, topic: str, name: str) -> tuple[int, str] | None:
         size, digest = 0, new_hash()
@@ -245,10 +252,14 @@ class Inspection(Queries):
 
     def missing_entries(self, topic: str) -> Iterator[Misplaced]:
         base = self._base(topic)
-        complete = self.index_complete(self.head(topic).sequence)
-        for after in range(0, complete, _PAGE):
-            rows = self._fetch(_SQL["missing_entries"], (base + after, base + min(after + _PAGE, complete)))
+        complete = base + self.index_complete(self.head(topic).sequence)
+        at = base
+        # From record to record, because a stray one may stand far behind the others.
+        while (found := self._fetch(_SQL["next_position"], (at + 1,))) and found[0][0] <= complete:
+            end = min(found[0][0] - 1 + _PAGE, complete)
+            rows = self._fetch(_SQL["missing_entries"], (found[0][0] - 1, end))
             yield from (Misplaced(position - base, str(subject), True) for position, subject in rows)
+            at = end
 
     def extra_entries(self, topic: str) -> Iterator[Misplaced]:
         base = self._base(topic)
@@ -273,15 +284,17 @@ class Inspection(Queries):
 
 def _open(path: Path) -> sqlite3.Connection:
     """A connection for reading, inside a transaction that keeps this moment."""
-    try:
-        return _begin(path, "mode=ro")
-    except sqlite3.OperationalError as error:
-        # In a directory that nobody may write to, SQLite cannot keep its index of the log; without a log it needs none.
-        log = path.with_name(path.name + "-wal")
-        if log.exists() and log.stat().st_size:
-            text = f"{path} cannot be read here: {error}; copy the directory to where you may write"
-            raise StoreRefused(text, code="no_store") from error
     with translated():
+        try:
+            return _begin(path, "mode=ro")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF not in _NOT_WRITABLE:
+                raise
+            # Where nobody may write, SQLite cannot keep its index of the log; when there is no log it needs none.
+            log = path.with_name(path.name + "-wal")
+            if log.exists() and log.stat().st_size:
+                text = f"{path} cannot be read here: {error}; copy the directory to where you may write"
+                raise StoreRefused(text, code="no_store") from error
         return _begin(path, "mode=ro&immutable=1")
 
 
@@ -300,6 +313,8 @@ def _begin(path: Path, options: str) -> sqlite3.Connection:
     if found != schema.VERSION:
         connection.close()
         schema.refuse_newer(found)
+        if not found:
+            raise StoreRefused("redkey.db is empty", code="not_redkey")
         text = f"redkey.db has format {found}, not {schema.VERSION}; open it once with redkey serve, which brings it up"
         raise StoreRefused(text, code="older_format")
     return connection
