@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from redkey.commands.due import next_time
+from redkey.errors import UpgradeNeeded
 from redkey.ledger.ports import Reader, SequencedStore, Unit
 from redkey.readmodel.rows import load_world
 from redkey.readmodel.structure import structure_of
 from redkey.reducers.fold import fold
-from redkey.reducers.world import World
+from redkey.reducers.world import RULES, World
 from redkey.services.past import LedgerPast
 from redkey.wire.decode import decode
 
@@ -81,6 +82,8 @@ class Worlds:
                 self._let_go(topic)
 
     def _keep(self, topic: str, world: World) -> World:
+        if world.workspace.rules > RULES:
+            raise UpgradeNeeded(f"workspace {world.workspace.workspace_id} is under rules {world.workspace.rules}")
         self._loaded[topic] = world
         self._recent.add(topic)
         self._asleep.pop(topic, None)

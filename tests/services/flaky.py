@@ -1,0 +1,29 @@
+"""A memory store whose units can be made to fail: at their beginning, at their commit, or behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from redkey.stores.memory import MemoryDisk, MemoryStore
+from tests.desk import HandClock
+
+
+class FlakyStore(MemoryStore):
+    """Fails as it is told to, once for each failure it was given; counts what it commits."""
+
+    def __init__(self, clock: HandClock | None = None, disk: MemoryDisk | None = None) -> None:
+        self.clock = clock or HandClock()
+        super().__init__(self.clock, disk)
+        self.fail_next: list[BaseException] = []
+        self.units: list[int] = []
+
+    @contextmanager
+    def write(self, *, wait: bool = True) -> Iterator[Any]:
+        with super().write(wait=wait) as unit:
+            before = {topic: unit.head(topic).sequence for topic in unit.topics()}
+            yield unit
+            if self.fail_next:
+                raise self.fail_next.pop(0)
+            self.units.append(sum(unit.head(topic).sequence - before.get(topic, 0) for topic in unit.topics()))

@@ -1,0 +1,102 @@
+"""An office: a coordinator over any store, with a workspace, a queue and agents; what tests of the write path need."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from redkey.commands.caller import Caller
+from redkey.commands.claims import ClaimNext, ClaimTask, CompleteClaim
+from redkey.commands.registry import CreateQueue, CreateRole, CreateWorkspace, GrantRole, RegisterAgent
+from redkey.commands.tasks import CreateTask
+from redkey.ledger.ports import SequencedStore
+from redkey.services.coordinator import Coordinator
+from redkey.services.outcome import Outcome
+from tests.desk import ADMIN_KEY, OUTCOMES, QUEUE, CountedIds, ref_of
+
+
+class Office:
+    """One workspace behind a coordinator."""
+
+    def __init__(
+        self, store: SequencedStore, ids: Any = None, *, on_fatal: Callable[[BaseException], None] | None = None
+    ) -> None:
+        self.store, self.ids = store, ids or CountedIds()
+        self.fatal: list[BaseException] = []
+        self.coordinator = Coordinator(store, self.ids, on_fatal=on_fatal or self.fatal.append)
+        self.topic, self.admin = "", Caller("", "", frozenset())
+
+    async def begin(self, workspace_id: str = "") -> Office:
+        """Make a workspace with a queue."""
+        with self.store.write() as unit:
+            self.topic = unit.create_topic()
+        workspace_id = workspace_id or "wk_" + self.ids.ulid()
+        self.admin = Caller(workspace_id, ADMIN_KEY, frozenset({"admin"}))
+        await self.do(CreateWorkspace(workspace_id))
+        await self.do(CreateQueue(QUEUE, {}))
+        return self
+
+    def open(self, topic: str, workspace_id: str) -> Office:
+        """Work in a workspace that is there already."""
+        self.topic = topic
+        self.admin = Caller(workspace_id, ADMIN_KEY, frozenset({"admin"}))
+        return self
+
+    async def do(self, command: Any, caller: Caller | None = None, **more: Any) -> Outcome:
+        return await self.coordinator.submit(self.topic, caller or self.admin, command, **more)
+
+    def ask(self, command: Any, caller: Caller | None = None, **more: Any) -> asyncio.Task[Outcome]:
+        """Ask without waiting for the answer; the request has arrived when the loop has turned once."""
+        return asyncio.ensure_future(self.do(command, caller, **more))
+
+    async def agent(self, slug: str, *roles: str) -> str:
+        agent_id = "agt_" + self.ids.ulid()
+        await self.do(RegisterAgent(agent_id, slug, ref_of(slug)))
+        for role in roles:
+            if role not in self.coordinator.peek(self.topic).roles:
+                await self.do(CreateRole(role))
+            await self.do(GrantRole(role, agent_id))
+        return agent_id
+
+    def key_of(self, agent_id: str) -> Caller:
+        return Caller(self.admin.workspace_id, "key_" + agent_id[4:], frozenset({"agent"}), agent_id)
+
+    def new_task(self, **more: Any) -> CreateTask:
+        task_id = "task_" + self.ids.ulid()
+        return CreateTask(task_id, more.pop("queue_id", QUEUE), ref_of(task_id), **more)
+
+    async def task(self, **more: Any) -> str:
+        command = self.new_task(**more)
+        await self.do(command)
+        return command.task_id
+
+    async def hold(self, task_id: str, agent_id: str, lease_seconds: int = 0) -> str:
+        claimed = (await self.do(ClaimTask(task_id, agent_id, lease_seconds))).first(*OUTCOMES)
+        assert claimed is not None
+        assert claimed.wire["type"] == "task.claimed", claimed.wire
+        claim_id: str = claimed.wire["payload"]["claim_id"]
+        return claim_id
+
+    async def complete(self, claim_id: str, **more: Any) -> Outcome:
+        return await self.do(CompleteClaim(claim_id, **more))
+
+    def wait_for_task(self, agent_id: str, seconds: float = 30, **more: Any) -> asyncio.Task[Outcome]:
+        """A worker that waits for the next task of the queue."""
+        return self.ask(ClaimNext(QUEUE, agent_id, 60), wait_seconds=seconds, **more)
+
+    @property
+    def head(self) -> int:
+        return self.store.head(self.topic).sequence
+
+
+async def turns(count: int = 20) -> None:
+    """Let the event loop turn, so that everything that is ready happens."""
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+def claimed_task(outcome: Outcome) -> str | None:
+    """The task that a claim won, if it won one."""
+    claimed = outcome.first("task.claimed")
+    return claimed.wire["stream"]["stream_id"].split(":")[1] if claimed is not None else None
