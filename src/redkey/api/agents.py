@@ -13,7 +13,7 @@ from redkey.api.fields import Body, Id, Listed, Name, Page, Slug, Word, given, p
 from redkey.api.keys_issued import issue_agent_key
 from redkey.api.route import ADMIN, AGENT, READ, Route
 from redkey.api.texts import keep
-from redkey.commands.decision import not_found
+from redkey.commands.decision import Refused, not_found
 from redkey.commands.registry import DeactivateAgent, HeartbeatAgent, RegisterAgent, UpdateAgent
 from redkey.ledger.ports import Content
 from redkey.readmodel.agent_view import AgentView, agent_view
@@ -72,7 +72,7 @@ class Heard(View, frozen=True, kw_only=True):
     """The agent was heard of; only what changes something is an event."""
 
     agent_id: str
-    status: Literal["alive"] = "alive"
+    status: Literal["alive"]
     event_id: str = ""
 
 
@@ -95,7 +95,7 @@ class AgentFilter(Page, frozen=True, kw_only=True):
 async def register_card(call: Call, body: RegisterCard) -> Registered:
     """Register an agent by its card."""
     if body.workspace_id and body.workspace_id != call.caller.workspace_id:
-        raise not_found("workspace")
+        raise Refused(404, "workspace_not_found", "There is no such workspace for this key.")
     if call.is_repeat:
         # The card may be gone from its place by now; what was recorded of it is not.
         outcome = await call.submit(RegisterAgent("", "", {}))
@@ -268,7 +268,8 @@ async def heartbeat_agent(call: Call, body: Beat) -> Heard:
     agent_id = call.path["agent_id"]
     outcome = await call.submit(HeartbeatAgent(agent_id, body.capacity, body.in_use))
     record = outcome.first("agent.heartbeat")
-    return Heard(agent_id=agent_id, event_id=event_id(record.wire["wire_id"]) if record is not None else "")
+    happened = event_id(record.wire["wire_id"]) if record is not None else ""
+    return Heard(agent_id=agent_id, status="alive", event_id=happened)
 
 
 async def deactivate_agent(call: Call) -> Deactivated:
@@ -308,7 +309,10 @@ ROUTES = [
         reply=Registered,
         status=201,
         summary="Register an agent by its Agent Card, A2A of either shape or RedKey's own.",
-        replies={409: "The slug that the card names is taken."},
+        replies={
+            404: "The body names a workspace that is not the key's.",
+            409: "The slug that the card names is taken.",
+        },
         idempotent=True,
         example={"agentCard": _EXAMPLE_CARD},
     ),
