@@ -129,7 +129,9 @@ class WriterLock:
 
     def _become(self, state: _State) -> None:
         self._state = state
-        self._changed.notify_all()
+        # Who waits, waits for one of these.
+        if state in (_State.FREE, _State.HELD, _State.CLOSED):
+            self._changed.notify_all()
 
     def _close_files(self) -> None:
         os.close(self._lock)
