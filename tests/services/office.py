@@ -13,7 +13,8 @@ from redkey.commands.tasks import CreateTask
 from redkey.ledger.ports import SequencedStore
 from redkey.services.coordinator import Coordinator
 from redkey.services.outcome import Outcome
-from tests.desk import ADMIN_KEY, OUTCOMES, QUEUE, CountedIds, ref_of
+from redkey.stores.memory import MemoryDisk, MemoryStore
+from tests.desk import ADMIN_KEY, OUTCOMES, QUEUE, CountedIds, HandClock, ref_of
 
 
 class Office:
@@ -100,3 +101,10 @@ def claimed_task(outcome: Outcome) -> str | None:
     """The task that a claim won, if it won one."""
     claimed = outcome.first("task.claimed")
     return claimed.wire["stream"]["stream_id"].split(":")[1] if claimed is not None else None
+
+
+def two_offices() -> tuple[Office, Office]:
+    """Two coordinators over one disk, in one event loop: every order of their units can be had."""
+    disk, clock = MemoryDisk(), HandClock()
+    one, other = (Office(MemoryStore(clock, disk), CountedIds(lane)) for lane in (1, 2))
+    return one, other
