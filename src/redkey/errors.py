@@ -13,6 +13,8 @@
         ├── TreeDamaged        stored Merkle tiles are missing or damaged
         ├── AppendRefused      a message that takes no place: its size, its topic, its place or time
         ├── ContentRefused     content that cannot be kept as asked, or not be erased
+        ├── BackupRefused      a backup that cannot be taken, or cannot be trusted
+        ├── DumpRefused        a dump that cannot be written, or does not hold together
         └── StoreError         the store cannot be used
             ├── StoreRefused   a data directory that cannot be opened safely
             ├── StoreMisused   a store used after its end, twice at once, or in a forked process
@@ -149,6 +151,18 @@ class ContentRefused(LedgerError):
     """The content cannot be kept or erased as asked."""
 
     code = "content_refused"
+
+
+class BackupRefused(LedgerError):
+    """The backup cannot be taken, or cannot be restored as it is."""
+
+    code = "backup_refused"
+
+
+class DumpRefused(LedgerError):
+    """The dump cannot be written, or does not hold together."""
+
+    code = "dump_refused"
 
 
 class StoreError(LedgerError):

@@ -91,7 +91,7 @@ class Workshop:
         key_id = "key_" + self.ids.ulid()
         admin = Caller("", key_id, frozenset({"admin"}))
         key = CreateKey(key_id, "rk_testkey", ("admin",), secret_sha256="0" * 64)
-        begun = begin_workspace(self.store, self.ids, admin, key)
+        begun = begin_workspace(self.store, self.ids, self.signing, admin, key)
         self.topic, self.workspace_id = begun.topic, begun.workspace_id
         self.admin = Caller(begun.workspace_id, key_id, frozenset({"admin"}))
         self.world: World = load_world(self.store, self.topic, decode)

@@ -81,7 +81,7 @@ def _run(directory: Path, receipts: Path | None, keys: Any, topics: tuple[str, .
         report = Report()
         report.add("database_damaged", refused.message)
         return report
-    with evidence, _progress(shown=not as_json) as progress:
+    with evidence, progress_bar(shown=not as_json) as progress:
         unknown = [topic for topic in topics if topic not in evidence.topics()]
         if unknown:
             raise click.UsageError(f"there is no topic {unknown[0]} in {directory}")
@@ -98,7 +98,7 @@ def _documents(folder: Path) -> Iterator[tuple[str, bytes]]:
 
 
 @contextmanager
-def _progress(*, shown: bool) -> Iterator[Progress | None]:
+def progress_bar(*, shown: bool) -> Iterator[Progress | None]:
     """A bar on a terminal, and nothing anywhere else."""
     if not shown or not sys.stderr.isatty():
         yield None

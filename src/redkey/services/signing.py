@@ -125,7 +125,7 @@ class Signing:
     def _covering(self, topic: str, sequence: int) -> bytes | None:
         witnessed = self._store.setting(WITNESSED + topic)
         notes = [note for _, note in self._store.checkpoints(topic, 1)]
-        if witnessed is not None:
+        if witnessed:
             notes.insert(0, witnessed.encode())
         for note in notes:
             if (checkpoint_size(note) or 0) >= sequence and self._by_us(note):
@@ -145,7 +145,7 @@ class Signing:
                     continue
                 unit.put_checkpoint(topic, size, cosigned.encode())
                 before = unit.setting(WITNESSED + topic)
-                if before is None or (checkpoint_size(before.encode()) or 0) <= size:
+                if not before or (checkpoint_size(before.encode()) or 0) <= size:
                     unit.put_setting(WITNESSED + topic, cosigned.encode().decode())
                 return checkpoint
         text = f"no line is a cosignature of one of the last {_COSIGNABLE:,} checkpoints of {topic} by a known witness"
@@ -274,6 +274,11 @@ class SigningSchedule:
             self._schedule(_BUSY_SECONDS)
         except RedKeyError as failure:
             self._on_failure(failure)
+
+
+def forget_signers(unit: Unit) -> None:
+    """This log's secrets are gone for good: let it make new ones when it is next opened for signing."""
+    _put_states(unit, {})
 
 
 def _states(reader: Reader) -> dict[str, State]:

@@ -43,7 +43,7 @@ class CheckpointCheck:
             text = f"{self._contradicted - 1} later checkpoints are not of these records either"
             self._report.note("checkpoint_contradicted", text, self._topic)
         self._check_outside(newest)
-        if witnessed is not None:
+        if witnessed:
             self._check(witnessed.encode(), "the checkpoint that was witnessed last", None)
         self._check_told()
         if pinned and newest is not None:

@@ -25,7 +25,8 @@ from redkey.stores.sqlite import schema
 from redkey.stores.sqlite.checkpoint_files import CheckpointFiles
 from redkey.stores.sqlite.connection import DATABASE_NAME
 from redkey.stores.sqlite.content_files import PENDING, ContentFiles, Mark
-from redkey.stores.sqlite.failures import translated
+from redkey.stores.sqlite.failures import sync_file, translated
+from redkey.stores.sqlite.incoming import INCOMING
 from redkey.stores.sqlite.queries import (
     BLOCK,
     SEQUENCE_BITS,
@@ -45,16 +46,19 @@ _NOT_WRITABLE = frozenset({sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sql
 
 
 class Inspection(Queries):
-    """One moment of a data directory. Made for one thread; close it when done."""
+    """One moment of a data directory. Made for one thread; close it when done.
 
-    def __init__(self, directory: Path) -> None:
+    `still` says that nobody writes to it, as to a backup: then SQLite leaves nothing of its own beside it.
+    """
+
+    def __init__(self, directory: Path, *, still: bool = False) -> None:
         self.directory = directory
         if not (directory / DATABASE_NAME).is_file():
             raise StoreRefused(f"there is no redkey.db in {directory}", code="no_store")
         self._files = ContentFiles(directory, create=False)
         # Before the moment of the database: what was in force then, the database has.
         self._outside = _read_outside(directory)
-        self._connection = _open(directory / DATABASE_NAME)
+        self._connection = _open(directory / DATABASE_NAME, still=still)
         self._numbers: dict[str, int | None] = {}
 
     def close(self) -> None:
@@ -201,6 +205,26 @@ class Inspection(Queries):
                 yield Body(name, size, bool(pinned), bool(erased), found)
             after = rows[-1][0]
 
+    def file_bodies(self, topic: str) -> Iterator[tuple[str, int]]:
+        """(SHA-256, size) of every body that is a file."""
+        after = 0
+        while rows := self._fetch(_SQL["file_bodies"], (after, self._number(topic), _PAGE)):
+            yield from ((digest.hex(), size) for _, digest, size in rows)
+            after = rows[-1][0]
+
+    def copy_database(self, path: Path) -> None:
+        """Write this moment of the database to a new file, durably."""
+        with translated():
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
+            target = sqlite3.connect(path, isolation_level=None)
+            try:
+                # All pages in one step, inside the transaction that keeps the moment: nobody's writing restarts it.
+                self._connection.backup(target)
+            finally:
+                target.close()
+            with path.open("rb") as file:
+                sync_file(file.fileno())
+
     def body_size(self, topic: str, sha256: str) -> int | None:
         found = self._fetch(_SQL["body_known"], (self._number(topic), digest_of(sha256)))
         return found[0][0] if found else None
@@ -208,7 +232,7 @@ class Inspection(Queries):
     def unnamed_files(self) -> Iterator[str]:
         marked = self._marked()
         for folder in sorted((self.directory / "content").glob("*")):
-            if folder.name == PENDING or not folder.is_dir():
+            if folder.name in (PENDING, INCOMING) or not folder.is_dir():
                 continue
             number = self.topic_number(folder.name)
             for entry in os.scandir(folder):
@@ -282,11 +306,11 @@ class Inspection(Queries):
         return self._number(topic) << SEQUENCE_BITS
 
 
-def _open(path: Path) -> sqlite3.Connection:
+def _open(path: Path, *, still: bool = False) -> sqlite3.Connection:
     """A connection for reading, inside a transaction that keeps this moment."""
     with translated():
         try:
-            return _begin(path, "mode=ro")
+            return _begin(path, "mode=ro&immutable=1" if still else "mode=ro")
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode & 0xFF not in _NOT_WRITABLE:
                 raise

@@ -34,6 +34,11 @@ SELECT size, note FROM checkpoint WHERE topic = ? AND size > ? ORDER BY size LIM
 SELECT number, sha256, bytes, pinned, erased, data FROM content
 WHERE number > ? AND topic = ? ORDER BY number LIMIT ?
 
+-- name: file_bodies
+-- Bodies that are files, a page at a time.
+SELECT number, sha256, bytes FROM content
+WHERE number > ? AND topic = ? AND data IS NULL AND NOT erased ORDER BY number LIMIT ?
+
 -- name: body_known
 -- Is there a body of this name, erased or not?
 SELECT bytes, erased, data IS NULL FROM content WHERE topic = ? AND sha256 = ?

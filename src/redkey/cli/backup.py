@@ -1,0 +1,93 @@
+"""`redkey backup`: copy a data directory while it is in use."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+import msgspec
+
+from redkey.cli.fsck import DIRECTORY, INTERRUPTED, progress_bar
+from redkey.cli.report import print_json, shown
+from redkey.errors import BackupRefused
+from redkey.services.backup import MANIFEST, Manifest
+from redkey.services.fsck.check import Fsck
+from redkey.stores.sqlite.copying import read_backup, take_backup
+from redkey.stores.sqlite.inspection import Inspection
+
+
+@click.command()
+@click.argument("directory", metavar="DIR", type=DIRECTORY)
+@click.argument("target", metavar="DEST", type=click.Path(path_type=Path))
+@click.option("--with-keys", is_flag=True, help="Copy the secrets too: signing keys and what issues API keys.")
+@click.option("--quick", is_flag=True, help="Check the copied bytes only, not what they mean.")
+@click.option("--json", "as_json", is_flag=True, help="Report as one JSON document.")
+@click.pass_context
+def command(ctx: click.Context, directory: Path, target: Path, with_keys: bool, quick: bool, as_json: bool) -> None:
+    """Copy the data directory DIR to DEST, which must not be there. A server may go on writing to DIR.
+
+    The copy is of one moment: the database, large content, the last checkpoints, and a manifest with the hash of
+    every file. It is read again when it is written, and checked as by redkey fsck.
+
+    Secrets are left out unless you ask for them, so that a backup can be kept where the log's keys must not be. A log
+    that is restored without its keys gets new ones, and says so on the record.
+
+    \b
+      redkey backup .redkey /backups/2026-05-07
+      redkey backup .redkey /vault/2026-05-07 --with-keys
+
+    Exit code 0: the backup is there and was checked. 1: it is not there, and the reason is on standard error.
+    """
+    try:
+        taken_at = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+        manifest = take_backup(
+            directory,
+            target,
+            taken_at,
+            with_keys=with_keys,
+            check=lambda copy: _verify(directory, copy, quick=quick, quiet=as_json),
+        )
+    except KeyboardInterrupt:
+        click.echo(f"redkey: stopped; {target} was not made", err=True)
+        ctx.exit(INTERRUPTED)
+    if as_json:
+        print_json({"backup": str(target), **_as_json(manifest)})
+    else:
+        _print(target, manifest, checked=not quick)
+
+
+def _verify(directory: Path, copy: Path, *, quick: bool, quiet: bool) -> None:
+    """What is on the disk is what was copied, and what was copied is sound."""
+    read_backup(copy)
+    if quick:
+        return
+    with Inspection(copy, still=True) as evidence, progress_bar(shown=not quiet) as progress:
+        report = Fsck(evidence, progress=progress).run()
+    if not report.clean:
+        text = (
+            f"{directory} is damaged: {report.faults[0].message}; run redkey fsck {directory}, or copy it with --quick"
+        )
+        raise BackupRefused(text, code="source_damaged")
+
+
+def _as_json(manifest: Manifest) -> dict[str, object]:
+    return {
+        "logId": manifest.log_id,
+        "epoch": manifest.epoch,
+        "takenAt": manifest.taken_at,
+        "keys": manifest.keys,
+        "files": len(manifest.files),
+        "bytes": sum(file.bytes for file in manifest.files.values()),
+        "topics": msgspec.to_builtins(manifest.topics),
+    }
+
+
+def _print(target: Path, manifest: Manifest, *, checked: bool) -> None:
+    size = sum(file.bytes for file in manifest.files.values())
+    records = sum(topic.records for topic in manifest.topics)
+    what = f"{records:,} records of {len(manifest.topics):,} topics, {len(manifest.files):,} files, {size:,} bytes"
+    click.echo(shown(f"{target}: {what}"))
+    click.echo("its bytes were read again and checked" + (", and so was what they mean" if checked else ""))
+    kept = "it holds the log's secrets: keep it as safe as them" if manifest.keys else "it holds no secrets"
+    click.echo(f"{kept}; {MANIFEST} names every file by its hash")

@@ -1,0 +1,83 @@
+"""`redkey restore`: open a backup as a new epoch of its log."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import msgspec
+
+from redkey.cli.fsck import DIRECTORY, INTERRUPTED, progress_bar
+from redkey.cli.report import print_json, shown
+from redkey.cli.store import open_signing
+from redkey.errors import BackupRefused
+from redkey.services.backup import Restored, begin_epoch
+from redkey.services.fsck.check import Fsck
+from redkey.stores.sqlite import SqliteStore
+from redkey.stores.sqlite.copying import read_backup, unpacked
+from redkey.stores.sqlite.inspection import Inspection
+
+
+@click.command()
+@click.argument("backup", metavar="BACKUP", type=DIRECTORY)
+@click.argument("target", metavar="DIR", type=click.Path(path_type=Path))
+@click.option("--epoch", type=click.IntRange(2, 999_999), help="The epoch to begin [the backup's and one].")
+@click.option("--json", "as_json", is_flag=True, help="Report as one JSON document.")
+@click.pass_context
+def command(ctx: click.Context, backup: Path, target: Path, epoch: int | None, as_json: bool) -> None:
+    """Make the data directory DIR from BACKUP. DIR must not be there: nothing is overwritten.
+
+    What was recorded after the backup is not in it, so the restored log is another history than the one that was
+    lost. It goes on in a new epoch: each topic gets a record that names the old checkpoint, and checkpoints have a
+    new origin. A witness sees a new tree, not a fork, and closes the old one. Receipts of records that are in the
+    backup stay valid; receipts of later ones are of records that are lost.
+
+    When the same backup was restored before, that restore has begun the next epoch already: give a later one with
+    --epoch. Without keys in the backup the log gets new ones: publish them as you did the first.
+
+    \b
+      redkey restore /backups/2026-05-07 .redkey
+
+    Exit code 0: DIR is there, checked, and ready to be served. 1: it is not there, and the reason is on standard error.
+    """
+    try:
+        manifest = read_backup(backup)
+        with unpacked(backup, manifest, target) as aside:
+            restored, keys = _go_on(aside, epoch, keys=manifest.keys)
+            _verify(aside, quiet=as_json)
+    except KeyboardInterrupt:
+        click.echo(f"redkey: stopped; {target} was not made", err=True)
+        ctx.exit(INTERRUPTED)
+    if as_json:
+        print_json({"directory": str(target), "topics": msgspec.to_builtins(restored), "keys": keys})
+    else:
+        _print(target, restored, keys, fresh=not manifest.keys)
+
+
+def _go_on(directory: Path, epoch: int | None, *, keys: bool) -> tuple[list[Restored], list[str]]:
+    with SqliteStore(directory, create=False) as store:
+        restored = begin_epoch(store, epoch, keys=keys)
+        if not restored:
+            return [], []
+        signing = open_signing(store)
+        signing.sign()
+        return restored, [str(one.verifier) for one in signing.signers]
+
+
+def _verify(directory: Path, *, quiet: bool) -> None:
+    with Inspection(directory, still=True) as evidence, progress_bar(shown=not quiet) as progress:
+        report = Fsck(evidence, progress=progress).run()
+    if not report.clean:
+        raise BackupRefused(f"the backup is damaged: {report.faults[0].message}", code="backup_damaged")
+
+
+def _print(target: Path, restored: list[Restored], keys: list[str], *, fresh: bool) -> None:
+    click.echo(shown(f"{target}: restored and checked"))
+    for one in restored:
+        click.echo(shown(f"  topic {one.topic}: {one.records:,} records, and it goes on as {one.origin}"))
+    if not restored:
+        click.echo("nothing in it was ever signed, so it goes on as it was")
+        return
+    click.echo("a new epoch has begun: witnesses see a new log under these origins, and close the old ones")
+    for key in keys:
+        click.echo(f"{'a new signing key' if fresh else 'signed by'}: {key}")

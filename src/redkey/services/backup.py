@@ -1,0 +1,151 @@
+"""Backups: what one holds, said in a manifest, and how a restored one goes on.
+
+A backup is a data directory of one moment with a manifest beside it. What was recorded after that moment is not in
+it, so a restored ledger is another history than the one that was lost: it goes on in the next epoch, says so on
+each topic, and signs under a new origin. A witness sees a new tree where it would otherwise see a fork.
+Copying files is `redkey.stores.sqlite.copying`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from redkey.commands.draft import Draft, derived_id
+from redkey.errors import BackupRefused, JsonRefused
+from redkey.ledger.checkpoint import open_checkpoint
+from redkey.ledger.note import encode_base64
+from redkey.ledger.ports import Reader, SequencedStore, Unit
+from redkey.services.log_facts import EPOCH, Log, note_facts, read_log, workspace_of
+from redkey.services.signing import WITNESSED, forget_signers
+from redkey.wire.decode import decode
+
+FORMAT = 1
+MANIFEST = "backup.json"
+_MANIFEST_LIMIT = 1024 * 1024 * 1024
+
+
+class File(msgspec.Struct, frozen=True):
+    """One file of a backup."""
+
+    sha256: str
+    bytes: int
+
+
+class TopicState(msgspec.Struct, frozen=True):
+    """Where a topic ended when the backup was taken."""
+
+    topic_id: str
+    records: int
+    running_hash: str
+    workspace_id: str | None = None
+    checkpoint: str | None = None
+
+
+class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a backup holds: the log, its topics, and every file by its hash."""
+
+    format: int
+    taken_at: str
+    keys: bool
+    files: dict[str, File]
+    topics: list[TopicState]
+    log_id: str | None = None
+    epoch: int | None = None
+
+    def encode(self) -> bytes:
+        return msgspec.json.format(msgspec.json.encode(self)) + b"\n"
+
+
+def describe(reader: Reader, taken_at: str, files: dict[str, File], *, keys: bool) -> Manifest:
+    """The manifest of a backup of this store."""
+    log = read_log(reader)
+    topics = [_state(reader, topic) for topic in reader.topics()]
+    identity = (None, None) if log is None else (log.log_id, log.epoch)
+    return Manifest(FORMAT, taken_at, keys, files, topics, *identity)
+
+
+def _state(reader: Reader, topic: str) -> TopicState:
+    head = reader.head(topic)
+    last = reader.checkpoints(topic, 1)
+    note = last[0][1].decode() if last else None
+    return TopicState(topic, head.sequence, encode_base64(head.running_hash), workspace_of(reader, topic), note)
+
+
+def read_manifest(data: bytes) -> Manifest:
+    """A manifest from its bytes; BackupRefused when it is none, or of a newer format."""
+    try:
+        document = decode(data, size_limit=_MANIFEST_LIMIT)
+        newer = isinstance(document, dict) and document.get("format") not in (None, FORMAT)
+        if newer:
+            raise BackupRefused(f"the backup has format {document['format']}; use a newer RedKey", code="newer_format")
+        return msgspec.convert(document, Manifest)
+    except (JsonRefused, msgspec.ValidationError) as cause:
+        raise BackupRefused(f"{MANIFEST} cannot be read: {cause}", code="manifest_malformed") from cause
+
+
+def compare(manifest: Manifest, found: Iterable[tuple[str, File]]) -> list[str]:
+    """What differs between a manifest and the files that are there, one sentence each."""
+    missing = dict(manifest.files)
+    wrong = []
+    for name, file in found:
+        told = missing.pop(name, None)
+        if told is None:
+            wrong.append(f"{name} is not part of the backup")
+        elif told != file:
+            wrong.append(f"{name} was changed")
+    return [*wrong, *(f"{name} is missing" for name in missing)]
+
+
+class Restored(msgspec.Struct, frozen=True):
+    """A topic that goes on: the origin under which it is signed from now on."""
+
+    topic: str
+    records: int
+    origin: str
+
+
+def begin_epoch(store: SequencedStore, epoch: int | None, *, keys: bool) -> list[Restored]:
+    """Let a restored store go on in a new epoch, by default the next, with a record on each topic that says so.
+
+    Without its keys the log gets new signers; the old ones are retired on the record when it next signs.
+    """
+    with store.write() as unit:
+        before = read_log(unit)
+        if before is None:
+            # Nothing was ever signed, so nobody was shown a history that this could contradict.
+            return []
+        log = Log(before.log_id, before.epoch + 1 if epoch is None else epoch)
+        if log.epoch <= before.epoch:
+            raise BackupRefused(
+                f"the backup is of epoch {before.epoch}; a restore begins a later one", code="epoch_closed"
+            )
+        unit.put_setting(EPOCH, str(log.epoch))
+        if not keys:
+            forget_signers(unit)
+        return [one for topic in unit.topics() if (one := _go_on(unit, topic, before, log)) is not None]
+
+
+def _go_on(unit: Unit, topic: str, before: Log, log: Log) -> Restored | None:
+    workspace_id = workspace_of(unit, topic)
+    if workspace_id is None:
+        return None
+    where = f"workspace:{workspace_id}"
+    payload = {"epoch": log.epoch, **_old_checkpoint(unit, topic, before.origin(workspace_id))}
+    wire_id = derived_id(workspace_id, "ledger.restored", f"e{log.epoch}")
+    note_facts(unit, topic, [Draft("ledger.restored", where, payload, where, wire_id=wire_id)])
+    # Receipts of the new epoch go by its own checkpoints.
+    unit.put_setting(WITNESSED + topic, "")
+    return Restored(topic, unit.head(topic).sequence - 1, log.origin(workspace_id))
+
+
+def _old_checkpoint(reader: Reader, topic: str, origin: str) -> dict[str, Any]:
+    """The last tree that the old epoch signed; where it signed none, the tree that is there."""
+    last: Sequence[tuple[int, bytes]] = reader.checkpoints(topic, 1)
+    if last:
+        checkpoint = open_checkpoint(last[0][1])[0]
+        return {"tree_size": checkpoint.size, "root": encode_base64(checkpoint.root), "origin": checkpoint.origin}
+    tree = reader.tree(topic)
+    return {"tree_size": tree.size, "root": encode_base64(tree.root()), "origin": origin}

@@ -1,0 +1,174 @@
+"""Copying a data directory: while it is in use, whole and of one moment; and back from a backup.
+
+The database is copied inside the transaction that keeps the moment. As long as that lasts, no erased body leaves
+the disk (the log cannot be emptied under a reader), so every file that the copy names can be copied after it.
+Everything is written aside and put in place at the end: a copy that was cut off is never taken for one.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+
+from redkey.errors import BackupRefused
+from redkey.services.backup import MANIFEST, File, Manifest, compare, describe, read_manifest
+from redkey.stores.durable import sync_directory
+from redkey.stores.sqlite.connection import DATABASE_NAME
+from redkey.stores.sqlite.failures import sync_file, translated
+from redkey.stores.sqlite.inspection import Inspection
+
+KEYS = "keys"
+# Files beside the keys that hold secrets.
+_SECRETS = ("credentials.json",)
+_CHUNK = 1024 * 1024
+
+
+def take_backup(
+    directory: Path, target: Path, taken_at: str, *, with_keys: bool, check: Callable[[Path], None] | None = None
+) -> Manifest:
+    """Copy a data directory, in use or not, to a new place; the manifest says what was copied.
+
+    `check` looks at the copy before it is put in place, and raises when it is not sound.
+    """
+    with _placed(target) as aside:
+        with Inspection(directory) as source:
+            source.copy_database(aside / DATABASE_NAME)
+            for topic in source.topics():
+                _copy_bodies(source, topic, directory, aside)
+                _write_checkpoint(source, topic, aside)
+            if with_keys:
+                _copy_secrets(directory, aside)
+            manifest = describe(source, taken_at, dict(list_files(aside)), keys=with_keys)
+        _write(aside / MANIFEST, manifest.encode(), 0o600)
+        _sync_folders(aside)
+        if check is not None:
+            check(aside)
+    return manifest
+
+
+def read_backup(backup: Path) -> Manifest:
+    """The manifest of a backup whose files are all there and unchanged; BackupRefused otherwise."""
+    try:
+        manifest = read_manifest((backup / MANIFEST).read_bytes())
+    except FileNotFoundError as cause:
+        raise BackupRefused(f"{backup} holds no {MANIFEST}: it is not a backup", code="no_backup") from cause
+    wrong = compare(manifest, list_files(backup))
+    if wrong:
+        more = f", and {len(wrong) - 1} more" if len(wrong) > 1 else ""
+        raise BackupRefused(f"the backup is damaged: {wrong[0]}{more}", code="backup_damaged")
+    return manifest
+
+
+@contextmanager
+def unpacked(backup: Path, manifest: Manifest, target: Path) -> Iterator[Path]:
+    """The files of a backup, copied aside for the block to work on; put in place when it ends well."""
+    with _placed(target) as aside:
+        for name, file in manifest.files.items():
+            mode = (backup / name).stat().st_mode & 0o700 | 0o600
+            if copy_file(backup / name, aside / name, mode) != file:
+                raise BackupRefused(f"{name} changed while it was copied", code="backup_damaged")
+        _sync_folders(aside)
+        yield aside
+        _sync_folders(aside)
+
+
+def list_files(folder: Path) -> Iterator[tuple[str, File]]:
+    """Every file of a backup but the manifest, by its path, with its hash."""
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder).as_posix()
+        if path.is_file() and name != MANIFEST:
+            yield name, _hashed(path)
+
+
+def copy_file(source: Path, target: Path, mode: int = 0o600) -> File:
+    """Copy one file durably; what it turned out to be."""
+    _make_folder(target.parent)
+    digest, size = sha256(), 0
+    descriptor = os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, mode)
+    with os.fdopen(descriptor, "wb") as out, source.open("rb") as file:
+        os.fchmod(descriptor, mode)
+        while chunk := file.read(_CHUNK):
+            digest.update(chunk)
+            size += len(chunk)
+            out.write(chunk)
+        out.flush()
+        sync_file(descriptor)
+    return File(digest.hexdigest(), size)
+
+
+def _copy_bodies(source: Inspection, topic: str, directory: Path, aside: Path) -> None:
+    for name, size in source.file_bodies(topic):
+        path = f"content/{topic}/{name}"
+        try:
+            copied = copy_file(directory / path, aside / path)
+        except FileNotFoundError as cause:
+            raise BackupRefused(f"{path} is missing; run redkey fsck on {directory}", code="source_damaged") from cause
+        if copied != File(name, size):
+            raise BackupRefused(f"{path} is damaged; run redkey fsck on {directory}", code="source_damaged")
+
+
+def _write_checkpoint(source: Inspection, topic: str, aside: Path) -> None:
+    """The newest checkpoint of this moment; the one that is in force outside may already be of a later one."""
+    for _, note in source.checkpoints(topic, 1):
+        _write(aside / "checkpoints" / topic, note, 0o600)
+
+
+def _copy_secrets(directory: Path, aside: Path) -> None:
+    paths = [path for path in (directory / KEYS).rglob("*") if path.is_file() and path.name != "lock"]
+    for path in (*paths, *(directory / name for name in _SECRETS)):
+        if path.exists():
+            copy_file(path, aside / path.relative_to(directory), 0o600)
+
+
+def _make_folder(folder: Path) -> None:
+    """A folder that is its owner's alone, and all above it that are missing."""
+    if not folder.is_dir():
+        _make_folder(folder.parent)
+        folder.mkdir(mode=0o700)
+
+
+def _hashed(path: Path) -> File:
+    digest, size = sha256(), 0
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            digest.update(chunk)
+            size += len(chunk)
+    return File(digest.hexdigest(), size)
+
+
+def _write(path: Path, data: bytes, mode: int) -> None:
+    _make_folder(path.parent)
+    descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, mode)
+    with os.fdopen(descriptor, "wb") as out:
+        out.write(data)
+        out.flush()
+        sync_file(descriptor)
+
+
+@contextmanager
+def _placed(target: Path) -> Iterator[Path]:
+    """A new folder to fill, which becomes `target` when the block ends well and is gone when it does not."""
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise BackupRefused(f"{target} is there already, and nothing is overwritten", code="target_exists")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    aside = target.parent / f".{target.name}.{secrets.token_hex(8)}"
+    with translated():
+        aside.mkdir(mode=0o700)
+    try:
+        with translated():
+            yield aside
+            # An empty folder of that name may be replaced, anything else may not: somebody else was first.
+            os.rename(aside, target)  # noqa: PTH104
+            sync_directory(target.parent)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def _sync_folders(folder: Path) -> None:
+    for path in (*(path for path in folder.rglob("*") if path.is_dir()), folder):
+        sync_directory(path)
