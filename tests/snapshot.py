@@ -92,7 +92,7 @@ def _timers(world: World) -> list[tuple[int, str, str]]:
                 held.add((agent.last_act_at + LOST_AFTER_NANOSECONDS, kind, key))
         elif kind == "gate":
             gate = world.gates.get(key)
-            if gate is not None and gate.state == "open" and gate.deadline_at == when:
+            if gate is not None and gate.deadline_at == when and not gate.reminded:
                 held.add((when, kind, key))
         elif task is not None and not task.ended_at and when == _when(task, kind):
             held.add((when, kind, key))

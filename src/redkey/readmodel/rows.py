@@ -241,7 +241,7 @@ def _place(world: World, task: Task) -> None:
 def _load_runs(world: World, reader: Reader, topic: str) -> None:
     for gate in pages(reader, topic, "gate", "open"):
         world.gates[gate.gate_id] = gate
-        if gate.deadline_at:
+        if gate.deadline_at and not gate.reminded:
             world.at(gate.deadline_at, "gate", gate.gate_id)
         row = reader.row(topic, "task", gate.task_id)
         if row is not None:

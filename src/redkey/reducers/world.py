@@ -157,7 +157,7 @@ class World:
             return agent is not None and agent.active and not agent.lost
         if kind == "gate":
             gate = self.gates.get(key)
-            return gate is not None and gate.state == "open" and gate.deadline_at == when
+            return gate is not None and gate.deadline_at == when and not gate.reminded
         task = self.tasks.get(key)
         if task is None or task.ended_at:
             return False
@@ -202,13 +202,17 @@ class World:
         self.tombstones.append((task.ended_at + TOMBSTONE_NANOSECONDS, task.task_id, task.attempt))
 
     def bury(self, now: int) -> None:
-        """Let go of what ended long ago: ledger time decides, so every fold forgets at the same place."""
+        """Let go of what ended long ago: ledger time decides, so every fold forgets at the same place.
+
+        While something still follows, everything that it may speak of stays.
+        """
+        if self.agenda:
+            return
         while self.tombstones and self.tombstones[0][0] <= now:
             _, task_id, attempt = self.tombstones.popleft()
             task = self.tasks.get(task_id)
-            # A task whose gate is open is not over, nor is one that will be tried again.
-            over = task is not None and task.ended_at and not task.gate_id and ("retry", task_id) not in self.agenda
-            if over and task is not None and task.attempt == attempt:
+            # A task whose gate is open is not over.
+            if task is not None and task.ended_at and task.attempt == attempt and not task.gate_id:
                 del self.tasks[task_id]
                 self.misses.pop(task_id, None)
                 # What was touched in this very unit has its row written from here.
