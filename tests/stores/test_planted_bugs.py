@@ -84,7 +84,7 @@ def others_not_looked_for(patch: pytest.MonkeyPatch) -> None:
 
 
 def file_left_when_erased(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(ContentFiles, "_delete", lambda self, topic, sha256: False)
+    patch.setattr(ContentFiles, "_delete", lambda self, topic, sha256: None)
 
 
 def rolled_back_only_in_name(patch: pytest.MonkeyPatch) -> None:
@@ -144,6 +144,7 @@ if sys.argv[2] == "planted":
 store = SqliteStore(sys.argv[1])
 with store.write() as unit:
     topic = unit.create_topic()
+os.write(1, b"opened\\n")
 for number in range(5):
     with store.write() as unit:
         unit.append(topic, [Entry(b"1", "wire_1")], number)
@@ -161,6 +162,8 @@ def unsynced_acknowledgements(directory: Path, how: str) -> int:
     for line in trace.read_text(errors="replace").splitlines():
         if "sync(" in line and "redkey.db-wal" in line and line.endswith("= 0"):
             synced = True
+        elif "write(1" in line and "opened" in line:
+            synced = False
         elif "write(1" in line and "acknowledged" in line:
             unsynced, synced, acknowledged = unsynced + (not synced), False, acknowledged + 1
     assert acknowledged == 5

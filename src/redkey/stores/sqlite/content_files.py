@@ -30,6 +30,8 @@ class ContentFiles:
     def __init__(self, directory: Path, *, create: bool = True) -> None:
         self._root = directory / "content"
         self._pending = self._root / PENDING
+        # The topics whose folders are known to have durable names.
+        self._durable: set[str] = set()
         if create:
             self._pending.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._root.chmod(0o700)
@@ -84,24 +86,27 @@ class ContentFiles:
     def settle(self, marks: Iterable[Mark], named: Callable[[str, str], bool]) -> None:
         """Keep the marked files that the database names, delete the others, then take the marks away."""
         marks = list(marks)
-        for folder in {topic for topic, sha256 in marks if not named(topic, sha256) and self._delete(topic, sha256)}:
-            sync_directory(self._root / folder)
+        unnamed = [(topic, sha256) for topic, sha256 in marks if not named(topic, sha256)]
+        for topic, sha256 in unnamed:
+            self._delete(topic, sha256)
+        # Also where nothing was there to delete: who deleted it may have died before that was durable.
+        for folder in {self._root / topic for topic, _ in unnamed}:
+            if folder.is_dir():
+                sync_directory(folder)
         for topic, sha256 in marks:
             self._mark_path(topic, sha256).unlink(missing_ok=True)
 
     def _folder(self, topic: str) -> Path:
         folder = self._root / topic
-        if not folder.is_dir():
-            folder.mkdir(mode=0o700)
+        if topic not in self._durable:
+            folder.mkdir(mode=0o700, exist_ok=True)
+            # Also when it was there: who made it may have died before its name was durable.
             sync_directory(self._root)
+            self._durable.add(topic)
         return folder
 
-    def _delete(self, topic: str, sha256: str) -> bool:
-        try:
-            self.path(topic, sha256).unlink()
-        except FileNotFoundError:
-            return False
-        return True
+    def _delete(self, topic: str, sha256: str) -> None:
+        self.path(topic, sha256).unlink(missing_ok=True)
 
     def _mark_path(self, topic: str, sha256: str) -> Path:
         return self._pending / f"{topic}-{sha256}"

@@ -45,11 +45,26 @@ def create_database(directory: Path) -> None:
         os.close(os.open(directory / DATABASE_NAME, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
     except FileExistsError:
         return
-    sync_directory(directory)
+
+
+def sync_names(directory: Path) -> None:
+    """Make every name that opening has made or found durable: who made it may have died before it was."""
+    for folder in (directory / "content", directory / "checkpoints", directory):
+        sync_directory(folder)
+    _sync_above(directory)
 
 
 def _make(directory: Path) -> None:
     if not directory.parent.exists():
         _make(directory.parent)
+    # The names above are durable before this one is there: whoever finds it need not ask further up.
+    _sync_above(directory.parent)
     directory.mkdir(mode=PRIVATE, exist_ok=True)
-    sync_directory(directory.parent)
+
+
+def _sync_above(directory: Path) -> None:
+    """Sync the name of a directory. One above it that this user may not read was not made by this user either."""
+    try:
+        sync_directory(directory.parent)
+    except PermissionError:
+        return

@@ -19,6 +19,7 @@ _FSYNC_FAILED = frozenset({sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_DIR_
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 _BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 _OUR_MISTAKE = frozenset({sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISUSE})
+_PIECE_BYTES = 1024 * 1024
 _NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
@@ -66,9 +67,30 @@ def sync_file(descriptor: int) -> None:
         raise StorePoisoned(f"an fsync failed, what is on disk is not known; stop this process: {error}") from error
 
 
+def rewrite_file(path: str | os.PathLike[str]) -> None:
+    """Write a file over with what it holds, so that an fsync has something to write; nothing when it is not there."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return
+    try:
+        offset = 0
+        while piece := os.pread(descriptor, _PIECE_BYTES, offset):
+            offset += os.pwrite(descriptor, piece, offset)
+        if offset:
+            sync_file(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def sync_directory(path: str | os.PathLike[str]) -> None:
     """Make the names in a directory durable."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    sync_path(path, os.O_DIRECTORY)
+
+
+def sync_path(path: str | os.PathLike[str], flags: int = 0) -> None:
+    """fsync what is at a path. Never the database itself: closing it again would drop SQLite's locks."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | flags)
     try:
         sync_file(descriptor)
     finally:

@@ -80,6 +80,10 @@ INSERT INTO checkpoint (topic, size, note) VALUES (?, ?, ?) ON CONFLICT DO UPDAT
 -- Signed checkpoints, largest first.
 SELECT size, note FROM checkpoint WHERE topic = ? ORDER BY size DESC LIMIT ?
 
+-- name: last_checkpoints
+-- The size of the largest checkpoint of each topic.
+SELECT id, (SELECT max(size) FROM checkpoint WHERE topic = topic.number) FROM topic
+
 -- name: put_row
 -- Write an entity of the read model.
 INSERT INTO row (topic, kind, key, body, listed, position) VALUES (?, ?, ?, ?, ?, ?)

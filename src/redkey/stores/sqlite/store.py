@@ -22,7 +22,7 @@ from redkey.ledger.tiles import TileTree
 from redkey.stores.clock import SystemClock
 from redkey.stores.follow import Commits, Poller, follow
 from redkey.stores.sqlite.checkpoint_files import CheckpointFiles
-from redkey.stores.sqlite.directory import create_database, prepare_directory
+from redkey.stores.sqlite.directory import create_database, prepare_directory, sync_names
 from redkey.stores.sqlite.failures import translated
 from redkey.stores.sqlite.incoming import Incoming, incoming_folder, remove_abandoned
 from redkey.stores.sqlite.lock import WriterLock
@@ -66,7 +66,9 @@ class SqliteStore(Queries):
                 self._writer.prepare()
                 with translated():
                     remove_abandoned(incoming_folder(self.directory))
+                    sync_names(self.directory)
                 self._refuse_lost_tail()
+                self._writer.republish()
             except BaseException:
                 self._writer.close()
                 raise

@@ -8,18 +8,18 @@ Between units it remembers what is dear to find again: the numbers of topics, an
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from redkey.errors import RedKeyError, StoreError, StoreFull, StorePoisoned, WriterBusy
+from redkey.errors import RedKeyError, StoreError, StoreFailed, StoreFull, StorePoisoned, WriterBusy
 from redkey.ledger.ports import Clock
 from redkey.ledger.tail import Tail, Tails
 from redkey.stores.sqlite import schema
 from redkey.stores.sqlite.checkpoint_files import CheckpointFiles
-from redkey.stores.sqlite.connection import connect
+from redkey.stores.sqlite.connection import DATABASE_NAME, connect
 from redkey.stores.sqlite.content_files import ContentFiles, Mark
-from redkey.stores.sqlite.failures import translate, translated
+from redkey.stores.sqlite.failures import rewrite_file, sync_path, translate, translated
 from redkey.stores.sqlite.numbers import Numbers
 from redkey.stores.sqlite.queries import Parameters, Queries, digest_of
 from redkey.stores.sqlite.schema import SQL
@@ -39,6 +39,7 @@ class Writer(Queries):
         self._files = self.files = ContentFiles(directory)
         self.checkpoint_files = CheckpointFiles(directory)
         self._connection = connect(directory)
+        self._log = directory / f"{DATABASE_NAME}-wal"
         self._topics: Numbers = Numbers()
         self._tails = Tails(self, clock)
         # The unit that is open, and what went wrong in it.
@@ -55,6 +56,7 @@ class Writer(Queries):
         with translated():
             schema.migrate(self._connection)
             self._unsettled.update(self.files.marks())
+        self._distrust_log()
         self._seen = self._asked = self._data_version()
         self._erasing = bool(self._unsettled)
         self._settle()
@@ -85,10 +87,15 @@ class Writer(Queries):
     def commit(self, unit: SqliteUnit) -> None:
         """Make the unit durable. When this raises with the unit not ended, it has to be rolled back."""
         unit.flush()
-        published = self._do(self._prepare_checkpoints, unit)
+        published = self._do(self._prepare_checkpoints, unit.new_checkpoints)
         if unit.erased:
             self.mark(unit.erased)
-        self.run("COMMIT", ())
+        try:
+            self.run("COMMIT", ())
+        except StoreFailed as error:
+            # It may have failed behind the log: then this unit is there when the store opens again.
+            self._broken = StorePoisoned(f"whether a unit is durable is not known; stop this process: {error}")
+            raise self._broken from error
         self._end(unit)
         try:
             self.checkpoint_files.publish(published)
@@ -111,6 +118,9 @@ class Writer(Queries):
                 self._connection.execute("ROLLBACK")
         except sqlite3.Error as error:
             raise StorePoisoned(f"a unit cannot be rolled back; stop this process: {error}") from error
+        if isinstance(self._broken, StorePoisoned):
+            # The log may hold the unit all the same. What its marks are about is known when the store opens again.
+            return
         self._unsettled |= unit.added | unit.erased
         try:
             self._settle()
@@ -131,9 +141,18 @@ class Writer(Queries):
             schema.refuse_newer(schema.version(self._connection))
         self._tails.begin(others_wrote=before != self._seen)
 
-    def _prepare_checkpoints(self, unit: SqliteUnit) -> set[str]:
+    def republish(self) -> None:
+        """Put checkpoints in force outside that a process committed before it died."""
+        sizes = self.fetch(SQL["last_checkpoints"], ())
+        missed = [topic for topic, size in sizes if (size or 0) > self.checkpoint_files.size(topic)]
+        with translated():
+            self.checkpoint_files.publish(
+                self._prepare_checkpoints({topic: self.checkpoints(topic)[0] for topic in missed})
+            )
+
+    def _prepare_checkpoints(self, notes: Mapping[str, tuple[int, bytes]]) -> set[str]:
         published = set()
-        for topic, (size, note) in unit.new_checkpoints.items():
+        for topic, (size, note) in notes.items():
             if size >= self.checkpoint_files.size(topic):
                 self.checkpoint_files.prepare(topic, note)
                 published.add(topic)
@@ -210,12 +229,32 @@ class Writer(Queries):
         number = self.topic_number(topic)
         return number is not None and bool(self._fetch(SQL["content"], (number, digest_of(sha256))))
 
+    def _distrust_log(self) -> None:
+        """Write a log that was left behind once more, as it is read here, before anybody builds on it.
+
+        It may be in the memory of the system only, and its fsync may have failed: then the system takes its pages
+        for written, no fsync writes them any more, and a power cut would take back what was read from them here.
+        """
+        with translated():
+            # Nobody changes the log meanwhile, not even a program that knows nothing of our lock.
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                rewrite_file(self._log)
+            finally:
+                self._connection.execute("ROLLBACK")
+
     def _empty_log(self) -> bool:
         """Copy the log into the database and cut it to nothing; false when a reader still needs it."""
         try:
-            (busy, _, _) = self.fetch("PRAGMA wal_checkpoint(TRUNCATE)", ())[0]
+            return self._cut_log()
         except (StoreFull, WriterBusy):
             return False
+
+    def _cut_log(self) -> bool:
+        (busy, _, _) = self.fetch("PRAGMA wal_checkpoint(TRUNCATE)", ())[0]
+        if not busy:
+            # SQLite does not sync the cut: a power cut could bring back what was erased.
+            self._do(sync_path, self._log)
         return not busy
 
     def _copy_log(self, size: int) -> None:
