@@ -111,6 +111,7 @@ class App:
         )
         authenticator = Authenticator(self.keys, self.tokens, limiter)
         self.api = Api(surface, self.services, authenticator, self.metrics)
+        self.metrics.gauge("requests_open", "Requests that are being answered.", lambda: self.api.open)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         await self.api(scope, receive, send)
@@ -149,7 +150,7 @@ class App:
             raise ConfigRefused("REDKEY_BOOTSTRAP_KEY is not rk_<public id>_<secret>; see docs for its shape")
         nobody = Caller("", key_id, frozenset(_FIRST_KEY_SCOPES))
         create = CreateKey(key_id, key.rpartition("_")[0], _FIRST_KEY_SCOPES, secret_sha256=digest_of(key))
-        return begin_workspace(self.store, ids, nobody, create).workspace_id, key
+        return begin_workspace(self.store, ids, self.signing, nobody, create).workspace_id, key
 
     def _count(self, topic: str, records: Any) -> None:
         self.metrics.commits.inc()

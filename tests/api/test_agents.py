@@ -149,7 +149,7 @@ def test_an_agent_is_changed_by_admins(workspace: Workspace) -> None:
     # Nobody vouches for the new card yet, whoever vouched for the old one.
     assert (shown["verification"]["status"], shown["framework"]) == ("unverified", "langgraph")
     assert workspace.admin.patch(path, {"active": False}).json["active"] is False
-    assert workspace.admin.patch(path, {}).json["code"] == "invalid"
+    assert workspace.admin.patch(path, {}).json["code"] == "nothing_to_change"
     other = register(workspace.admin, "Other")
     taken = workspace.admin.patch(f"/agents/{other['agentId']}", {"slug": "finder"})
     assert (taken.status, taken.json["code"]) == (409, "slug_taken")

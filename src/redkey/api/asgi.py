@@ -70,6 +70,8 @@ class Api:
         self, routes: Iterable[Route], services: Services, authenticator: Authenticator, metrics: Metrics
     ) -> None:
         self.routes = tuple(routes)
+        # Requests that are being answered, streams included.
+        self.open = 0
         self._services, self._authenticator = services, authenticator
         self._body_seconds = services.config.limits.body_seconds
         self._table = Table((route, Endpoint(route, services, metrics)) for route in self.routes)
@@ -77,7 +79,11 @@ class Api:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            await self._answer(scope, receive, send)
+            self.open += 1
+            try:
+                await self._answer(scope, receive, send)
+            finally:
+                self.open -= 1
         elif scope["type"] == "websocket":
             await receive()
             await send({"type": "websocket.close", "code": 1008})
@@ -143,7 +149,7 @@ class Api:
                 raise _insufficient(route)
         call = Call(self._services, route, caller, topic, path, None, headers, receive)
         call.method = scope["method"]
-        call.abort = scope.get("state", {}).get("abort", call.abort)
+        call.connection = scope.get("state", {}).get("connection", call.connection)
         reader = endpoint.body
         if reader is None:
             call.query = endpoint.query.read(scope["query_string"])

@@ -61,6 +61,26 @@ class Services:
     routes: tuple[Route, ...]
 
 
+class Connection(Protocol):
+    """What a host lets handlers do with the connection itself."""
+
+    def abort(self) -> None:
+        """Cut it without waiting for what a stalled reader has not taken."""
+        ...
+
+    def bound_output(self, size: int) -> None:
+        """Let the system hold about this many bytes for the reader, and no more."""
+        ...
+
+
+class NoConnection:
+    """Where a host gives no way to the connection, it ends when its reader goes."""
+
+    def abort(self) -> None: ...
+
+    def bound_output(self, size: int) -> None: ...
+
+
 class Raw(msgspec.Struct, frozen=True):
     """A reply that is not the route's struct: bytes of some media type, another status, headers."""
 
@@ -70,14 +90,17 @@ class Raw(msgspec.Struct, frozen=True):
     headers: tuple[tuple[bytes, bytes], ...] = ()
 
 
+_NO_CONNECTION = NoConnection()
+
+
 class Call:
     """One request."""
 
     __slots__ = (
         "_body_hash",
         "_idem",
-        "abort",
         "caller",
+        "connection",
         "headers",
         "method",
         "path",
@@ -104,8 +127,7 @@ class Call:
         self._idem = self._body_hash = ""
         # HEAD where the route says GET.
         self.method = route.method
-        # Cuts the connection without waiting for what a stalled reader has not taken.
-        self.abort: Callable[[], None] = _cannot_abort
+        self.connection: Connection = _NO_CONNECTION
 
     def identify(self, key: str, target: bytes, body: bytes) -> None:
         """Bind the request to its idempotency key: who asks, for which operation, with what."""
@@ -189,7 +211,3 @@ class Call:
         """What reducers decide by, as pinned content."""
         made = content.structure(value)
         return content.ref(made), made
-
-
-def _cannot_abort() -> None:
-    """Where the host gives no way to cut a connection, it ends when its reader goes."""

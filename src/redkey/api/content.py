@@ -117,7 +117,7 @@ class ContentStream(Stream):
         except StoreError as broken:
             # Half of a body must not look like all of it.
             _log.error("content cannot be sent", code=broken.code, reason=broken.message)
-            self._call.abort()
+            self._call.connection.abort()
             return 500
         await send({"type": "http.response.body", "body": b""})
         return 200

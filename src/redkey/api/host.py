@@ -128,7 +128,13 @@ class _Connection(HttpToolsProtocol):
         if self._patience is None:
             self._wait_for_headers()
         super().on_message_begin()
-        self.scope["state"]["abort"] = self.transport.abort
+        self.scope["state"]["connection"] = self
+
+    def abort(self) -> None:
+        self.transport.abort()
+
+    def bound_output(self, size: int) -> None:
+        self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, size)
 
     def on_url(self, url: bytes) -> None:
         self._grow(len(url))

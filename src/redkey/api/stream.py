@@ -22,6 +22,7 @@ _BEGIN = {
     "status": 200,
     "headers": [(b"content-type", MEDIA_TYPE.encode()), (b"x-accel-buffering", b"no"), *SECURITY],
 }
+_OUTPUT_BYTES = 64 * 1024
 _LARGEST_CURSOR = 1 << 40
 
 
@@ -103,6 +104,8 @@ class EventStream(Stream):
         running = asyncio.current_task()
         gone = asyncio.ensure_future(self._call.disconnected())
         gone.add_done_callback(lambda _: running is not None and running.cancel())
+        # Ten thousand followers must not cost what the system would give each of them.
+        self._call.connection.bound_output(_OUTPUT_BYTES)
         try:
             await send(_BEGIN)
             await self._follow(send)
@@ -112,7 +115,7 @@ class EventStream(Stream):
             running.uncancel()
         except TimeoutError:
             # It took nothing for so long that it is taken for dead; its last id is its cursor.
-            self._call.abort()
+            self._call.connection.abort()
         finally:
             self._subscription.leave()
             gone.cancel()

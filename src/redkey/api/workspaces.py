@@ -112,7 +112,9 @@ async def create_workspace(call: Call, body: NewWorkspace) -> CreatedWorkspace:
     name = keep(call, {"name": body.name})[1] if body.name is not None else None
     idem, body_hash = call.identity
     begun = await call.in_thread(
-        lambda: begin_workspace(services.store, services.ids, call.caller, command, name, idem=idem, body=body_hash)
+        lambda: begin_workspace(
+            services.store, services.ids, services.signing, call.caller, command, name, idem=idem, body=body_hash
+        )
     )
     if not begun.repeated:
         services.coordinator.announce(begun.topic, begun.records)

@@ -19,6 +19,7 @@ from redkey.reducers.entities import Workspace
 from redkey.reducers.world import World
 from redkey.services import effects
 from redkey.services.outcome import Settled, settled
+from redkey.services.signing import Signing
 from redkey.services.unit_of_work import TopicWork, key_reused
 from redkey.wire.ids import ulid
 
@@ -44,6 +45,7 @@ class Begun(msgspec.Struct, frozen=True):
 def begin_workspace(
     store: SequencedStore,
     ids: Ids,
+    signing: Signing,
     caller: Caller,
     key: CreateKey,
     name: Content | None = None,
@@ -51,7 +53,7 @@ def begin_workspace(
     idem: str = "",
     body: str = "",
 ) -> Begun:
-    """Begin a workspace with its first key. Waits for the writer lock, so call it in a thread.
+    """Begin a workspace with its first key and its first checkpoint. Waits for the writer lock, so call it in a thread.
 
     A new workspace has no past in which a repeated request could be found, so its id follows from the request:
     asked for again with the same key, it is there already.
@@ -73,6 +75,7 @@ def begin_workspace(
         unit.put_content(topic, [name] if name is not None else [])
         effects.apply(unit, topic, key)
         unit.put_setting(_SETTING + workspace_id, topic)
+        signing.sign_in(unit, topic)
     return Begun(workspace_id, topic, work.records)
 
 
