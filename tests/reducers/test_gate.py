@@ -14,7 +14,9 @@ from redkey.commands.registry import SendMessage
 from redkey.commands.tasks import CreateTask, RetryTask
 from redkey.commands.workflows import ApproveGate, RejectGate
 from redkey.ledger import content
+from redkey.reducers.fold import fold
 from redkey.reducers.world import TOMBSTONE_NANOSECONDS
+from redkey.wire.files import load
 from tests.desk import QUEUE, ref_of
 from tests.invariants import check_topic
 from tests.runs import RunDesk, plan_of, step
@@ -262,3 +264,31 @@ def test_a_message_exec_gate_lets_any_task_wait_for_approval(desk: RunDesk) -> N
     desk.finish("a")
     desk.approve("a")
     assert desk.steps()["b"] == "open"
+
+
+def test_gates_that_are_over_together_and_long_after_the_work_are_all_told(desk: RunDesk) -> None:
+    late = {"deadlineSeconds": DAY, "onDeadline": "reject"}
+    desk.start(plan_of(step("a", approvalGate=late), step("b", approvalGate=late), on_failure="block"))
+    desk.finish("a")
+    desk.finish("b")
+    types = [one.wire["type"] for one in desk.tick(2 * DAY)]
+    assert [one for one in types if one != "agent.lost"] == [
+        "gate.rejected",
+        "gate.rejected",
+        "inbox.sent",
+        "inbox.sent",
+    ]
+    assert desk.steps() == {"a": "stuck", "b": "stuck"}
+
+
+def test_an_approval_by_the_worker_is_void_whoever_wrote_it(desk: RunDesk) -> None:
+    desk.start(gated())
+    desk.finish("a")
+    wire = load("fixtures/agent-wire/v1.1/gate-approved.valid.json")
+    wire["stream"]["stream_id"] = f"workflow:{desk.run}"
+    wire["payload"] = {"gate_id": desk.gate_of("a"), "by": desk.planned("a").ended_by}
+    world = desk.world
+    assert fold(world, wire, world.sequence + 1, world.timestamp + 1) == "own_gate"
+    wire["payload"]["gate_id"] = "gate_01JTMX9A2B3C4D5E6F7G8H9JKM"
+    assert fold(world, wire, world.sequence + 1, world.timestamp + 1) == "unknown_gate"
+    desk.reload()
