@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from redkey.errors import StoreFailed, StoreFull
+from redkey.errors import StoreFailed, StoreFull, StoreMisused
 from redkey.ledger.content import body
+from redkey.stores.clock import SystemClock
+from redkey.stores.memory import MemoryStore
 from redkey.stores.sqlite import SqliteStore, content_files
 from redkey.stores.sqlite.content_files import ContentFiles
 from tests.conformance.stores.harness import Broken, new_topic, spoil
@@ -120,3 +122,45 @@ def test_a_full_disk_fails_the_unit_and_leaves_no_part_of_the_file(
         with store.write() as unit:
             unit.put_content(topic, [LARGE])
         assert store.content(topic, LARGE.sha256) == LARGE
+
+
+def incoming(directory: Path) -> list[Path]:
+    return list((directory / "content" / "incoming").iterdir())
+
+
+def test_an_upload_waits_in_a_file_of_its_own_and_leaves_none_behind(tmp_path: Path) -> None:
+    with SqliteStore(tmp_path) as store:
+        topic = new_topic(store)
+        kept, dropped = store.upload(), store.upload()
+        for upload in (kept, dropped):
+            upload.write(LARGE.data)
+            upload.finish()
+        assert len(incoming(tmp_path)) == 2
+        dropped.discard()
+        with store.write() as unit:
+            unit.take_upload(topic, kept)
+        assert incoming(tmp_path) == []
+        assert store.content(topic, LARGE.sha256) == LARGE
+        kept.discard()
+        assert store.content(topic, LARGE.sha256) == LARGE
+
+
+def test_an_upload_of_a_process_that_died_is_removed_at_opening_and_a_living_ones_is_not(tmp_path: Path) -> None:
+    with SqliteStore(tmp_path) as store:
+        living = store.upload()
+        living.write(LARGE.data)
+        abandoned = tmp_path / "content" / "incoming" / ("0" * 32)
+        abandoned.write_bytes(b"half a body")
+        SqliteStore(tmp_path).close()
+        assert incoming(tmp_path) == [living.path]
+        living.discard()
+
+
+def test_an_upload_of_another_kind_of_store_is_refused(tmp_path: Path) -> None:
+    upload = MemoryStore(SystemClock()).upload()
+    upload.finish()
+    with SqliteStore(tmp_path) as store:
+        topic = new_topic(store)
+        with store.write() as unit, pytest.raises(StoreMisused) as refused:
+            unit.take_upload(topic, upload)
+        assert refused.value.code == "upload_foreign"

@@ -117,6 +117,9 @@ class MemoryUnit(MemoryReader):
     def take_upload(self, topic: str, upload: Upload) -> None:
         if not isinstance(upload, MemoryUpload):
             raise StoreMisused("the upload was begun by another store", code="upload_foreign")
+        if not upload.finished:
+            # Its file may not be durable, and its hash not the one of what will have come.
+            raise StoreMisused("the upload is not finished", code="upload_unfinished")
         self.put_content(topic, [Content(upload.sha256, upload.data)])
 
     def erase_content(self, topic: str, sha256: str) -> bool:

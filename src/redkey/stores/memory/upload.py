@@ -12,7 +12,7 @@ class MemoryUpload:
 
     def __init__(self) -> None:
         self._data = bytearray()
-        self._finished = False
+        self.finished = False
 
     @property
     def size(self) -> int:
@@ -27,14 +27,14 @@ class MemoryUpload:
         return sha256(self._data).hexdigest()
 
     def write(self, chunk: bytes) -> None:
-        if self._finished:
+        if self.finished:
             raise StoreMisused("the body is complete", code="upload_ended")
         self._data += chunk
 
     def finish(self) -> str:
-        self._finished = True
+        self.finished = True
         return self.sha256
 
     def discard(self) -> None:
-        self._finished = True
+        self.finished = True
         self._data.clear()

@@ -28,13 +28,13 @@ class Incoming:
         self._hash = sha256()
         self._small = bytearray()
         self._descriptor: int | None = None
-        self._finished = False
+        self.finished = False
         self.path: Path | None = None
         self.size = 0
 
     def write(self, chunk: bytes) -> None:
         """Take in the next bytes."""
-        if self._finished:
+        if self.finished:
             raise StoreMisused("the body is complete", code="upload_ended")
         self._hash.update(chunk)
         self.size += len(chunk)
@@ -50,7 +50,7 @@ class Incoming:
 
     def finish(self) -> str:
         """All bytes have come: make a file of them durable; the hash of the body."""
-        self._finished = True
+        self.finished = True
         if self._descriptor is not None:
             with translated():
                 sync_file(self._descriptor)
@@ -74,7 +74,7 @@ class Incoming:
 
     def discard(self) -> None:
         """Let go of the body, unless a unit has taken it. Doing so twice is fine."""
-        self._finished = True
+        self.finished = True
         if self.path is not None:
             self.path.unlink(missing_ok=True)
             self.path = None

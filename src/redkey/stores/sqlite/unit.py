@@ -136,6 +136,9 @@ class SqliteUnit(Queries):
     def take_upload(self, topic: str, upload: Upload) -> None:
         if not isinstance(upload, Incoming):
             raise StoreMisused("the upload was begun by another store", code="upload_foreign")
+        if not upload.finished:
+            # Its file may not be durable, and its hash not the one of what will have come.
+            raise StoreMisused("the upload is not finished", code="upload_unfinished")
         self._known(topic)
         if upload.path is None:
             self.put_content(topic, [Content(upload.sha256, upload.data)])
