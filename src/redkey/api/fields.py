@@ -8,7 +8,7 @@ from typing import Annotated, Any, Generic, TypeVar
 import msgspec
 from msgspec import Meta
 
-from redkey.api.problem import invalid
+from redkey.api.problem import Declined
 from redkey.errors import Finding
 
 Item = TypeVar("Item")
@@ -68,12 +68,13 @@ def sequence_after(page: Page) -> int:
 
 
 def bad_cursor() -> Exception:
-    return invalid([Finding("cursor_invalid", "/after", "a cursor is what an earlier page gave as next")])
+    return wrong("cursor_invalid", "/after", "a cursor is what an earlier page gave as next")
 
 
 def wrong(code: str, pointer: str, message: str) -> Exception:
-    """One thing wrong with a body."""
-    return invalid([Finding(code, pointer, message)])
+    """One thing wrong with a request, under its own code."""
+    detail = f"{message[:1].upper()}{message[1:]}."
+    return Declined(422, code, detail, findings=[Finding(code, pointer, message)])
 
 
 def given(body: Body, *names: str) -> dict[str, Any]:

@@ -108,7 +108,26 @@ def _findings(error: jsonschema_rs.ValidationError) -> list[Finding]:
     if keyword == "propertyNames":
         name = details["error"].instance
         return [Finding(code, here + pointer([name]), _sentence(details["error"], name))]
+    meant = _meant(error) if keyword in ("anyOf", "oneOf") else None
+    if meant is not None:
+        return [finding for inner in meant for finding in _findings(inner)]
     return [Finding(code, here, _sentence(error, error.instance))]
+
+
+def _meant(error: jsonschema_rs.ValidationError) -> list[jsonschema_rs.ValidationError] | None:
+    """What is wrong with the one alternative that the value is evidently meant to be; None when it is not evident."""
+    depth = len(error.instance_path)
+    likely = [
+        branch
+        for branch in error.kind.as_dict().get("context", ())
+        if all(
+            inner.kind.name in ("required", "additionalProperties")
+            if len(inner.instance_path) == depth
+            else inner.kind.name != "const"
+            for inner in branch
+        )
+    ]
+    return likely[0] if len(likely) == 1 else None
 
 
 def _sentence(error: jsonschema_rs.ValidationError, value: Any) -> str:
