@@ -23,8 +23,6 @@ from redkey.services.signing import Signing
 from redkey.services.unit_of_work import TopicWork, key_reused
 from redkey.wire.ids import ulid
 
-_SETTING = "workspace/"
-
 
 class Begun(msgspec.Struct, frozen=True):
     """A workspace at its beginning: its topic, and the records it began with."""
@@ -74,14 +72,19 @@ def begin_workspace(
         work.finish()
         unit.put_content(topic, [name] if name is not None else [])
         effects.apply(unit, topic, key)
-        unit.put_setting(_SETTING + workspace_id, topic)
+        unit.put_setting(setting_of(workspace_id), topic)
         signing.sign_in(unit, topic)
     return Begun(workspace_id, topic, work.records)
 
 
 def topic_of(reader: Reader, workspace_id: str) -> str | None:
     """Where a workspace's records are; None when there is no such workspace."""
-    return reader.setting(_SETTING + workspace_id)
+    return reader.setting(setting_of(workspace_id))
+
+
+def setting_of(workspace_id: str) -> str:
+    """The setting that tells the topic of a workspace."""
+    return f"workspace/{workspace_id}"
 
 
 def workspaces(reader: Reader) -> Iterator[tuple[str, Workspace]]:

@@ -7,19 +7,15 @@ differs is named.
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
-from redkey.errors import RedKeyError, StoreError, UpgradeNeeded
+from redkey.errors import RedKeyError, StoreError
 from redkey.ledger.ports import Row
 from redkey.ledger.record import Record
-from redkey.readmodel.meter import meter
-from redkey.readmodel.rows import take_rows, void_row
-from redkey.readmodel.structure import structure_of, structure_ref
-from redkey.reducers.fold import fold
-from redkey.reducers.world import World
+from redkey.readmodel.structure import read
 from redkey.services.fsck.evidence import Evidence
 from redkey.services.fsck.report import Report
+from redkey.services.replay import Replay
 
 # Counters of the meter; others are not of the ledger.
 _METERED = ("type/", "agent/")
@@ -30,9 +26,7 @@ class ReplayCheck:
 
     def __init__(self, evidence: Evidence, topic: str, report: Report) -> None:
         self._evidence, self._topic, self._report = evidence, topic, report
-        self.world = World()
-        self._counts: Counter[str] = Counter()
-        self._voids: list[Row] = []
+        self._replay = Replay(self._structure)
         # Rows that replay has given otherwise than they are stored, so far; a bit for each that is the same.
         self._differ: set[tuple[str, str]] = set()
         self._same = bytearray()
@@ -43,14 +37,11 @@ class ReplayCheck:
         """Fold one record; one that has no valid wire ends the replay."""
         if self.stopped:
             return
-        if wire is None or record.sequence != self.world.sequence + 1:
+        if wire is None or record.sequence != self._replay.head.sequence + 1:
             self.stopped = record.sequence
             return
         try:
-            void = fold(self.world, wire, record.sequence, record.timestamp, self._structure(wire))
-            meter(self._counts, self.world, wire, len(record.wire), record.timestamp, void)
-        except UpgradeNeeded as needed:
-            self._stop("upgrade_needed", needed.message, record.sequence)
+            void = self._replay.fold(record, wire)
         except RedKeyError as refused:
             self._stop(refused.code, refused.message, record.sequence)
         except Exception as cause:
@@ -60,22 +51,16 @@ class ReplayCheck:
             if void is not None:
                 self._report.figures["void"] += 1
                 self._report.note("void", f"{wire['type']} is void: {void}", self._topic, record.sequence)
-                self._voids.append(void_row(record.sequence, void))
 
     def compare(self) -> None:
-        """Compare the rows that were touched since the last time, and let go of what only decisions need."""
+        """Compare the rows that were touched since the last time."""
         if self.stopped:
             return
-        rows = [*take_rows(self.world), *self._voids]
-        self._voids.clear()
         try:
-            for row in rows:
+            for row in self._replay.take_rows():
                 self._compare(row)
         except StoreError as error:
-            self._stop("database_damaged", f"the rows cannot be read: {error.message}", self.world.sequence + 1)
-        self.world.timers.clear()
-        self.world.heaps.clear()
-        self.world.offered.clear()
+            self._stop("database_damaged", f"the rows cannot be read: {error.message}", self._replay.head.sequence + 1)
 
     def _compare(self, row: Row) -> None:
         stored = self._evidence.placed(self._topic, row.kind, row.key)
@@ -105,21 +90,19 @@ class ReplayCheck:
 
     def _compare_counters(self) -> None:
         stored = {name: amount for name, amount in self._evidence.counters(self._topic) if name.startswith(_METERED)}
-        for name in sorted(stored.keys() | self._counts.keys()):
-            found, right = stored.get(name, 0), self._counts[name]
+        for name in sorted(stored.keys() | self._replay.counts.keys()):
+            found, right = stored.get(name, 0), self._replay.counts[name]
             if found != right:
                 self._report.add(
                     "counter_wrong", f"the counter {name} is {found}, the ledger gives {right}", self._topic
                 )
 
-    def _structure(self, wire: dict[str, Any]) -> dict[str, Any] | None:
-        sha256 = structure_ref(wire)
-        if sha256 is not None:
-            found = self._evidence.content(self._topic, sha256)
-            if found is not None and not found.pinned:
-                text = f"the structure {sha256} is not pinned: it could be erased"
-                self._report.add("structure_unpinned", text, self._topic, self.world.sequence + 1)
-        return structure_of(self._evidence, self._topic, wire)
+    def _structure(self, sha256: str) -> dict[str, Any] | None:
+        found = self._evidence.content(self._topic, sha256)
+        if found is not None and not found.pinned:
+            text = f"the structure {sha256} is not pinned: it could be erased"
+            self._report.add("structure_unpinned", text, self._topic, self._replay.head.sequence + 1)
+        return read(found) if found is not None else None
 
     def _stop(self, code: str, message: str, sequence: int) -> None:
         self._report.add(code, message, self._topic, sequence)

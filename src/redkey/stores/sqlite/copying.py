@@ -35,7 +35,7 @@ def take_backup(
 
     `check` looks at the copy before it is put in place, and raises when it is not sound.
     """
-    with _placed(target) as aside:
+    with placed(target) as aside:
         with Inspection(directory) as source:
             source.copy_database(aside / DATABASE_NAME)
             for topic in source.topics():
@@ -67,7 +67,7 @@ def read_backup(backup: Path) -> Manifest:
 @contextmanager
 def unpacked(backup: Path, manifest: Manifest, target: Path) -> Iterator[Path]:
     """The files of a backup, copied aside for the block to work on; put in place when it ends well."""
-    with _placed(target) as aside:
+    with placed(target) as aside:
         for name, file in manifest.files.items():
             mode = (backup / name).stat().st_mode & 0o700 | 0o600
             if copy_file(backup / name, aside / name, mode) != file:
@@ -151,7 +151,7 @@ def _write(path: Path, data: bytes, mode: int) -> None:
 
 
 @contextmanager
-def _placed(target: Path) -> Iterator[Path]:
+def placed(target: Path) -> Iterator[Path]:
     """A new folder to fill, which becomes `target` when the block ends well and is gone when it does not."""
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise BackupRefused(f"{target} is there already, and nothing is overwritten", code="target_exists")

@@ -1,0 +1,256 @@
+"""`redkey ledger`: dump, load, tail, replay and export ledgers."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Any
+
+import click
+import msgspec
+import orjson
+
+from redkey.cli.fsck import DIRECTORY, INTERRUPTED
+from redkey.cli.report import print_json, shown
+from redkey.cli.store import chosen_topic
+from redkey.errors import DumpRefused, ProofRefused
+from redkey.ledger.event import event_of
+from redkey.ledger.mirror import mirror_page
+from redkey.ledger.note import encode_base64
+from redkey.ledger.record import Record, hedera_time
+from redkey.ledger.tail import records_after
+from redkey.readmodel.digest import digest
+from redkey.readmodel.structure import read as read_structure
+from redkey.services.dump import LINE_LIMIT, Recorded, Structure, dump, read_dump, record_line
+from redkey.services.load import Loaded, Loader
+from redkey.services.replay import Replay
+from redkey.stores.sqlite import SqliteStore
+from redkey.stores.sqlite.copying import placed
+from redkey.stores.sqlite.inspection import Inspection
+from redkey.wire.decode import decode
+
+# A mirror node gives at most this many rows of a topic in one answer.
+MIRROR_PAGE = 100
+_TOPIC = click.option("--topic", metavar="TOPIC", help="The topic; not needed where there is only one.")
+
+
+@click.group()
+def command() -> None:
+    """Dump, load, tail, replay and export ledgers.
+
+    A dump is JSON lines: each record with its wire, its place on the topic and its payer, and the structure that
+    records name. It can be read without RedKey, and loaded again with every line checked.
+    """
+
+
+@command.command("dump")
+@click.argument("directory", metavar="DIR", type=DIRECTORY)
+@click.option("--topic", "topics", multiple=True, metavar="TOPIC", help="Only this topic; may be repeated [all].")
+@click.option("--content", is_flag=True, help="Also the bodies that wires name, in pieces of 192 KiB.")
+@click.option("--out", type=click.File("wb", lazy=True), default="-", help="A file [standard output].")
+def dump_command(directory: Path, topics: tuple[str, ...], content: bool, out: IO[bytes]) -> None:
+    """Write the ledger in DIR as JSON lines. A server may be running on it: the dump is of one moment.
+
+    \b
+      redkey ledger dump .redkey > ledger.jsonl
+      redkey ledger dump .redkey --content --out ledger.jsonl
+
+    The running hash is checked on the way: a damaged record ends the dump, and redkey fsck tells more. Secrets, API
+    keys and checkpoints are not part of a dump; redkey backup keeps those.
+    """
+    with Inspection(directory) as evidence:
+        chosen = [chosen_topic(evidence, topic) for topic in topics] or evidence.topics()
+        for line in dump(evidence, chosen, content=content):
+            out.write(line)
+        out.flush()
+
+
+@command.command()
+@click.argument("file", metavar="FILE", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
+@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Report as one JSON document.")
+@click.pass_context
+def load(ctx: click.Context, file: str, directory: Path, as_json: bool) -> None:
+    """Make the data directory DIR from the dump in FILE (- is standard input). DIR must not be there.
+
+    Every line is checked: sequence, time and running hash against the line before, each wire against its schema and
+    its canonical bytes, structure and content against their hashes. The first line that is wrong is named, and then
+    nothing is there: DIR appears when all of it is loaded.
+
+    The new store is a log of its own, with its own id and keys. API keys are not part of a dump.
+
+    \b
+      redkey ledger load ledger.jsonl restored
+    """
+    try:
+        with placed(directory) as aside, SqliteStore(aside) as store, click.open_file(file, "rb") as stream:
+            loaded = Loader(store).load(_lines(stream))
+    except KeyboardInterrupt:
+        click.echo(f"redkey: stopped; {directory} was not made", err=True)
+        ctx.exit(INTERRUPTED)
+    if as_json:
+        print_json({"directory": str(directory), **msgspec.structs.asdict(loaded)})
+    else:
+        click.echo(f"{directory}: {_told(loaded)}")
+
+
+def _told(loaded: Loaded) -> str:
+    what = f"{loaded.records:,} records of {loaded.topics:,} topics, {loaded.structures:,} structures"
+    return f"{what}, {loaded.contents:,} bodies; {loaded.void:,} records are void"
+
+
+@command.command()
+@click.argument("directory", metavar="DIR", type=DIRECTORY)
+@_TOPIC
+@click.option("-n", "--lines", "count", type=click.IntRange(min=0), default=10, show_default=True, help="How many.")
+@click.option("-f", "--follow", is_flag=True, help="Go on with what is recorded from now on, by any process.")
+@click.option("--json", "as_json", is_flag=True, help="Records as the lines of a dump.")
+def tail(directory: Path, topic: str | None, count: int, follow: bool, as_json: bool) -> None:
+    """Show the last records of the ledger in DIR: sequence, time, type, subject, actor.
+
+    \b
+      redkey ledger tail .redkey
+      redkey ledger tail .redkey -n 0 --follow --json
+    """
+    with Inspection(directory) as evidence:
+        chosen = chosen_topic(evidence, topic)
+        head = evidence.head(chosen).sequence
+        _show(reversed(evidence.read_back(chosen, head + 1, count)), as_json=as_json)
+    if follow:
+        with suppress(KeyboardInterrupt), SqliteStore(directory, create=False) as store:
+            for batch in store.follow(chosen, head):
+                _show(batch, as_json=as_json)
+
+
+def _show(records: Iterable[Record], *, as_json: bool) -> None:
+    for record in records:
+        if as_json:
+            sys.stdout.buffer.write(record_line(record, decode(record.wire)))
+            continue
+        try:
+            event = event_of(record)
+            what = f"{event.type:<22} {event.subject.type}:{event.subject.id}  by {event.actor.type}:{event.actor.id}"
+            when = event.timestamp
+        except ProofRefused as refused:
+            what, when = f"{refused.message} ({len(record.wire)} bytes)", hedera_time(record.timestamp)
+        click.echo(f"{record.sequence:>9}  {when}  {shown(what)}")
+    sys.stdout.flush()
+
+
+@command.command()
+@click.argument("source", metavar="DIR|FILE", type=click.Path(exists=True, path_type=Path))
+@_TOPIC
+@click.option("--to", type=click.IntRange(min=0), help="Stop after this record [the last].")
+def replay(source: Path, topic: str | None, to: int | None) -> None:
+    """Fold a ledger from its first record on, and print the state it gives as one JSON document.
+
+    The ledger is a data directory or a dump. State is told as rows, by kind and key; `digest` is the SHA-256 over
+    all of them, so that two replays can be compared.
+
+    \b
+      redkey ledger replay .redkey --to 1000
+      redkey ledger replay ledger.jsonl
+    """
+    read = _replay_directory if source.is_dir() else _replay_file
+    chosen, found, rows = read(source, topic, to)
+    if to is not None and found.head.sequence < to:
+        raise click.UsageError(f"--to is {to}, the ledger ends at {found.head.sequence}")
+    state: dict[str, dict[str, Any]] = {}
+    for (kind, key), row in sorted(rows.items()):
+        state.setdefault(kind, {})[key] = orjson.loads(row.body)
+    print_json(
+        {
+            "topic_id": chosen,
+            "sequence_number": found.head.sequence,
+            "consensus_timestamp": hedera_time(found.head.timestamp),
+            "running_hash": encode_base64(found.head.running_hash),
+            "void": found.void,
+            "digest": digest(rows.values()),
+            "state": state,
+        }
+    )
+
+
+def _replay_directory(source: Path, topic: str | None, to: int | None) -> tuple[str, Replay, dict[Any, Any]]:
+    with Inspection(source) as evidence:
+        chosen = chosen_topic(evidence, topic)
+
+        def structure(sha256: str) -> Any:
+            found = evidence.content(chosen, sha256)
+            return read_structure(found) if found is not None else None
+
+        found, rows = Replay(structure), {}
+        for batch in records_after(evidence, chosen, 0):
+            for record in batch if to is None else [one for one in batch if one.sequence <= to]:
+                found.fold(record, decode(record.wire))
+            rows.update({(row.kind, row.key): row for row in found.take_rows()})
+            if to is not None and found.head.sequence >= to:
+                break
+        return chosen, found, rows
+
+
+def _replay_file(source: Path, topic: str | None, to: int | None) -> tuple[str, Replay, dict[Any, Any]]:
+    structures: dict[str, Any] = {}
+    found, rows, chosen = Replay(structures.get), {}, topic
+    with source.open("rb") as stream:
+        for item in read_dump(_lines(stream)):
+            if isinstance(item, Structure):
+                structures[item.content.sha256] = read_structure(item.content)
+            elif isinstance(item, Recorded):
+                chosen = chosen or item.record.topic
+                if item.record.topic == chosen and (to is None or item.record.sequence <= to):
+                    found.fold(item.record, item.wire)
+                    rows.update({(row.kind, row.key): row for row in found.take_rows()})
+    if chosen is None or (not found.head.sequence and topic is not None):
+        raise click.UsageError(f"{source} holds no records{f' of topic {topic}' if topic else ''}")
+    return chosen, found, rows
+
+
+@command.command()
+@click.argument("directory", metavar="DIR", type=DIRECTORY)
+@click.argument("out", metavar="OUT", type=click.Path(path_type=Path))
+@click.option("--mirror", is_flag=True, required=True, help="As answers of a Hedera mirror node's REST interface.")
+@_TOPIC
+def export(directory: Path, out: Path, mirror: bool, topic: str | None) -> None:
+    """Write the ledger in DIR as pages that any tool for Hedera topics can read, 100 messages each.
+
+    OUT is a new folder of page files, or a file of JSON lines when its name ends in .jsonl. As a mirror node does,
+    a full page links to the next by time, and the last one may be empty. Local topics are of shard 1, which is not
+    Hedera's; nothing else differs.
+
+    \b
+      redkey ledger export --mirror .redkey pages
+      redkey hcs verify pages/*.json
+    """
+    with Inspection(directory) as evidence:
+        pages = _pages(evidence, chosen_topic(evidence, topic))
+        if out.suffix == ".jsonl":
+            with out.open("xb") as file:
+                count = sum(1 for page in pages if file.write(orjson.dumps(page) + b"\n"))
+        else:
+            with placed(out) as aside:
+                count = 0
+                for count, page in enumerate(pages, start=1):
+                    (aside / f"page-{count:06d}.json").write_bytes(orjson.dumps(page) + b"\n")
+    click.echo(f"{out}: {count:,} pages; check them with: redkey hcs verify")
+
+
+def _pages(evidence: Inspection, topic: str) -> Iterator[dict[str, Any]]:
+    after = 0
+    while True:
+        records: Sequence[Record] = evidence.read(topic, after, MIRROR_PAGE)
+        full = len(records) == MIRROR_PAGE
+        yield mirror_page(records, full=full)
+        if not full:
+            return
+        after = records[-1].sequence
+
+
+def _lines(stream: IO[bytes]) -> Iterator[bytes]:
+    """The lines of a dump, each cut where it would be too long to be one."""
+    while line := stream.readline(LINE_LIMIT + 1):
+        if len(line) > LINE_LIMIT:
+            raise DumpRefused(f"a line has more than {LINE_LIMIT:,} bytes", code="line_too_long")
+        yield line
