@@ -51,7 +51,7 @@ _VAGUE_WORDS = _words(
     """
 )
 _BROAD = re.compile(
-    r"\b(?:everything|entire|whole|end.to.end|all the (?:work|tasks|things)|the project)\b", re.IGNORECASE
+    r"\b(?:everything|entire|whole|end.to.end|all the (?:work|tasks|things)|(?:the|this) project$)\b", re.IGNORECASE
 )
 _BROAD_WORDS = _words("everything entire whole end end-to-end work tasks things project")
 _NUMBER = re.compile(r"[0-9%]")

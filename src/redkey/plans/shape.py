@@ -75,6 +75,15 @@ _WRONG: Mapping[str, tuple[str, str]] = {
         "approval_gate_invalid",
         "Make approvalGate true, false, or an object with approvers, deadlineSeconds and onDeadline.",
     ),
+    "/tasks/*/approvalGate/approvers": (
+        "approval_gate_invalid",
+        "List at most 32 approvers, each once: roles of the plan, agents (agt_...) or keys (key_...).",
+    ),
+    "/tasks/*/approvalGate/deadlineSeconds": (
+        "approval_gate_invalid",
+        "Make deadlineSeconds a whole number from 1 to 31,536,000.",
+    ),
+    "/tasks/*/approvalGate/onDeadline": ("approval_gate_invalid", "Make onDeadline reject or hold."),
     "/tasks/*/retry": ("retry_invalid", "Make retry an object with maxAttempts and onFailure."),
     "/tasks/*/retry/maxAttempts": ("retry_invalid", "Make maxAttempts a whole number from 1 to 100."),
     "/tasks/*/retry/onFailure": ("retry_invalid", "Make onFailure one of reopen, fail and block."),
@@ -115,8 +124,6 @@ def _named(plan: Any, finding: Finding) -> Iterator[tuple[str, str, str]]:
             yield code, here + name, sentence
     elif where == "/tasks/*/id":
         yield "task_id_invalid", here, _about_id(_at(plan, here))
-    elif where == "/tasks/*/outputs/*" and _is_named(_at(plan, here)):
-        yield "output_invalid", here, "Make the output a name, or an object with name, description and mediaType."
     else:
         known = _BY_KEYWORD.get((where, finding.code)) or _WRONG.get(where, (finding.code, finding.message))
         yield known[0], here, known[1]
@@ -132,10 +139,6 @@ def _about_id(value: Any) -> str:
         if value != value.lower():
             return f"Write the id in lower case: {_SLUG}."
     return f"Make the id {_SLUG}."
-
-
-def _is_named(output: Any) -> bool:
-    return isinstance(output, dict) and isinstance(output.get("name"), str) and output["name"] != ""
 
 
 def _at(plan: Any, pointer: str) -> Any:
