@@ -21,8 +21,6 @@ from redkey.reducers.world import World
 from redkey.wire.ids import event_id
 from redkey.wire.names import role_id
 
-Bools = Literal["true", "false"]
-
 
 class NewMail(Body, frozen=True, kw_only=True):
     """The payload of seed 000's inbox wire. `to` is an agent (id or slug), a role, or human; `toAgent` is the same."""
@@ -190,6 +188,7 @@ ROUTES = [
         query=InboxQuery,
         reply=Listed[MessageView],
         summary="Messages to the humans or to an agent, by priority, then by age.",
+        replies={404: "An agent key asks for an inbox that is not its agent's."},
     ),
     Route(
         "GET",
