@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import IO
+
 import click
 import msgspec
 
@@ -29,7 +32,34 @@ _MIRROR_LIMIT = 64 * 1024 * 1024
 
 @click.group()
 def command() -> None:
-    """Verify receipts offline."""
+    """Verify receipts offline, and make them from a data directory."""
+
+
+@command.command()
+@click.argument("directory", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.argument("event_id", metavar="EVENT_ID")
+@click.option("--topic", metavar="TOPIC", help="The topic; all are looked through when it is not given.")
+@click.option("--content", is_flag=True, help="Put the bodies that the wire names into the receipt.")
+@click.option("--tlog-proof", "bare", is_flag=True, help="The proof alone, as C2SP tlog-proof text.")
+@click.option("--url", default="http://127.0.0.1:8700", show_default=True, help="Where receipts can be fetched.")
+@click.option("--out", type=click.File("wb", lazy=True), default="-", help="A file [standard output].")
+def export(
+    directory: Path, event_id: str, topic: str | None, content: bool, bare: bool, url: str, out: IO[bytes]
+) -> None:
+    """Write the receipt of an event in the data directory DIR, without a server.
+
+    A checkpoint is signed at once when none covers the event yet, so this needs the log's keys. EVENT_ID is as the
+    API gives it (evt_...), or a wire id.
+
+    \b
+      redkey receipt export .redkey evt_01JTMX9A2B3C4D5E6F7G8H9JKM --out receipt.json
+      redkey receipt verify receipt.json --key .redkey/keys/signer-0001.pub
+    """
+    # Only here: whoever verifies needs no store.
+    from redkey.cli.receipt_export import exported
+
+    out.write(exported(directory, event_id, topic, url, content=content, bare=bare))
+    out.flush()
 
 
 @command.command()

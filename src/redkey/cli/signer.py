@@ -1,0 +1,125 @@
+"""`redkey signer`: the keys that sign a log's checkpoints, and what witnesses say of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+from redkey.cli.documents import FILE
+from redkey.cli.fsck import DIRECTORY
+from redkey.cli.keys import witness_key_option
+from redkey.cli.report import shown
+from redkey.cli.store import chosen_topic, open_signing
+from redkey.errors import LedgerError
+from redkey.ledger.checkpoint import open_checkpoint
+from redkey.ledger.note import NOTE_LIMIT
+from redkey.ledger.witness import Request
+from redkey.services.log_facts import signer_terms
+from redkey.services.signing import Signing
+from redkey.stores.sqlite import SqliteStore
+
+_DIR = click.argument("directory", metavar="DIR", type=DIRECTORY)
+_TOPIC = click.option("--topic", metavar="TOPIC", help="The topic; not needed where there is only one.")
+
+
+@click.group()
+def command() -> None:
+    """Rotate the keys that sign a log's checkpoints, and bring checkpoints to witnesses.
+
+    A server may be running on the data directory: it sees a rotation before it signs the next checkpoint.
+    """
+
+
+@command.command("list")
+@_DIR
+@_TOPIC
+def list_signers(directory: Path, topic: str | None) -> None:
+    """Print the verifier keys that sign now, to be published, and what the ledger tells of all signers."""
+    with _opened(directory) as (store, signing):
+        for signer in signing.signers:
+            click.echo(f"signs    {signer.verifier}")
+        for name in [chosen_topic(store, topic)] if topic else store.topics():
+            for term in signer_terms(store, name, signing.signers[0].verifier.name):
+                end = f", retired by record {term.retired}" if term.retired is not None else ""
+                click.echo(shown(f"topic {name}: {term.key} added by record {term.added}{end}"))
+
+
+@command.command()
+@_DIR
+def rotate(directory: Path) -> None:
+    """Begin a rotation: make a new key, which signs beside the old one from now on.
+
+    Publish the new verifier key, which is printed; when everybody has it, end the rotation with redkey signer retire.
+    """
+    with _opened(directory) as (_, signing):
+        click.echo(signing.add_signer())
+
+
+@command.command()
+@_DIR
+@click.argument("key", metavar="KEY")
+def retire(directory: Path, key: str) -> None:
+    """End a rotation: KEY (a verifier key, or its id of eight digits) signs no more and its secret is deleted."""
+    with _opened(directory) as (_, signing):
+        keys = {signer.verifier.key_id.hex(): signer.verifier for signer in signing.signers}
+        found = keys.get(key) or next((one for one in keys.values() if str(one) == key), None)
+        if found is None:
+            known = ", ".join(keys)
+            raise click.UsageError(f"no key that signs here is {key!r}; these do: {known}")
+        signing.retire_signer(found)
+        click.echo(f"retired  {found}")
+
+
+@command.command()
+@_DIR
+@_TOPIC
+@click.option("--old", type=click.IntRange(min=0), help="As a witness's request, continuing this size.")
+def checkpoint(directory: Path, topic: str | None, old: int | None) -> None:
+    """Print the newest signed checkpoint, signed at once when records have come since.
+
+    With --old it is a C2SP tlog-witness request: the proof that it continues the size that the witness cosigned last
+    (0 the first time), and the checkpoint. Send it, and keep the answer with redkey signer cosigned.
+
+    \\b
+      redkey signer checkpoint .redkey --old 0 > request
+      redkey witness cosign --dir w request > answer
+      redkey signer cosigned .redkey answer --witness w/witness.pub
+    """
+    with _opened(directory) as (store, signing):
+        chosen = chosen_topic(store, topic)
+        signing.sign([chosen])
+        found = store.checkpoints(chosen, 1)
+        if not found:
+            raise LedgerError(f"topic {chosen} holds no workspace, so nothing is signed", code="workspace_missing")
+        size, data = found[0]
+        if old is None:
+            click.echo(data.decode(), nl=False)
+            return
+        if old > size:
+            raise click.UsageError(f"--old is {old}, the log has {size} records")
+        hashes = tuple(store.tree(chosen).consistency_proof(old, size))
+        click.echo(Request(old, hashes, *open_checkpoint(data)).encode().decode(), nl=False)
+
+
+@command.command()
+@_DIR
+@click.argument("answer", type=FILE)
+@_TOPIC
+@click.option("--witness", "witnesses", multiple=True, required=True, metavar="KEY", help="A witness's key, or a file.")
+def cosigned(directory: Path, answer: str, topic: str | None, witnesses: tuple[str, ...]) -> None:
+    """Keep a witness's cosignature (the line that it answered) with its checkpoint: receipts carry it from now on."""
+    keys = witness_key_option(witnesses)
+    with click.open_file(answer, "rb") as stream:
+        data: bytes = stream.read(NOTE_LIMIT)
+    with _opened(directory) as (store, signing):
+        kept = signing.add_cosignatures(chosen_topic(store, topic), data, keys)
+        click.echo(shown(f"{kept.origin} size {kept.size:,} is witnessed"))
+
+
+@contextmanager
+def _opened(directory: Path) -> Iterator[tuple[SqliteStore, Signing]]:
+    with SqliteStore(directory, create=False) as store:
+        yield store, open_signing(store)
