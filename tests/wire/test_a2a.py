@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from a2a.types import StreamResponse
 from google.protobuf.json_format import ParseDict
-from tests.reducers.case import Builder, numbered
 
 from redkey.errors import ContractBroken
 from redkey.wire.a2a import FILE, A2ATask, compile_projection, project, snapshot
 from redkey.wire.catalogue import contract
+from tests.reducers.case import Builder, numbered
 
 CLAIMED = ["task.created", "task.available", "task.claimed"]
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.wire.derive import Way, keywords, ways
 
 from redkey.errors import Finding, WireRefused
 from redkey.wire import files
@@ -22,6 +21,7 @@ from redkey.wire.legacy import read_wire_1_0, validate_wire_1_0
 from redkey.wire.lint import lint_card, lint_wire, read_registry
 from redkey.wire.schema import compile_schema
 from redkey.wire.step import check_step, validate_step
+from tests.wire.derive import Way, keywords, ways
 
 # Longer texts are broken in memory only: a fixture of megabytes teaches nobody anything.
 LONGEST_FIXTURE_TEXT = 4096

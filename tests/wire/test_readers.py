@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.wire.arbitrary import gone_wrong, json_values
 
 from redkey.errors import RedKeyError
 from redkey.wire import files
@@ -19,6 +18,7 @@ from redkey.wire.legacy import read_wire_1_0
 from redkey.wire.lift import lift
 from redkey.wire.lint import lint_card, lint_wire, read_registry
 from redkey.wire.step import check_step, read_step_input, read_step_output
+from tests.wire.arbitrary import gone_wrong, json_values
 
 READERS: dict[str, Callable[[Any], object]] = {
     "wire 1.0": lambda value: lint_wire(read_wire_1_0(value)),

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 from hypothesis import given
-from tests.wire.arbitrary import gone_wrong, json_values
 
 from redkey.wire import files
 from redkey.wire.step import check_step, migrate, validate_step
 from redkey.wire.step_legacy import CHANGES, LINE_LENGTH, LINES, Migrated
 from redkey.wire.step_legacy_input import migrate_input
 from redkey.wire.step_legacy_output import IndexFile, migrate_output
+from tests.wire.arbitrary import gone_wrong, json_values
 
 FOLDER = "fixtures/agent-protocol/migrations"
 CASES: dict[str, Any] = files.load(f"{FOLDER}/expectations.json")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.reducers.case import CASES, TASK, Builder, load, mismatch, numbered, outcome
 
 from redkey.reducers.replay import Replayed, replay, replay_stream
 from redkey.wire.canonical import canonical
 from redkey.wire.ids import task_stream
 from redkey.wire.validate import validate
+from tests.reducers.case import CASES, TASK, Builder, load, mismatch, numbered, outcome
 
 SEED_CASE = {
     "name": "happy path with one artifact",

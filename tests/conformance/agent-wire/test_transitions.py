@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.reducers.case import TASK, Builder
 
 from redkey.reducers.attempt import apply
 from redkey.reducers.machine import machine
@@ -20,6 +19,7 @@ from redkey.wire.canonical import canonical
 from redkey.wire.catalogue import catalogue
 from redkey.wire.ids import task_stream
 from redkey.wire.validate import validate
+from tests.reducers.case import TASK, Builder
 
 STREAM = task_stream(TASK, 1)
 CLAIMED = ["task.created", "task.available", "task.claimed"]
