@@ -10,7 +10,8 @@ from functools import lru_cache
 from hashlib import sha384
 from struct import Struct
 
-from redkey.ledger.record import NANOSECONDS, Head, Record, entity
+from redkey.ledger.record import Head, Record, entity
+from redkey.wire.times import NANOSECONDS
 
 GENESIS = bytes(48)
 PREIMAGE_BYTES = 211

@@ -14,7 +14,8 @@ from redkey.errors import Finding, KeyRefused
 from redkey.ledger.checkpoint import Checkpoint, key_for, parse_size, split_epoch
 from redkey.ledger.cosignature import cosigned_at, is_cosignature
 from redkey.ledger.note import COSIGNATURE, ED25519, Note, Signature, VerifierKey, parse_key, verifies
-from redkey.ledger.record import NANOSECONDS, iso_time
+from redkey.ledger.record import iso_time
+from redkey.wire.times import NANOSECONDS
 
 
 class TrustedKey(msgspec.Struct, frozen=True):
