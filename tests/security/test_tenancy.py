@@ -113,6 +113,12 @@ def call(client: Client, method: str, path: str, query: dict[str, str], body: An
     return client.request(method, path, **options)
 
 
+def required(operation: dict[str, Any]) -> dict[str, str]:
+    """The query without which an operation is not tried at all."""
+    needed = [one for one in operation["parameters"] if one["in"] == "query" and one["required"]]
+    return {one["name"]: one["schema"]["enum"][0] for one in needed}
+
+
 def example(operation: dict[str, Any], ids: dict[str, str]) -> Any:
     """The example body of an operation, with a tenant's own ids in it."""
     content = operation.get("requestBody", {}).get("content", {}).get("application/json")
@@ -189,7 +195,13 @@ def test_ids_in_paths(server: Server, tenants: tuple[Tenant, Tenant]) -> None:
             others = {**stranger.ids, "contextId": "queue:queue_stranger"}
             before = head(owner.admin), head(stranger.admin)
             replies = [
-                call(stranger.admin, method, path.format_map({**others, foreign: ids[foreign]}), {}, body)
+                call(
+                    stranger.admin,
+                    method,
+                    path.format_map({**others, foreign: ids[foreign]}),
+                    required(operation),
+                    body,
+                )
                 for ids in (owner.ids, MISSING)
             ]
             told = f"{method} {path} with another's {foreign}: {[reply.text for reply in replies]}"
@@ -207,6 +219,9 @@ def test_ids_in_bodies(server: Server, tenants: tuple[Tenant, Tenant]) -> None:
     for method, path, operation in operations(server):
         body = example(operation, stranger.ids)
         for place in _places(body):
+            if place == ("id",):
+                # The name of what is about to be made, which may be the same in every workspace.
+                continue
             kind = _kind(_read(body, place))
             replies = []
             before = head(owner.admin)
@@ -225,7 +240,7 @@ def test_ids_in_bodies(server: Server, tenants: tuple[Tenant, Tenant]) -> None:
                 assert alike(*replies, owner.ids[kind], MISSING[kind]), told
             assert head(owner.admin) == before, told
             tried += 1
-    assert tried > 10
+    assert tried >= 8
 
 
 def _fresh(tenant: Tenant) -> dict[str, str]:
@@ -246,14 +261,9 @@ def test_ids_in_queries(server: Server, tenants: tuple[Tenant, Tenant]) -> None:
             if parameter["in"] != "query" or parameter["name"] not in owner.ids:
                 continue
             name = parameter["name"]
-            required = {
-                one["name"]: one["schema"]["enum"][0]
-                for one in operation["parameters"]
-                if one["in"] == "query" and one["required"]
-            }
             called = path.format_map({**stranger.ids, "contextId": "queue:queue_stranger"})
             replies = [
-                call(stranger.admin, method, called, {**required, name: ids[name]}, None)
+                call(stranger.admin, method, called, {**required(operation), name: ids[name]}, None)
                 for ids in (owner.ids, MISSING)
             ]
             assert alike(*replies, owner.ids[name], MISSING[name]), f"{method} {path}?{name}"
