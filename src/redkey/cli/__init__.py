@@ -20,6 +20,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "fsck": ("fsck", "Check a data directory, trusting nothing in it."),
     "hcs": ("hcs", "Verify saved Hedera Consensus Service messages."),
     "ledger": ("ledger", "Dump, load, tail, replay and export ledgers."),
+    "plan": ("plan", "Validate, show and simulate plans."),
     "receipt": ("receipt", "Verify receipts offline, and make them from a data directory."),
     "restore": ("restore", "Open a backup as a new epoch of its log."),
     "serve": ("serve", "Serve the API."),
