@@ -117,6 +117,7 @@ def test_a_writer_that_is_killed_gives_the_lock_back_and_loses_only_its_unit(tmp
         assert len(check_topic(store, topic)) == 5
 
 
+# The child lives on until its standard input ends, so that it cannot outlive the test.
 FORK = """
 import os, sys
 from redkey.errors import StoreMisused
@@ -126,37 +127,30 @@ store = SqliteStore(sys.argv[1])
 with store.write() as unit:
     topic = unit.create_topic()
 store.hold()
-heard, say = os.pipe()
-child = os.fork()
-if child == 0:
-    codes = []
-    for call in (lambda: store.head(topic), lambda: store.write().__enter__(), store.changed, store.hold):
-        try:
-            call()
-        except StoreMisused as refused:
-            codes.append(refused.code)
-    store.close()
-    print(codes, flush=True)
-    os.read(heard, 1)  # Lives on until the test lets it go.
-    os._exit(0)
-print(child, flush=True)
-os.kill(os.getpid(), 9)  # The parent dies with the lock held, and the child still there.
+if os.fork():
+    os.kill(os.getpid(), 9)  # The parent dies with the lock held, and the child still there.
+codes = []
+for call in (lambda: store.head(topic), lambda: store.write().__enter__(), store.changed, store.hold):
+    try:
+        call()
+    except StoreMisused as refused:
+        codes.append(refused.code)
+store.close()
+print(*codes, flush=True)
+sys.stdin.read()
+os._exit(0)
 """
 
 
 def test_a_forked_child_is_refused_and_does_not_keep_its_dead_parents_lock(tmp_path: Path) -> None:
-    process = subprocess.Popen([sys.executable, "-c", FORK, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    command = [sys.executable, "-c", FORK, str(tmp_path)]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
-    lines = sorted([process.stdout.readline(), process.stdout.readline()])
-    process.wait()
-    child = int(lines[0])
-    try:
-        assert lines[1] == f"{['wrong_process'] * 4}\n"
-        with SqliteStore(tmp_path) as store, store.write(wait=False) as unit:
-            assert unit.topics() == ["1.0.1001"]
-    finally:
-        os.kill(child, signal.SIGKILL)
-        process.stdout.close()
+    assert process.stdout.readline() == "wrong_process wrong_process wrong_process wrong_process\n"
+    assert process.wait(30) == -signal.SIGKILL
+    with SqliteStore(tmp_path) as store, store.write(wait=False) as unit:
+        assert unit.topics() == ["1.0.1001"]
+    process.communicate(timeout=30)
 
 
 def test_a_follower_hears_of_another_process(tmp_path: Path) -> None:
