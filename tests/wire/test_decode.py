@@ -60,6 +60,7 @@ REFUSED = {
     "byte order mark": (b"\xef\xbb\xbf{}", "json_bom", ""),
     "NUL": (b'{"a": "\x00"}', "json_nul", ""),
     "NUL after the end": (b"{}\x00", "json_nul", ""),
+    "compact escaped NUL": (b'{"a":"\\u0000"}', "json_nul", "/a"),
     "escaped NUL": (b'{"a": ["x\\u0000"]}', "json_nul", "/a/0"),
     "escaped NUL in a key": (b'{"a": {"\\u0000": 1}}', "json_nul", "/a"),
     "one level too deep": (b"[" * (DEPTH_LIMIT + 1) + b"]" * (DEPTH_LIMIT + 1), "json_too_deep", ""),
