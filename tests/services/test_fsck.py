@@ -6,14 +6,16 @@ import os
 import re
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import orjson
 import pytest
 
 from redkey.ledger.checkpoint import open_checkpoint
 from redkey.ledger.content import body
+from redkey.ledger.note import Note
 from redkey.ledger.signer import Signer
 from redkey.services.fsck.check import Fsck
 from redkey.services.fsck.report import Report
@@ -25,19 +27,12 @@ from redkey.wire.canonical import canonical
 from redkey.wire.decode import decode
 from tests.services import tampering
 from tests.services.tampering import BASE, records, rewrite, sign_again, sql, swap
-from tests.services.workshop import LARGE, SECRET, Workshop, lived_in, open_signing
+from tests.services.workshop import LARGE, SECRET, Workshop, checked, lived_in, open_signing
 
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
     return lived_in(tmp_path / "data")
-
-
-def checked(directory: Path, documents: Iterable[tuple[str, bytes]] = (), only: tuple[str, ...] = ()) -> Report:
-    with Inspection(directory) as evidence:
-        check = Fsck(evidence)
-        check.hold_against(documents)
-        return check.run(only)
 
 
 def changed(old: str, new: str) -> Callable[[bytes], bytes]:
@@ -62,7 +57,7 @@ def test_what_was_recorded_in_the_ordinary_way_is_clean(directory: Path) -> None
     assert report.clean, report.faults
     assert report.figures["records"] == len(records(directory)) > 600
     assert report.figures["contents erased"] == 1
-    assert report.figures["checkpoints"] == 3
+    assert report.figures["checkpoints"] == sql(directory, "SELECT count(*) FROM checkpoint")[0][0] > 2
     assert report.figures["rows"] == sql(directory, "SELECT count(*) FROM row")[0][0]
 
 
@@ -201,9 +196,12 @@ def stream_cut(directory: Path) -> int:
 
 
 def checkpoint_changed(directory: Path) -> int:
-    ((size, note),) = sql(directory, "SELECT size, note FROM checkpoint ORDER BY size LIMIT 1")
-    sql(directory, "UPDATE checkpoint SET note = ? WHERE size = ?", note.replace(b"A", b"B"), size)
-    return size
+    ((size, data),) = sql(directory, "SELECT size, note FROM checkpoint ORDER BY size LIMIT 1")
+    _, note = open_checkpoint(data)
+    (line,) = note.signatures
+    forged = msgspec.structs.replace(line, data=bytes([line.data[0] ^ 1]) + line.data[1:])
+    sql(directory, "UPDATE checkpoint SET note = ? WHERE size = ?", Note(note.text, (forged,)).encode(), size)
+    return int(size)
 
 
 def checkpoint_garbage(directory: Path) -> int:
@@ -471,7 +469,7 @@ def test_a_rewritten_history_is_placed_between_two_checkpoints(directory: Path) 
     sizes = [size for (size,) in sql(directory, "SELECT size FROM checkpoint ORDER BY size")]
     rewritten(directory)
     (fault,) = [one for one in checked(directory).faults if one.code == "checkpoint_contradicted"]
-    assert f"in {sizes[0] + 1} to {sizes[1]}" in fault.message
+    assert f"in {sizes[1] + 1} to {sizes[2]}" in fault.message
 
 
 def test_damage_is_bounded_in_the_list_and_counted_in_full(directory: Path) -> None:

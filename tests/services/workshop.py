@@ -30,6 +30,8 @@ from redkey.ledger.checkpoint import log_name
 from redkey.ledger.ports import Content
 from redkey.readmodel.rows import load_world
 from redkey.reducers.world import SECOND, World
+from redkey.services.fsck.check import Fsck
+from redkey.services.fsck.report import Report
 from redkey.services.log_facts import open_log
 from redkey.services.outcome import Outcome
 from redkey.services.signing import Signing
@@ -38,6 +40,7 @@ from redkey.services.unit_of_work import TopicWork
 from redkey.services.workspaces import begin_workspace
 from redkey.stores.keys import SignerKeys
 from redkey.stores.sqlite import SqliteStore
+from redkey.stores.sqlite.inspection import Inspection
 from redkey.wire.decode import decode
 from redkey.wire.ids import ulid
 
@@ -202,6 +205,9 @@ def lived_in(directory: Path) -> Path:
     return directory
 
 
-def topic_of(directory: Path) -> str:
-    with SqliteStore(directory) as store:
-        return store.topics()[0]
+def checked(directory: Path, documents: Iterable[tuple[str, bytes]] = (), only: tuple[str, ...] = ()) -> Report:
+    """What fsck finds in a data directory."""
+    with Inspection(directory) as evidence:
+        check = Fsck(evidence)
+        check.hold_against(documents)
+        return check.run(only)

@@ -78,8 +78,11 @@ class CheckpointCheck:
             self._report.add("checkpoint_origin", text, self._topic, checkpoint.size)
 
     def _epoch_at(self, log: Log, size: int) -> int:
-        """The epoch in which the log was when it had this size: each restore since has left a record."""
-        return log.epoch - sum(sequence > size for sequence, _ in self._wires.restored)
+        """The epoch in which the log was when it had this size: the next restore tells which one it left."""
+        for sequence, payload in self._wires.restored:
+            if sequence > size:
+                return split_epoch(payload.get("origin", ""))[1]
+        return log.epoch
 
     # Signatures.
 
