@@ -7,19 +7,21 @@ or that could not take it after all, is offered to the next: no task lies there 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 
 from redkey.commands.claims import ClaimNext, could_claim
 from redkey.reducers.world import Offer, World
 from redkey.services.outcome import NO_TASKS, Outcome
 from redkey.services.submission import Submission
 
+# Those who wait in one queue, first come first; whoever is answered or gone leaves at once, wherever it stands.
+Line = dict[Submission, None]
+
 
 class Waiters:
     """Waiting submissions by workspace and queue, first come first served."""
 
     def __init__(self) -> None:
-        self._waiting: dict[str, dict[str, deque[Submission]]] = {}
+        self._waiting: dict[str, dict[str, Line]] = {}
         self._stopping = False
 
     @property
@@ -29,8 +31,8 @@ class Waiters:
 
     @property
     def count(self) -> int:
-        """How many wait, those who have just gone included."""
-        return sum(len(waiting) for queues in self._waiting.values() for waiting in queues.values())
+        """How many wait."""
+        return sum(len(line) for queues in self._waiting.values() for line in queues.values())
 
     def park(self, submission: Submission) -> None:
         """Keep a caller waiting until there is something for it, or until its time is over."""
@@ -39,10 +41,10 @@ class Waiters:
             _time_is_over(submission)
             return
         queues = self._waiting.setdefault(submission.topic, {})
-        queues.setdefault(submission.command.queue_id, deque()).append(submission)
+        queues.setdefault(submission.command.queue_id, {})[submission] = None
         if submission.timer is None:
-            submission.timer = timer = loop.call_at(submission.deadline, _time_is_over, submission)
-            submission.future.add_done_callback(lambda _: timer.cancel())
+            submission.timer = loop.call_at(submission.deadline, _time_is_over, submission)
+            submission.future.add_done_callback(lambda _: self._leave(submission))
 
     def wake(self, topic: str, world: World) -> list[Submission]:
         """Those who should ask again now: one for each task that was offered, all when the rules have changed."""
@@ -53,43 +55,48 @@ class Waiters:
             return []
         woken: list[Submission] = []
         if reopened:
-            woken += [one for waiting in queues.values() for one in waiting if not one.future.done()]
+            woken += [one for line in queues.values() for one in line if not one.future.done()]
             queues.clear()
         for offer in offered:
             if world.first_offer(*offer) is not None:
-                woken += self._take(queues, offer, world)
-        for queue_id in [queue_id for queue_id, waiting in queues.items() if not waiting]:
-            del queues[queue_id]
-        if not queues:
-            del self._waiting[topic]
+                woken += _take(queues.get(offer.queue_id, {}), offer, world)
+        self._tidy(topic)
         return woken
 
-    def _take(self, queues: dict[str, deque[Submission]], offer: Offer, world: World) -> list[Submission]:
-        """The first in the queue who may have what is offered; those who are gone leave it."""
-        waiting = queues.get(offer.queue_id, deque())
-        kept: list[Submission] = []
-        found: list[Submission] = []
-        while waiting and not found:
-            one = waiting.popleft()
-            command: ClaimNext = one.command
-            if one.future.done():
-                continue
-            if could_claim(world, command.agent_id, offer.queue_id, offer.requirement):
-                one.offer = offer
-                found.append(one)
-            else:
-                kept.append(one)
-        waiting.extendleft(reversed(kept))
-        return found
+    def _leave(self, submission: Submission) -> None:
+        """It was answered, or its caller is gone."""
+        if submission.timer is not None:
+            submission.timer.cancel()
+        self._waiting.get(submission.topic, {}).get(submission.command.queue_id, {}).pop(submission, None)
+        self._tidy(submission.topic)
+
+    def _tidy(self, topic: str) -> None:
+        """Forget lines and workspaces in which nobody waits any more."""
+        queues = self._waiting.get(topic, {})
+        for queue_id in [queue_id for queue_id, line in queues.items() if not line]:
+            del queues[queue_id]
+        if not queues:
+            self._waiting.pop(topic, None)
 
     def stop(self) -> None:
         """Answer everybody; from now on nobody is kept waiting."""
         self._stopping = True
         for queues in self._waiting.values():
-            for waiting in queues.values():
-                for submission in waiting:
+            for line in queues.values():
+                for submission in line:
                     _time_is_over(submission)
         self._waiting.clear()
+
+
+def _take(line: Line, offer: Offer, world: World) -> list[Submission]:
+    """The first in line who may have what is offered."""
+    for one in line:
+        command: ClaimNext = one.command
+        if not one.future.done() and could_claim(world, command.agent_id, offer.queue_id, offer.requirement):
+            del line[one]
+            one.offer = offer
+            return [one]
+    return []
 
 
 def _time_is_over(submission: Submission) -> None:

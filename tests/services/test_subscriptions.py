@@ -1,0 +1,180 @@
+"""Feeds and those who follow them: one encoding for all, any place to begin, no gap, no copy."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from redkey.commands.claims import ClaimTask
+from redkey.services import subscriptions as module
+from redkey.services.subscriptions import Filter, Subscription, Subscriptions, TooManySubscribers
+from redkey.stores.memory import MemoryDisk, MemoryStore
+from tests.desk import QUEUE, CountedIds, HandClock
+from tests.services.office import Office, turns
+
+
+class Newsroom(Office):
+    """An office whose commits are followed."""
+
+    def __init__(self, disk: MemoryDisk | None = None, lane: int = 0) -> None:
+        super().__init__(MemoryStore(HandClock(), disk or MemoryDisk()), CountedIds(lane))
+        self.subscriptions = Subscriptions(self.store, 5)
+        self.coordinator.listen(self.subscriptions.hear)
+
+    def follow(self, after: int | None = None, **wanted: Any) -> Subscription:
+        return self.subscriptions.open(self.topic, after, Filter(**wanted))
+
+
+def in_newsroom(test: Callable[[Newsroom], Awaitable[None]]) -> Callable[[], None]:
+    async def whole() -> None:
+        office = Newsroom()
+        await office.begin()
+        await test(office)
+
+    def run() -> None:
+        asyncio.run(whole())
+
+    run.__name__, run.__doc__ = test.__name__, test.__doc__
+    return run
+
+
+def ids(data: bytes) -> list[int]:
+    return [int(one) for one in re.findall(rb"^id: (\d+)$", data, re.MULTILINE)]
+
+
+def types(data: bytes) -> list[str]:
+    return [one.decode() for one in re.findall(rb"^event: (\S+)$", data, re.MULTILINE)]
+
+
+def everything(subscription: Subscription) -> bytes:
+    taken = b""
+    while subscription.behind:
+        taken += subscription.take()
+    return taken
+
+
+@in_newsroom
+async def test_a_follower_begins_at_the_head_and_sees_what_comes(office: Newsroom) -> None:
+    subscription = office.follow()
+    assert subscription.take() == b""
+    before = office.head
+    await office.task()
+    assert ids(subscription.take()) == [before + 1, before + 2]
+    assert subscription.take() == b""
+
+
+@in_newsroom
+async def test_all_followers_get_the_very_same_bytes(office: Newsroom) -> None:
+    one, two = office.follow(), office.follow()
+    await office.task()
+    first, second = one.take(), two.take()
+    assert first is second
+
+
+@pytest.mark.parametrize("ring", [1, 2, 7, 4096])
+def test_whatever_the_ring_holds_every_place_leads_to_the_head(ring: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "RING", ring)
+    monkeypatch.setattr(module, "PAGE", 3)
+
+    async def whole() -> None:
+        office = Newsroom()
+        await office.begin()
+        live = office.follow()
+        start = office.head
+        seen = b""
+        for _ in range(10):
+            await office.task()
+            seen += live.take()
+        seen += everything(live)
+        assert ids(seen) == list(range(start + 1, office.head + 1))
+        for after in range(office.head + 1):
+            late = office.follow(after)
+            assert ids(everything(late)) == list(range(after + 1, office.head + 1))
+            late.leave()
+
+    asyncio.run(whole())
+
+
+@in_newsroom
+async def test_commits_beside_the_coordinator_leave_no_gap(office: Newsroom) -> None:
+    """Another process, or this one's signing, has written: the next commit that is heard shows it."""
+    subscription = office.follow()
+    start = office.head
+    other = Office(office.store, CountedIds(9)).open(office.topic, office.admin.workspace_id)
+    await other.task()
+    assert subscription.take() == b""
+    await office.task()
+    assert ids(subscription.take()) == list(range(start + 1, office.head + 1))
+    await other.task()
+    office.subscriptions.look()
+    assert ids(subscription.take()) == [office.head - 1, office.head]
+
+
+@in_newsroom
+async def test_filters_pass_what_they_name_and_the_cursor_moves_on(office: Newsroom) -> None:
+    one, two = await office.agent("one"), await office.agent("two")
+    start = office.head
+    task_id = await office.task()
+    await office.hold(task_id, one)
+    await office.do(ClaimTask(task_id, two))
+    cases: list[tuple[dict[str, Any], list[str]]] = [
+        ({"types": frozenset({"task.claimed"})}, ["task.claimed"]),
+        ({"agent_id": two}, ["task.claim_attempted", "task.claim_missed"]),
+        ({"queue_id": "queue_none"}, []),
+        ({"workflow_id": "wf_none"}, []),
+    ]
+    for wanted, expected in cases:
+        subscription = office.follow(start, **wanted)
+        assert types(everything(subscription)) == expected
+        assert subscription.cursor() == b"id: %d\n\n" % office.head
+        subscription.leave()
+    mine = office.follow(start, queue_id=QUEUE)
+    assert len(types(everything(mine))) == office.head - start
+    mine.leave()
+
+
+@in_newsroom
+async def test_those_who_wait_are_woken_and_those_who_stop_are_let_go(office: Newsroom) -> None:
+    subscription = office.follow()
+    waiting = asyncio.ensure_future(subscription.wait(30))
+    await turns()
+    assert not waiting.done()
+    await office.task()
+    await asyncio.wait_for(waiting, 5)
+    subscription.take()
+    again = asyncio.ensure_future(subscription.wait(30))
+    await turns()
+    office.subscriptions.begin_stop()
+    await asyncio.wait_for(again, 5)
+    with pytest.raises(TooManySubscribers):
+        office.follow()
+
+
+@in_newsroom
+async def test_waiting_ends_by_itself(office: Newsroom) -> None:
+    await office.follow().wait(0.01)
+
+
+@in_newsroom
+async def test_there_are_as_many_followers_as_allowed_and_an_empty_feed_is_forgotten(office: Newsroom) -> None:
+    followers = [office.follow() for _ in range(5)]
+    with pytest.raises(TooManySubscribers):
+        office.follow()
+    for one in followers:
+        one.leave()
+    assert (office.subscriptions.count, office.subscriptions._feeds) == (0, {})
+
+
+@in_newsroom
+async def test_one_delivery_is_bounded(office: Newsroom) -> None:
+    subscription = office.follow(0)
+    for _ in range(20):
+        await asyncio.gather(*(office.task() for _ in range(50)))
+    largest = 0
+    while subscription.behind:
+        largest = max(largest, len(subscription.take()))
+    assert largest < module.CHUNK_BYTES + 2048
