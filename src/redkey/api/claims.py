@@ -28,10 +28,12 @@ from redkey.commands.claims import (
 from redkey.commands.decision import Refused
 from redkey.ledger.ports import Content
 from redkey.readmodel import replies
+from redkey.readmodel.plan_text import plan_text, task_document
 from redkey.readmodel.replies import ClaimNextReply, ClaimReply, Ended, HeartbeatReply, HoldReply
 from redkey.readmodel.rows import entity
 from redkey.readmodel.task_view import Assignment, assignment
-from redkey.readmodel.view import View, read_document
+from redkey.readmodel.upstream import note, upstream
+from redkey.readmodel.view import View
 from redkey.reducers.entities import Task
 from redkey.services.outcome import Outcome
 from redkey.wire.decode import decode
@@ -181,8 +183,15 @@ def _task(call: Call, task_id: str) -> Task:
 
 def _assignment(call: Call, wire: dict[str, Any]) -> Assignment:
     stream = parse_stream(wire["stream"]["stream_id"])
-    task = _task(call, stream.subject)
-    return assignment(task, stream.attempt, read_document(call.services.store, call.topic, task.content_sha256))
+    task, store = _task(call, stream.subject), call.services.store
+    document = task_document(store, call.topic, task)
+    said = note(store, call.topic, task, stream.attempt)
+    if not task.workflow_id:
+        return assignment(task, stream.attempt, document, note=said)
+    above = upstream(store, call.topic, call.services.coordinator.peek(call.topic), task)
+    text = plan_text(store, call.topic, task.content_sha256)
+    given_to_run = text.given if text is not None else None
+    return assignment(task, stream.attempt, document, upstream=above, workflow_input=given_to_run, note=said)
 
 
 async def claim_next(call: Call, body: Next) -> ClaimNextReply:

@@ -28,6 +28,7 @@ from redkey.commands.decision import not_found
 from redkey.commands.registry import CreateQueue, UpdateQueue
 from redkey.ledger.ports import Content
 from redkey.readmodel.available import available
+from redkey.readmodel.plan_text import task_document
 from redkey.readmodel.rows import ENDED_STATES, LIVE_STATES, entity, task_list
 from redkey.readmodel.task_view import QueueView, TaskSummary, queue_view, summary_view
 from redkey.readmodel.view import View, read_document
@@ -165,7 +166,7 @@ async def patch_queue(call: Call, body: QueuePatch) -> QueueView:
 
 def _summaries(call: Call, tasks: list[Task]) -> list[TaskSummary]:
     store, topic = call.services.store, call.topic
-    return [summary_view(task, read_document(store, topic, task.content_sha256)) for task in tasks]
+    return [summary_view(task, task_document(store, topic, task)) for task in tasks]
 
 
 async def list_tasks(call: Call) -> Listed[TaskSummary]:

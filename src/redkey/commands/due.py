@@ -168,11 +168,11 @@ def lineage(task: Task) -> dict[str, Any] | None:
 
 
 def _open(world: World, subject: str, cause: str) -> Draft:
-    """A task of a plan opens; the plan and its own id make its id, so that no server opens it twice."""
+    """A task of a plan opens; the run and its own id make its id, so that no server opens it twice."""
     workflow_id, _, index = subject.rpartition("/")
     run = world.runs[workflow_id]
     planned, workflow = run.plan.tasks[int(index)], run.workflow
-    where = task_stream("task_" + derived_id(workflow_id, "task", planned.id)[5:], 1)
+    where = task_stream(plan_task_id(workflow_id, planned.id), 1)
     payload = {
         "queue_id": workflow.queue_id,
         "priority": planned.priority,
@@ -183,6 +183,11 @@ def _open(world: World, subject: str, cause: str) -> Draft:
     wire_id = derived_id(cause, "task.created", where)
     context = f"workflow:{workflow_id}"
     return Draft("task.created", where, payload, context, causation_id=cause, wire_id=wire_id)
+
+
+def plan_task_id(workflow_id: str, key: str) -> str:
+    """The id that a plan's task has in a run."""
+    return "task_" + derived_id(workflow_id, "task", key)[5:]
 
 
 def _end(world: World, workflow_id: str, cause: str) -> Draft:

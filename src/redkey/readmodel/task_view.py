@@ -143,6 +143,21 @@ class TaskView(TaskSummary, frozen=True, kw_only=True):
     sequence: int | None = None
 
 
+class UpstreamView(View, frozen=True, kw_only=True):
+    """An artifact of a task that this one depends on; `sha256` is that of its bytes."""
+
+    name: str
+    artifact_id: str
+    task_id: str
+    plan_task_id: str
+    version: int
+    sha256: str
+    bytes: int
+    media_type: str = ""
+    uri: str = ""
+    erased: bool = False
+
+
 class Assignment(View, frozen=True, kw_only=True):
     """The work that comes with a claim: what never changes about a task, so that the same claim is told alike."""
 
@@ -163,14 +178,18 @@ class Assignment(View, frozen=True, kw_only=True):
     priority: str
     parent_task_id: str = ""
     reference_task_ids: tuple[str, ...] = ()
+    # Of a plan's task: what it works from, what it must hand back, what the run was given, what an approver said.
+    expected_inputs: tuple[str, ...] = ()
+    output_contract: dict[str, Any] | None = None
+    upstream: tuple[UpstreamView, ...] = ()
+    workflow_input: Any = None
+    note: str = ""
     erased: bool = False
 
 
 def _asked(document: Document | None, task: Task) -> dict[str, Any]:
-    """What the task's document says, by the names of the views; a plan's document says it for each of its tasks."""
+    """What the task's document says, by the names of the views."""
     stated = document or {}
-    if task.plan_task:
-        stated = planned(stated, task.plan_task)
     return {
         "title": stated.get("title", ""),
         "description": stated.get("description", ""),
@@ -183,7 +202,7 @@ def _asked(document: Document | None, task: Task) -> dict[str, Any]:
 
 def planned(document: Document, plan_task: str) -> Document:
     """What a plan says of one of its tasks."""
-    tasks = document.get("plan", document).get("tasks", ())
+    tasks = document["plan"].get("tasks", ())
     found: Document = next((task for task in tasks if task.get("id") == plan_task), {})
     return found
 
@@ -215,7 +234,16 @@ def summary_view(task: Task, document: Document | None) -> TaskSummary:
     return TaskSummary(**_named(task), **_where(task), title=asked["title"], erased=asked["erased"])
 
 
-def assignment(task: Task, attempt: int, document: Document | None) -> Assignment:
+def assignment(
+    task: Task,
+    attempt: int,
+    document: Document | None,
+    *,
+    upstream: tuple[UpstreamView, ...] = (),
+    workflow_input: Any = None,
+    note: str = "",
+) -> Assignment:
+    stated = document or {}
     return Assignment(
         **_named(task),
         **_asked(document, task),
@@ -224,12 +252,19 @@ def assignment(task: Task, attempt: int, document: Document | None) -> Assignmen
         outputs=task.outputs,
         parent_task_id=task.parent_task_id,
         reference_task_ids=task.reference_task_ids,
+        expected_inputs=tuple(stated.get("expectedInputs", ())),
+        output_contract=stated.get("outputContract"),
+        upstream=upstream,
+        workflow_input=workflow_input,
+        note=note,
     )
 
 
 def task_view(task: Task, read: Read, sequence: int | None = None) -> TaskView:
     """A task in full; `read` gives documents by hash."""
     document = read(task.content_sha256)
+    if document is not None and task.plan_task:
+        document = planned(document, task.plan_task)
     ended = read(task.output_sha256) if task.output_sha256 else None
     said = ended or {}
     return TaskView(

@@ -1,0 +1,76 @@
+"""What reaches a task from the tasks before it: the artifacts of those it depends on, and what an approver said.
+
+Both are told from what never changes, so that the same claim is told alike.
+"""
+
+from __future__ import annotations
+
+from redkey.commands.due import plan_task_id
+from redkey.ledger.ports import Reader
+from redkey.readmodel.plan_text import plan_text
+from redkey.readmodel.rows import entity
+from redkey.readmodel.task_view import UpstreamView
+from redkey.readmodel.view import read_document
+from redkey.reducers.entities import Task
+from redkey.reducers.world import World
+from redkey.wire.decode import decode
+from redkey.wire.ids import parse_stream
+
+_PAGE = 100
+
+
+def upstream(reader: Reader, topic: str, world: World, task: Task) -> tuple[UpstreamView, ...]:
+    """The artifacts that the tasks a plan's task depends on have left, by task and name."""
+    found: list[UpstreamView] = []
+    for key in _depends_on(reader, topic, world, task):
+        task_id = plan_task_id(task.workflow_id, key)
+        above = world.tasks.get(task_id)
+        if above is None:
+            row = reader.row(topic, "task", task_id)
+            above = entity(row) if row is not None else None
+        for artifact in above.artifacts if above is not None else ():
+            if artifact.readiness == "draft":
+                continue
+            said = read_document(reader, topic, artifact.document_sha256)
+            found.append(
+                UpstreamView(
+                    name=artifact.name,
+                    artifact_id=artifact.artifact_id,
+                    task_id=task_id,
+                    plan_task_id=key,
+                    version=artifact.version,
+                    sha256=artifact.sha256,
+                    bytes=artifact.bytes,
+                    media_type=(said or {}).get("mediaType", ""),
+                    uri=(said or {}).get("uri", ""),
+                    erased=said is None,
+                )
+            )
+    return tuple(found)
+
+
+def _depends_on(reader: Reader, topic: str, world: World, task: Task) -> list[str]:
+    """The ids in the plan of what the task depends on: from the live run, or from the plan's text when it has ended."""
+    run = world.runs.get(task.workflow_id)
+    if run is not None:
+        planned = run.plan.tasks[run.places[task.plan_task]]
+        return [run.plan.tasks[place].id for place in planned.depends_on]
+    text = plan_text(reader, topic, task.content_sha256)
+    named: list[str] = text.tasks.get(task.plan_task, {}).get("dependsOn", []) if text is not None else []
+    return named
+
+
+def note(reader: Reader, topic: str, task: Task, attempt: int) -> str:
+    """What the approver said who sent the attempt before this one back; empty when nobody did."""
+    if attempt == 1:
+        return ""
+    sha256, after = "", 0
+    while records := reader.events(topic, task.task_id, after, _PAGE):
+        for record in records:
+            after = record.sequence
+            wire = decode(record.wire)
+            if wire["type"] == "gate.rejected":
+                sha256 = wire["payload"].get("note_ref", {}).get("sha256", "")
+            elif wire["type"] == "task.created" and parse_stream(wire["stream"]["stream_id"]).attempt == attempt:
+                return str((read_document(reader, topic, sha256) or {}).get("note", ""))
+    return ""
