@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -327,6 +328,59 @@ def test_replay_prints_the_state_whatever_the_file_looks_like(shape: str) -> Non
     assert state["tasks"]["0.0.8830671"]["artifact_count"] == 1
     assert len(result.output.splitlines()) > 10
     assert len(_run("replay", "--json", "-", stdin=data).output.splitlines()) == 1
+
+
+def _pinned(structure: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A line of a dump with this structure, and the ref that names it."""
+    data = canonical(structure)
+    ref = {"sha256": sha256(data).hexdigest(), "bytes": len(data)}
+    return {"structure": structure, "sha256": ref["sha256"], "topic_id": "1.0.1001"}, ref
+
+
+def _with_structure(ref: dict[str, Any]) -> list[dict[str, Any]]:
+    wires = _happy()
+    for name in ("roles", "outputs", "lease_seconds", "deadline_seconds", "max_attempts"):
+        del wires[0]["payload"][name]
+    wires[0]["payload"]["structure_ref"] = ref
+    return wires
+
+
+@pytest.mark.parametrize(("outputs", "ends"), [(["code_commit"], "completed"), (["code_commit", "report"], "working")])
+def test_a_dump_brings_the_structure_that_decides_whether_a_task_is_complete(outputs: list[str], ends: str) -> None:
+    line, ref = _pinned({"outputs": outputs})
+    body = {"content": {"data": "", "offset": 0, "total": 0}, "sha256": "0" * 64, "topic_id": "1.0.1001"}
+    records = [{"wire": wire, "hcs": {}, "payer": "1.0.2"} for wire in _with_structure(ref)]
+    result = _run("replay", "-", stdin=_lines([line, *records, body]))
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.output)["tasks"]["0.0.8830671"]["task_state"] == ends
+    assert _run("validate", "-q", "-", stdin=_lines([line, *records, body])).exit_code == 0
+
+
+def test_a_dump_brings_the_plan_of_a_workflow() -> None:
+    tasks = [{"id": "implement", "role": "role_developer", "outputs": ["code_commit", "report"]}]
+    line, ref = _pinned({"structure": "1.0", "max_parallel_tasks": 1, "tasks": tasks})
+    started = orjson.loads((FIXTURES / "workflow-started.valid.json").read_bytes())
+    created = orjson.loads((FIXTURES / "task-created.valid-plan.json").read_bytes())
+    started["payload"]["structure_ref"] = ref
+    result = _run("replay", "-", stdin=_lines([line, started, created]))
+    (task,) = json.loads(result.output)["tasks"].values()
+    assert task["attempts"]["1"]["outputs"] == ["code_commit", "report"]
+
+
+def test_structure_without_the_hash_that_names_it_is_refused() -> None:
+    line, ref = _pinned({"outputs": ["code_commit"]})
+    result = _run("replay", "-", stdin=_lines([line | {"structure": {"outputs": []}}, *_with_structure(ref)]))
+    assert result.exit_code == 1
+    assert "stdin:1: /sha256: structure_mismatch" in result.stderr
+
+
+@pytest.mark.parametrize("structure", [{}, {"outputs": 7}, {"outputs": [7]}, {"tasks": "none"}])
+def test_structure_of_any_shape_ends_in_a_state(structure: dict[str, Any]) -> None:
+    line, ref = _pinned(structure)
+    started = orjson.loads((FIXTURES / "workflow-started.valid.json").read_bytes())
+    created = orjson.loads((FIXTURES / "task-created.valid-plan.json").read_bytes())
+    started["payload"]["structure_ref"] = ref
+    assert _run("replay", "-", stdin=_lines([line, started, created, *_with_structure(ref)])).exit_code == 0
 
 
 def test_a_void_wire_is_kept_with_its_reason() -> None:

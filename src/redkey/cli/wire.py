@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import orjson
@@ -16,6 +16,9 @@ from redkey.errors import Finding, JsonRefused, WireRefused
 from redkey.wire import legacy
 from redkey.wire.canonical import canonical
 from redkey.wire.validate import MESSAGE_LIMIT, drop_nulls, read, validate
+
+if TYPE_CHECKING:
+    from redkey.cli.structures import Structures
 
 # A list of wires is read whole; a log that outgrows this is JSON lines, which may go on without end.
 SIZE_LIMIT = 16 * 1024 * 1024
@@ -90,16 +93,19 @@ def replay_file(ctx: click.Context, file: str, as_json: bool) -> None:
     Wires must be valid 1.1. One that is only void by state stays, with its reason, as in a ledger. A file with
     an invalid wire has no state: all that is wrong is told instead.
     """
+    from redkey.cli.structures import Structures
     from redkey.reducers.replay import Replayed
 
-    state, good = Replayed(), True
+    structures = Structures()
+    state, good = Replayed(structures.outputs), True
     for name, data in documents([file], SIZE_LIMIT):
         try:
-            wires = _read(data)
+            wires = _read(data, structures)
         except (JsonRefused, WireRefused) as refused:
             good = _complain(name, refused, as_json)
             continue
         for wire in wires if good else ():
+            structures.note(wire)
             state.apply(wire)
     if good:
         told = state.as_json()
@@ -130,14 +136,22 @@ def _look_closer(name: str, value: Any) -> Checked:
     return Checked(name, tuple(found), f"Agent Wire {versions.pop()} {value['type']}" if not found else "")
 
 
-def _read(data: bytes) -> list[dict[str, Any]]:
-    """The wires of a document, all of them valid 1.1; refused with pointers into the document otherwise."""
+def _read(data: bytes, structures: Structures | None = None) -> list[dict[str, Any]]:
+    """The wires of a document, all of them valid 1.1; refused with pointers into the document otherwise.
+
+    A line of a dump that holds structure or content has no wires; structure is handed to whoever collects it.
+    """
     if len(data) <= MESSAGE_LIMIT:
         try:
             return [read(data.strip())]
         except (JsonRefused, WireRefused):
             pass  # It may be a list or a record; the way below also tells what is wrong.
-    wires = list(_wires(decode_document(data, SIZE_LIMIT)))
+    value = decode_document(data, SIZE_LIMIT)
+    if _is_beside(value):
+        if structures is not None and "structure" in value:
+            structures.take(value)
+        return []
+    wires = list(_wires(value))
     found = [finding for pointer, wire in wires for finding in _at(pointer, validate(wire))]
     if found:
         raise WireRefused(found)
@@ -150,6 +164,14 @@ def _wires(value: Any) -> Iterator[tuple[str, Any]]:
     for pointer, item in items:
         is_record = isinstance(item, dict) and isinstance(item.get("wire"), dict)
         yield (f"{pointer}/wire", item["wire"]) if is_record else (pointer, item)
+
+
+def _is_beside(value: Any) -> bool:
+    """Whether a line of a ledger dump is no record, but something that records name by hash."""
+    return isinstance(value, dict) and value.keys() in (
+        {"structure", "sha256", "topic_id"},
+        {"content", "sha256", "topic_id"},
+    )
 
 
 def _at(pointer: str, findings: list[Finding]) -> list[Finding]:

@@ -1,0 +1,55 @@
+"""Structure that a ledger dump brings along, so that a replay knows which outputs tasks must have ready.
+
+`redkey ledger replay` folds a dump with all that it decides; here only what the task reducer asks for is looked up.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import Any
+
+from redkey.errors import Finding, WireRefused
+from redkey.plans.structure import StructureRefused, read_structure
+from redkey.wire.canonical import canonical
+from redkey.wire.ids import parse_stream
+
+
+class Structures:
+    """Structure by its hash, and the plan of each workflow that has started."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, dict[str, Any]] = {}
+        self._plans: dict[str, str] = {}
+
+    def take(self, line: dict[str, Any]) -> None:
+        """Keep the structure of a dump's line; WireRefused when it does not have the hash that names it."""
+        structure, name = line["structure"], line["sha256"]
+        if not isinstance(structure, dict) or sha256(canonical(structure)).hexdigest() != name:
+            raise WireRefused([Finding("structure_mismatch", "/sha256", "this is not the hash of the structure")])
+        self._known[name] = structure
+
+    def note(self, wire: dict[str, Any]) -> None:
+        """Remember which plan a workflow runs by."""
+        if wire["type"] == "workflow.started":
+            workflow_id = parse_stream(wire["stream"]["stream_id"]).subject
+            self._plans[workflow_id] = wire["payload"]["structure_ref"]["sha256"]
+
+    def outputs(self, wire: dict[str, Any]) -> tuple[str, ...] | None:
+        """The outputs that a task.created asks for by structure; None when that structure is not known."""
+        payload = wire["payload"]
+        if "structure_ref" in payload:
+            needs = self._known.get(payload["structure_ref"]["sha256"])
+            return None if needs is None else _names(needs.get("outputs", ()))
+        plan = self._known.get(self._plans.get(payload["workflow_id"], ""))
+        if plan is None:
+            return None
+        try:
+            tasks = {task.id: task.outputs for task in read_structure(plan).tasks}
+        except StructureRefused:
+            return None
+        return tasks.get(payload["plan_task"])
+
+
+def _names(value: Any) -> tuple[str, ...] | None:
+    is_list = isinstance(value, list | tuple) and all(isinstance(name, str) for name in value)
+    return tuple(value) if is_list else None
