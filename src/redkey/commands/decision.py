@@ -32,3 +32,9 @@ class Refused(RedKeyError):
 def not_found(what: str) -> Refused:
     """One answer for what is missing and for what belongs to another workspace: it tells nothing of either."""
     return Refused(404, f"{what}_not_found", f"There is no such {what} in this workspace.")
+
+
+def key_reused() -> Refused:
+    """A key that was used for another request."""
+    detail = "This idempotency key was used with another body; use a new key for a new request."
+    return Refused(422, "idempotency_key_reused", detail)

@@ -54,10 +54,13 @@ class RejectGate(msgspec.Struct, frozen=True):
 
 
 class PublishDefinition(msgspec.Struct, frozen=True):
+    """The draft at this revision becomes a version; were it changed meanwhile, nobody would know what was published."""
+
     definition_id: str
     version: int
     structure_ref: Ref
     content_ref: Ref
+    revision: int = 0
 
 
 def start(world: World, command: StartWorkflow, caller: Caller, now: int, ids: Ids) -> Decision:

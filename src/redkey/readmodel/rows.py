@@ -40,6 +40,8 @@ from redkey.reducers.world import (
     World,
 )
 
+# Rows of this kind are not of the ledger: text that nobody works by yet (`services.definitions`).
+DRAFT = "draft"
 LIVE_STATES = ("created", "available", "claimed", "working", "blocked")
 ENDED_STATES = ("completed", "failed", "cancelled")
 _encoder = msgspec.json.Encoder()

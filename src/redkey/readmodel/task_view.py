@@ -280,7 +280,7 @@ def task_view(task: Task, read: Read, sequence: int | None = None) -> TaskView:
         max_attempts=task.max_attempts,
         lease_seconds=task.lease_seconds or None,
         deadline_at=moment(task.deadline_at),
-        claim=_claim(task),
+        claim=claim_view(task),
         blocker=_blocker(task, read),
         failure=_failure(task, read),
         cancelled_because=task.cause,
@@ -298,7 +298,8 @@ def task_view(task: Task, read: Read, sequence: int | None = None) -> TaskView:
     )
 
 
-def _claim(task: Task) -> ClaimView | None:
+def claim_view(task: Task) -> ClaimView | None:
+    """Who holds the task; None when nobody does."""
     if not task.claim_id:
         return None
     return ClaimView(

@@ -15,14 +15,14 @@ from functools import partial
 from typing import Any
 
 from redkey.commands.caller import Caller
-from redkey.commands.decision import Refused
+from redkey.commands.decision import Refused, key_reused
 from redkey.commands.draft import Ids
 from redkey.errors import RedKeyError, StoreError, StorePoisoned, WriterBusy
 from redkey.ledger.ports import Content, SequencedStore, Unit
 from redkey.reducers.world import World
 from redkey.services.outcome import NO_TASKS, Outcome, Settled
 from redkey.services.submission import Submission
-from redkey.services.unit_of_work import TopicWork, key_reused
+from redkey.services.unit_of_work import TopicWork
 from redkey.services.waiters import Waiters
 from redkey.services.worlds import Worlds
 

@@ -1,5 +1,5 @@
 """What a command does to the store beside its records, in the same unit: the hash of a new key's secret is kept,
-erased content is made unreadable. Neither is on the ledger, and replay needs neither."""
+erased content is made unreadable, a published draft is gone. None of it is on the ledger, and replay needs none."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ import msgspec
 
 from redkey.commands.decision import Refused, not_found
 from redkey.commands.registry import CreateKey, EraseContent
+from redkey.commands.workflows import PublishDefinition
 from redkey.ledger.ports import Unit
+from redkey.services import definitions
 from redkey.services.keys import Kept, setting_name
 
-_BESIDE = (CreateKey, EraseContent)
+_BESIDE = (CreateKey, EraseContent, PublishDefinition)
 
 
 def check(unit: Unit, topic: str, command: Any) -> None:
@@ -23,6 +25,8 @@ def check(unit: Unit, topic: str, command: Any) -> None:
             raise not_found("content")
         if found.pinned:
             raise Refused(409, "content_pinned", "This content is structure: replay needs it, so it stays.")
+    elif isinstance(command, PublishDefinition):
+        definitions.publish_check(unit, topic, command.definition_id, command.revision)
 
 
 def apply(unit: Unit, topic: str, command: Any) -> None:
@@ -32,6 +36,8 @@ def apply(unit: Unit, topic: str, command: Any) -> None:
         unit.put_setting(setting_name(command.prefix.removeprefix("rk_")), msgspec.json.encode(kept).decode())
     elif isinstance(command, EraseContent):
         unit.erase_content(topic, command.sha256)
+    elif isinstance(command, PublishDefinition):
+        definitions.drop_draft(unit, topic, command.definition_id)
 
 
 def has_effect(command: Any) -> bool:

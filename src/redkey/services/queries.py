@@ -34,7 +34,7 @@ class Question(msgspec.Struct, frozen=True):
     @property
     def subject(self) -> str:
         """The id that the event index is asked for: the one with the fewest events."""
-        return self.task_id or self.claim_id or self.agent_id
+        return self.task_id or self.claim_id or self.workflow_id or self.agent_id
 
 
 class Page(msgspec.Struct, frozen=True):

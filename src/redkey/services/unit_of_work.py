@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 from redkey.commands.caller import Caller
 from redkey.commands.claims import ClaimNext, CompleteClaim, FailClaim
 from redkey.commands.decide import decide
-from redkey.commands.decision import Refused
+from redkey.commands.decision import Refused, key_reused
 from redkey.commands.draft import Draft, Ids, seal
 from redkey.commands.due import due, follow_ups
 from redkey.errors import Finding, RedKeyError
@@ -214,12 +214,6 @@ def _next_of(command: Any) -> ClaimNext | None:
     return command.claim_next if isinstance(command, CompleteClaim | FailClaim) else None
 
 
-def key_reused() -> Refused:
-    """A key that was used for another request."""
-    detail = "This idempotency key was used with another body; use a new key for a new request."
-    return Refused(422, "idempotency_key_reused", detail)
-
-
 def _unfit(finding: Finding) -> Refused:
     return Refused(422, finding.code, finding.message, finding.pointer)
 
@@ -238,4 +232,7 @@ def subjects(wire: dict[str, Any]) -> tuple[str, ...]:
     # The tasks of a queue are listed by their rows; those of a context that somebody named are found by it.
     if wire["type"] == "task.created" and not context.startswith("queue:"):
         named.append(context)
+    # Everything that happens in a run is found by the run.
+    if context.startswith("workflow:") and context[9:] not in named:
+        named.append(context[9:])
     return tuple(named)

@@ -10,6 +10,7 @@ import msgspec
 
 from redkey.commands.caller import Caller
 from redkey.commands.decide import decide
+from redkey.commands.decision import key_reused
 from redkey.commands.draft import Ids
 from redkey.commands.registry import CreateKey, CreateWorkspace
 from redkey.ledger import content
@@ -20,7 +21,7 @@ from redkey.reducers.world import World
 from redkey.services import effects
 from redkey.services.outcome import Settled, settled
 from redkey.services.signing import Signing
-from redkey.services.unit_of_work import TopicWork, key_reused
+from redkey.services.unit_of_work import TopicWork
 from redkey.wire.ids import ulid
 
 

@@ -1,0 +1,181 @@
+"""Workflow definitions: drafts beside the ledger, published versions on it.
+
+A draft is text that nobody works by yet, so it is a row and a document like any other content, changed in place and
+never recorded. Publishing makes it a fact: `definition.published` names its structure and its text, the draft is gone
+in the same unit, and the version never changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+
+from redkey.commands.decision import Refused, key_reused, not_found
+from redkey.ledger.ports import Content, Reader, Row, SequencedStore, Unit
+from redkey.readmodel.rows import DRAFT, entity
+from redkey.readmodel.view import read_document
+from redkey.reducers.entities import Definition, Version
+from redkey.wire.ids import ulid
+
+
+class StoredDraft(msgspec.Struct, frozen=True):
+    """The draft of a definition's next version. `body` is the hash of the request that made it, for one that comes
+    again."""
+
+    definition_id: str
+    version: int
+    revision: int
+    content_sha256: str
+    created_at: int
+    updated_at: int
+    body: str = ""
+
+
+_decode = msgspec.json.Decoder(StoredDraft).decode
+_encode = msgspec.json.Encoder().encode
+
+
+def read_draft(reader: Reader, topic: str, definition_id: str) -> StoredDraft | None:
+    """The draft of a definition; None when it has none."""
+    row = reader.row(topic, DRAFT, definition_id)
+    return _decode(row.body) if row is not None else None
+
+
+def draft_plan(reader: Reader, topic: str, draft: StoredDraft) -> dict[str, Any] | None:
+    """The plan of a draft; None when its text was erased."""
+    document = read_document(reader, topic, draft.content_sha256)
+    plan: dict[str, Any] | None = document["plan"] if document is not None else None
+    return plan
+
+
+def read_definition(reader: Reader, topic: str, definition_id: str) -> Definition | None:
+    """What was published of a definition; None when nothing was."""
+    row = reader.row(topic, "definition", definition_id)
+    found: Definition | None = entity(row) if row is not None else None
+    return found
+
+
+def read_version(reader: Reader, topic: str, definition_id: str, version: int) -> Version | None:
+    """One published version."""
+    row = reader.row(topic, "version", f"{definition_id}/{version}")
+    found: Version | None = entity(row) if row is not None else None
+    return found
+
+
+def definition_ids(reader: Reader, topic: str, after: str, limit: int) -> list[str]:
+    """Ids of definitions in their order, those with a draft only and those that were published alike."""
+    found: set[str] = set()
+    for kind in (DRAFT, "definition"):
+        found.update(row.key for row in reader.rows(topic, kind, None, (0, after), limit))
+    return sorted(found)[:limit]
+
+
+def versions(reader: Reader, topic: str, definition_id: str) -> Iterator[Version]:
+    """Every published version, the first one first."""
+    after: tuple[int, str] = (0, "")
+    while rows := reader.rows(topic, "version", definition_id, after, 500):
+        yield from map(entity, rows)
+        after = rows[-1].position, rows[-1].key
+
+
+def definition_id_of(idem: str, fresh: Callable[[], str]) -> str:
+    """The id of a new definition: a request that comes again with its key finds the definition it made."""
+    if not idem:
+        return "def_" + fresh()
+    digest = sha256(f"definition\n{idem}".encode()).digest()
+    return "def_" + ulid(int.from_bytes(digest[:6]), digest[6:16])
+
+
+def create_draft(store: SequencedStore, topic: str, definition_id: str, text: Content, body: str) -> StoredDraft:
+    """Keep the first draft of a new definition. Waits for the writer lock, so call it in a thread."""
+    with store.write() as unit:
+        before = read_draft(unit, topic, definition_id)
+        if before is not None or read_definition(unit, topic, definition_id) is not None:
+            if before is None or before.body != body:
+                raise key_reused()
+            return before
+        now = unit.next_timestamp(topic)
+        return _put(unit, topic, StoredDraft(definition_id, 1, 1, text.sha256, now, now, body), text)
+
+
+def begin_version(store: SequencedStore, topic: str, definition_id: str, text: Content | None) -> StoredDraft:
+    """Begin the draft of the next version, from the given text or from the last one that was published."""
+    with store.write() as unit:
+        if read_draft(unit, topic, definition_id) is not None:
+            raise Refused(409, "draft_exists", "This definition has a draft already; change it, or publish it first.")
+        definition = read_definition(unit, topic, definition_id)
+        last = read_version(unit, topic, definition_id, definition.version) if definition is not None else None
+        if definition is None or last is None:
+            raise not_found("definition")
+        if text is None and unit.content_facts(topic, last.content_sha256) is None:
+            raise Refused(409, "content_erased", "The text of the last version was erased; send the plan.")
+        now, named = unit.next_timestamp(topic), text.sha256 if text is not None else last.content_sha256
+        return _put(unit, topic, StoredDraft(definition_id, definition.version + 1, 1, named, now, now), text)
+
+
+def change_draft(
+    store: SequencedStore,
+    topic: str,
+    definition_id: str,
+    expected: int,
+    change: Callable[[dict[str, Any]], Content],
+) -> StoredDraft:
+    """Put a changed plan in the place of a draft's; `expected` is the revision it must have, 0 for any."""
+    with store.write() as unit:
+        draft = _live(unit, topic, definition_id)
+        if expected and expected != draft.revision:
+            detail = f"The draft is at revision {draft.revision}, not {expected}; read it again."
+            raise Refused(409, "draft_changed", detail)
+        plan = draft_plan(unit, topic, draft)
+        text = change(plan if plan is not None else {})
+        changed = msgspec.structs.replace(
+            draft,
+            revision=draft.revision + 1,
+            content_sha256=text.sha256,
+            updated_at=unit.next_timestamp(topic),
+        )
+        _forget(unit, topic, draft)
+        return _put(unit, topic, changed, text)
+
+
+def publish_check(unit: Unit, topic: str, definition_id: str, revision: int) -> None:
+    """Refuse to publish another draft than the one that was looked at."""
+    if _live(unit, topic, definition_id).revision != revision:
+        raise Refused(409, "draft_changed", "The draft was changed meanwhile; read it and publish again.")
+
+
+def drop_draft(unit: Unit, topic: str, definition_id: str) -> None:
+    """The draft was published: its text is the version's now."""
+    draft = read_draft(unit, topic, definition_id)
+    if draft is not None:
+        unit.delete_rows(topic, DRAFT, [definition_id])
+        _forget(unit, topic, draft)
+
+
+def no_draft() -> Refused:
+    """What is published never changes."""
+    detail = "This definition has no draft; a published version never changes. Begin a new version first."
+    return Refused(409, "no_draft", detail)
+
+
+def _live(unit: Unit, topic: str, definition_id: str) -> StoredDraft:
+    draft = read_draft(unit, topic, definition_id)
+    if draft is not None:
+        return draft
+    raise not_found("definition") if read_definition(unit, topic, definition_id) is None else no_draft()
+
+
+def _put(unit: Unit, topic: str, draft: StoredDraft, text: Content | None) -> StoredDraft:
+    unit.put_content(topic, [text] if text is not None else [])
+    unit.put_rows(topic, [Row(DRAFT, draft.definition_id, _encode(draft))])
+    return draft
+
+
+def _forget(unit: Unit, topic: str, draft: StoredDraft) -> None:
+    """Let go of a draft's text, unless it is that of the version it began from."""
+    published = read_version(unit, topic, draft.definition_id, draft.version - 1)
+    if published is None or published.content_sha256 != draft.content_sha256:
+        unit.erase_content(topic, draft.content_sha256)
