@@ -16,6 +16,7 @@ FAMILIES = (
     "queues",
     "tasks",
     "claims",
+    "holds",
     "inbox",
     "ledger",
     "events",
