@@ -6,6 +6,7 @@ import importlib
 import os
 import pkgutil
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -42,10 +43,21 @@ def _run(*command: str, cwd: Path, **environment: str) -> subprocess.CompletedPr
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What is shipped, as it is now: building needs no right to write in the checkout, and edits do not disturb it."""
+    folder = tmp_path_factory.mktemp("source")
+    for name in ("src", *CONTRACT_FOLDERS):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("README.md", "CHANGELOG.md", "LICENSE", "pyproject.toml"):
+        shutil.copy(ROOT / name, folder / name)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def built(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the sdist, and the wheel that was built from it."""
     folder = tmp_path_factory.mktemp("dist")
-    made = _run(sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder), str(ROOT), cwd=folder)
+    made = _run(sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder), str(source), cwd=folder)
     assert made.returncode == 0, made.stderr[-2000:]
     return folder
 
@@ -70,17 +82,17 @@ def installed(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return target
 
 
-def test_the_wheel_holds_every_contract_file_byte_for_byte_and_no_other(wheel: zipfile.ZipFile) -> None:
+def test_the_wheel_holds_every_contract_file_byte_for_byte_and_no_other(wheel: zipfile.ZipFile, source: Path) -> None:
     prefix = "redkey/_contracts/"
     shipped = {name.removeprefix(prefix): wheel.read(name) for name in wheel.namelist() if name.startswith(prefix)}
-    wanted = {f"{top}/{name}": data for top in CONTRACT_FOLDERS for name, data in _files(ROOT / top)}
+    wanted = {f"{top}/{name}": data for top in CONTRACT_FOLDERS for name, data in _files(source / top)}
     assert shipped.keys() == wanted.keys()
     assert [name for name in wanted if shipped[name] != wanted[name]] == []
 
 
-def test_the_wheel_holds_all_of_the_package(wheel: zipfile.ZipFile) -> None:
+def test_the_wheel_holds_all_of_the_package(wheel: zipfile.ZipFile, source: Path) -> None:
     names = set(wheel.namelist())
-    for name, data in _files(ROOT / "src" / "redkey"):
+    for name, data in _files(source / "src" / "redkey"):
         assert f"redkey/{name}" in names
         assert wheel.read(f"redkey/{name}") == data
     assert "redkey/py.typed" in names
