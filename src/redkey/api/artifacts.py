@@ -54,13 +54,13 @@ class Bytes(msgspec.Struct, frozen=True):
     content: Content | None = None
 
 
-async def add(call: Call, claim_id: str, body: NewArtifact, queue: str) -> Settled:
+async def add(call: Call, claim_id: str, body: NewArtifact) -> Settled:
     """Record an artifact of the attempt that a claim holds."""
-    made = _bytes(call, body, queue)
+    made = _bytes(call, claim_id, body)
     document: dict[str, Any] = {"name": body.name, "mediaType": made.media_type}
     if body.uri is not None:
         document["uri"] = body.uri
-    ref, text = keep(call, document, queue_id=queue)
+    ref, text = keep(call, document, claim_id=claim_id)
     command = AddArtifact(
         claim_id,
         body.artifact_id or "art_" + call.services.ids.ulid(),
@@ -79,12 +79,12 @@ async def add(call: Call, claim_id: str, body: NewArtifact, queue: str) -> Settl
     return record
 
 
-def _bytes(call: Call, body: NewArtifact, queue: str) -> Bytes:
+def _bytes(call: Call, claim_id: str, body: NewArtifact) -> Bytes:
     inline = (body.content is not UNSET) + (body.content_base64 is not None)
     if inline + (body.uri is not None) > 1:
         raise wrong("artifact_ambiguous", "/content", "give one of content, contentBase64 and uri")
     if inline:
-        return _inline(call, body, queue)
+        return _inline(call, claim_id, body)
     if body.sha256 is None:
         raise wrong("artifact_empty", "/content", "give content, contentBase64, a uri with its sha256, or a sha256")
     if body.uri is not None:
@@ -97,17 +97,17 @@ def _bytes(call: Call, body: NewArtifact, queue: str) -> Bytes:
     return Bytes(body.sha256, len(found.data), body.media_type or _BYTES)
 
 
-def _inline(call: Call, body: NewArtifact, queue: str) -> Bytes:
+def _inline(call: Call, claim_id: str, body: NewArtifact) -> Bytes:
     if body.content_base64 is not None:
         try:
             data = base64.b64decode(body.content_base64, validate=True)
         except (binascii.Error, ValueError):
             raise wrong("base64_invalid", "/contentBase64", "this is not base64 (RFC 4648, with padding)") from None
         # Bytes that are text are looked through like text.
-        refuse_secrets(call, {"contentBase64": data.decode("utf-8", "replace")}, queue_id=queue)
+        refuse_secrets(call, {"contentBase64": data.decode("utf-8", "replace")}, claim_id=claim_id)
         media = _BYTES
     else:
-        refuse_secrets(call, {"content": body.content}, queue_id=queue)
+        refuse_secrets(call, {"content": body.content}, claim_id=claim_id)
         media = _TEXT if isinstance(body.content, str) else _JSON
         data = body.content.encode() if isinstance(body.content, str) else canonical(body.content)
     digest = hash_of(data).hexdigest()

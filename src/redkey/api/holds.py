@@ -139,21 +139,14 @@ async def heartbeat_claim(call: Call) -> HeartbeatReply:
 
 async def block_claim(call: Call, body: Block) -> HoldReply:
     """Say that the work cannot go on, and let those know who can lift the block."""
-    ref, content = keep(call, given(body, "reason", "suggested_resolution"), queue_id=_queue(call))
+    ref, content = keep(call, given(body, "reason", "suggested_resolution"), claim_id=call.path["claim_id"])
     command = BlockClaim(call.path["claim_id"], body.blocker_type, ref, tuple(dict.fromkeys(body.depends_on)))
     return _hold_reply(await call.submit(command, (content,)))
 
 
-def _queue(call: Call, claim_id: str = "") -> str:
-    """The queue of the task that a claim holds, whose settings count; none when it holds nothing."""
-    world = call.services.coordinator.peek(call.topic)
-    task = world.tasks.get(world.claims.get(claim_id or call.path["claim_id"], ""))
-    return task.queue_id if task is not None else ""
-
-
 async def plan_claim(call: Call, body: Plan) -> HoldReply:
     """Tell how the holder means to go about it."""
-    ref, content = keep(call, {"plan": body.plan}, queue_id=_queue(call))
+    ref, content = keep(call, {"plan": body.plan}, claim_id=call.path["claim_id"])
     return _hold_reply(await call.submit(PlanClaim(call.path["claim_id"], ref), (content,)))
 
 
@@ -184,7 +177,7 @@ async def _complete(call: Call, claim_id: str, body: Completion, under: str = ""
     ref = None
     said = given(body, "output", "summary", "notes")
     if said:
-        ref, content = keep(call, said, queue_id=_queue(call, claim_id), under=under)
+        ref, content = keep(call, said, claim_id=claim_id, under=under)
         contents = (content,)
     following = _following(call, claim_id, body.claim_next)
     command = CompleteClaim(
@@ -233,7 +226,7 @@ def _after(call: Call, outcome: Outcome, asked: ClaimNext | None, agent_id: str)
 async def fail_claim(call: Call, body: Failure) -> Ended:
     """Say that a task could not be done; another attempt follows when its policy has one left."""
     claim_id = call.path["claim_id"]
-    ref, content = keep(call, {"reason": body.reason}, queue_id=_queue(call))
+    ref, content = keep(call, {"reason": body.reason}, claim_id=call.path["claim_id"])
     following = _following(call, claim_id, body.claim_next)
     outcome = await call.submit(FailClaim(claim_id, body.kind, ref, following), (content,))
     return _ended(call, outcome, following)
@@ -252,7 +245,7 @@ class ArtifactAdded(View, frozen=True, kw_only=True):
 
 async def add_artifact(call: Call, body: NewArtifact) -> ArtifactAdded:
     """Add an artifact to the attempt, or a new version of one."""
-    wire = (await add(call, call.path["claim_id"], body, _queue(call))).wire
+    wire = (await add(call, call.path["claim_id"], body)).wire
     payload = wire["payload"]
     return ArtifactAdded(
         artifact_id=payload["artifact_id"],

@@ -16,21 +16,30 @@ from redkey.ledger.secrets import find_secret
 from redkey.readmodel.rows import entity
 
 
-def keep(call: Call, value: Mapping[str, Any], *, queue_id: str = "", under: str = "") -> tuple[Ref, Content]:
+def keep(
+    call: Call, value: Mapping[str, Any], *, queue_id: str = "", claim_id: str = "", under: str = ""
+) -> tuple[Ref, Content]:
     """Text as a document: how wires name it, and its bytes. `under` is where the value stands in the request."""
-    refuse_secrets(call, value, queue_id=queue_id, under=under)
+    refuse_secrets(call, value, queue_id=queue_id, claim_id=claim_id, under=under)
     return call.document(value)
 
 
-def refuse_secrets(call: Call, value: Any, *, queue_id: str = "", under: str = "") -> None:
-    """Refuse a value that holds a secret, unless the queue it is for allows them."""
+def refuse_secrets(call: Call, value: Any, *, queue_id: str = "", claim_id: str = "", under: str = "") -> None:
+    """Refuse a value that holds a secret, unless the queue it is for, or of the task that is held, allows them."""
     found = find_secret(value)
-    if found is None or (queue_id and _allows_secrets(call, queue_id)):
+    if found is None or _allows_secrets(call, queue_id or _queue_of(call, claim_id)):
         return
     detail = f"This looks like a secret ({found.pattern}); nothing of the request was kept."
     raise Declined(422, "secret_detected", detail, findings=[found.finding(under)])
 
 
 def _allows_secrets(call: Call, queue_id: str) -> bool:
-    row = call.services.store.row(call.topic, "queue", queue_id)
+    row = call.services.store.row(call.topic, "queue", queue_id) if queue_id else None
     return row is not None and bool(entity(row).settings.allow_secrets)
+
+
+def _queue_of(call: Call, claim_id: str) -> str:
+    """The queue of the task that a claim holds; none when it holds nothing."""
+    world = call.services.coordinator.peek(call.topic)
+    task = world.tasks.get(world.claims.get(claim_id, ""))
+    return task.queue_id if task is not None else ""
