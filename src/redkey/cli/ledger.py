@@ -15,7 +15,7 @@ import orjson
 from redkey.cli.fsck import DIRECTORY, INTERRUPTED
 from redkey.cli.report import print_json, shown
 from redkey.cli.store import chosen_topic
-from redkey.errors import DumpRefused, ProofRefused
+from redkey.errors import BackupRefused, DumpRefused, ProofRefused
 from redkey.ledger.event import event_of
 from redkey.ledger.mirror import mirror_page
 from redkey.ledger.note import encode_base64
@@ -227,6 +227,8 @@ def export(directory: Path, out: Path, mirror: bool, topic: str | None) -> None:
     with Inspection(directory) as evidence:
         pages = _pages(evidence, chosen_topic(evidence, topic))
         if out.suffix == ".jsonl":
+            if out.exists():
+                raise BackupRefused(f"{out} is there already, and nothing is overwritten", code="target_exists")
             with out.open("xb") as file:
                 count = sum(1 for page in pages if file.write(orjson.dumps(page) + b"\n"))
         else:

@@ -33,6 +33,7 @@ def attempted(world: World, e: Event) -> Void:
         reason, detail = ineligible(world, agent, task, payload["lease_seconds"], e.timestamp)
         if not reason and open_to(task, e.timestamp):
             task.reserved = claim_id
+            world.touch("task", task.task_id)
             if task.claim_id:
                 world.follows("expire", task_id, e.wire_id)
     world.pending[claim_id] = Pending(
@@ -108,6 +109,7 @@ def lost(world: World, e: Event) -> Void:
     if task is not None:
         if task.reserved == pending.claim_id:
             task.reserved = ""
+            world.touch("task", task.task_id)
         world.misses.setdefault(pending.task_id, {})[pending.agent_id] = told
     world.touch("miss", f"{pending.task_id}/{pending.agent_id}", told)
     return None

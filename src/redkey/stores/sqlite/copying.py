@@ -79,9 +79,13 @@ def unpacked(backup: Path, manifest: Manifest, target: Path) -> Iterator[Path]:
 
 def list_files(folder: Path) -> Iterator[tuple[str, File]]:
     """Every file of a backup but the manifest, by its path, with its hash."""
+    beside = {MANIFEST, f"{DATABASE_NAME}-shm"}
+    if not (folder / f"{DATABASE_NAME}-wal").exists() or not (folder / f"{DATABASE_NAME}-wal").stat().st_size:
+        # Whoever has only read a backup may have left an empty log; one that is not empty was written to.
+        beside.add(f"{DATABASE_NAME}-wal")
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
-        if path.is_file() and name != MANIFEST:
+        if path.is_file() and name not in beside:
             yield name, _hashed(path)
 
 
