@@ -19,7 +19,7 @@ from redkey.commands.due import due, follow_ups
 from redkey.errors import Finding, RedKeyError
 from redkey.ledger.ports import Content, Entry, Unit
 from redkey.readmodel.meter import meter
-from redkey.readmodel.rows import take_rows, void_row
+from redkey.readmodel.rows import take_rows
 from redkey.readmodel.structure import read, structure_of, structure_ref
 from redkey.reducers.fold import fold
 from redkey.reducers.world import World
@@ -109,9 +109,6 @@ class TopicWork:
             raise BrokenInvariant("the ledger gave records another place than they were decided for")
         self._unit.put_content(self._topic, self._contents.values())
         self._unit.put_rows(self._topic, take_rows(self._world))
-        self._unit.put_rows(
-            self._topic, [void_row(one.sequence, one.void) for one in self.records if one.void is not None]
-        )
         self._unit.count(self._topic, self._counts.items())
         for command in self._effects:
             effects.apply(self._unit, self._topic, command)
