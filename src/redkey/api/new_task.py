@@ -36,7 +36,7 @@ class Retry(Body, frozen=True, kw_only=True):
 
 
 class Gate(Body, frozen=True, kw_only=True):
-    """Who approves a completion: keys, agents or roles; without any, every admin but the worker."""
+    """Who approves a completion beside the admins: keys, agents or roles; never the worker."""
 
     approvers: Annotated[tuple[Word, ...], Meta(max_length=16)] = ()
     deadline_seconds: Seconds | None = None

@@ -17,6 +17,7 @@ FAMILIES = (
     "tasks",
     "claims",
     "holds",
+    "gates",
     "inbox",
     "ledger",
     "events",
