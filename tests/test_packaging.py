@@ -82,6 +82,11 @@ def installed(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return target
 
 
+def _path(installed: Path) -> str:
+    """The installed package before everything else, and the dependencies that this interpreter has."""
+    return os.pathsep.join([str(installed), *(entry for entry in sys.path if entry.endswith("site-packages"))])
+
+
 def test_the_wheel_holds_every_contract_file_byte_for_byte_and_no_other(wheel: zipfile.ZipFile, source: Path) -> None:
     prefix = "redkey/_contracts/"
     shipped = {name.removeprefix(prefix): wheel.read(name) for name in wheel.namelist() if name.startswith(prefix)}
@@ -126,17 +131,17 @@ def test_the_installed_command_validates_outside_the_checkout(installed: Path, t
         "-c",
         "import redkey; from redkey.wire import files; print(redkey.__file__); print(files.root())",
         cwd=tmp_path,
-        PYTHONPATH=str(installed),
+        PYTHONPATH=_path(installed),
     )
     assert where.stdout.splitlines() == [str(installed / "redkey/__init__.py"), str(installed / "redkey/_contracts")]
     command = str(installed / "bin" / "redkey")
-    good = _run(command, "wire", "validate", "task-complete.valid.json", cwd=tmp_path, PYTHONPATH=str(installed))
+    good = _run(command, "wire", "validate", "task-complete.valid.json", cwd=tmp_path, PYTHONPATH=_path(installed))
     assert (good.returncode, good.stdout, good.stderr) == (
         0,
         "task-complete.valid.json: valid Agent Wire 1.1 task.complete\n",
         "",
     )
-    bad = _run(command, "wire", "validate", *names, cwd=tmp_path, PYTHONPATH=str(installed))
+    bad = _run(command, "wire", "validate", *names, cwd=tmp_path, PYTHONPATH=_path(installed))
     assert bad.returncode == 1
     assert "/payload/verification/mechanical: schema_const" in bad.stdout
     assert bad.stdout.endswith("1 valid, 1 invalid\n")
@@ -145,7 +150,7 @@ def test_the_installed_command_validates_outside_the_checkout(installed: Path, t
 def test_every_shipped_fixture_can_be_checked_with_the_installed_command(installed: Path, tmp_path: Path) -> None:
     largest = installed / "redkey/_contracts/fixtures/agent-wire/v1.1/derived/largest.jsonl"
     command = str(installed / "bin" / "redkey")
-    done = _run(command, "wire", "validate", "-q", str(largest), cwd=tmp_path, PYTHONPATH=str(installed))
+    done = _run(command, "wire", "validate", "-q", str(largest), cwd=tmp_path, PYTHONPATH=_path(installed))
     assert done.returncode == 0
     assert done.stdout.endswith(" valid, 0 invalid\n")
 
