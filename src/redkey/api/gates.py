@@ -18,6 +18,7 @@ from redkey.readmodel.rows import entity
 from redkey.readmodel.view import View, read_document
 from redkey.readmodel.workflows import GateView, gate_view
 from redkey.reducers.entities import Gate, Task
+from redkey.wire.decode import decode
 from redkey.wire.ids import event_id
 
 # Admins decide, and those whom a plan lists: agents and keys of any kind but those that only read.
@@ -103,8 +104,6 @@ def _gate_of(call: Call) -> str:
         return open_one
     for record in store.events(call.topic, task_id, 0, 500, newest_first=True):
         if b'"type":"gate.opened"' in record.wire:
-            from redkey.wire.decode import decode
-
             last: str = decode(record.wire)["payload"]["gate_id"]
             return last
     raise Refused(409, "no_gate", "No gate is open on this task; it opens when the task is completed.")

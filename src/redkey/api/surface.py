@@ -17,6 +17,8 @@ FAMILIES = (
     "tasks",
     "claims",
     "holds",
+    "definitions",
+    "workflows",
     "gates",
     "inbox",
     "ledger",
