@@ -213,7 +213,7 @@ def read_dump(lines: Iterable[bytes]) -> Iterator[Item]:
 def _item(number: int, line: bytes, heads: dict[str, Head]) -> Item:
     if len(line) > LINE_LIMIT:
         raise DumpRefused(f"the line has more than {LINE_LIMIT:,} bytes", code="line_too_long")
-    value = decode(line, size_limit=LINE_LIMIT)
+    value = decode(line.rstrip(b"\r\n"), size_limit=LINE_LIMIT)
     shapes = [shape for name, shape in _SHAPES.items() if isinstance(value, dict) and name in value]
     if len(shapes) != 1:
         raise DumpRefused("not a line of a dump: it has no wire, structure or content", code="line_malformed")

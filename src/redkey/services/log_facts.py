@@ -109,11 +109,13 @@ def signer_terms(reader: Reader, topic: str, log_name: str) -> list[SignerTerm]:
     """Every signer of a topic as its ledger tells it, oldest first."""
     terms: dict[str, SignerTerm] = {}
     after = 0
-    while records := reader.events(topic, SIGNERS, after, _PAGE):
+    while True:
+        records = reader.events(topic, SIGNERS, after, _PAGE)
         for record in records:
             tell_term(terms, decode(record.wire), record.sequence, log_name)
+        if len(records) < _PAGE:
+            return list(terms.values())
         after = records[-1].sequence
-    return list(terms.values())
 
 
 def tell_term(terms: dict[str, SignerTerm], wire: dict[str, Any], sequence: int, log_name: str) -> None:
