@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
 
 from redkey.api.call import Call
 from redkey.api.fields import Body, Listed, Page, Text, place_after
@@ -25,19 +27,26 @@ from redkey.wire.ids import event_id
 _DECIDE = (*PRODUCE, "agent", "runner")
 
 
-class Decision(Body, frozen=True, kw_only=True):
-    """What to say with it; a rejection's note goes to whoever tries again."""
+class Approval(Body, frozen=True, kw_only=True):
+    """What to say with it."""
 
     note: Text = ""
 
 
+class Rejection(Body, frozen=True, kw_only=True):
+    """What is missing; whoever tries again reads it."""
+
+    note: Annotated[str, Meta(min_length=1, max_length=65536)]
+
+
 class Decided(View, frozen=True, kw_only=True):
-    """A gate that is closed."""
+    """A gate that is closed; `retry` says of a rejection whether another attempt follows."""
 
     gate_id: str
     status: Literal["approved", "rejected"]
     task_id: str
     workflow_id: str = ""
+    retry: bool | None = None
     event_id: str
 
 
@@ -72,24 +81,24 @@ def _show(call: Call, row: Row) -> GateView:
     return gate_view(gate, task, title, read_document(store, call.topic, gate.note_sha256))
 
 
-async def approve_gate(call: Call, body: Decision) -> Decided:
+async def approve_gate(call: Call, body: Approval) -> Decided:
     """Approve what was done: what depends on it goes on."""
-    return await _decide(call, body, call.path["gate_id"], "approved")
+    return await _decide(call, body.note, call.path["gate_id"], "approved")
 
 
-async def reject_gate(call: Call, body: Decision) -> Decided:
+async def reject_gate(call: Call, body: Rejection) -> Decided:
     """Send back what was done: another attempt gets the note, while there are attempts."""
-    return await _decide(call, body, call.path["gate_id"], "rejected")
+    return await _decide(call, body.note, call.path["gate_id"], "rejected")
 
 
-async def approve_plan_task(call: Call, body: Decision) -> Decided:
+async def approve_plan_task(call: Call, body: Approval) -> Decided:
     """Approve a task of a run, named by its id in the plan."""
-    return await _decide(call, body, _gate_of(call), "approved")
+    return await _decide(call, body.note, _gate_of(call), "approved")
 
 
-async def reject_plan_task(call: Call, body: Decision) -> Decided:
+async def reject_plan_task(call: Call, body: Rejection) -> Decided:
     """Send back a task of a run, named by its id in the plan."""
-    return await _decide(call, body, _gate_of(call), "rejected")
+    return await _decide(call, body.note, _gate_of(call), "rejected")
 
 
 def _gate_of(call: Call) -> str:
@@ -109,31 +118,33 @@ def _gate_of(call: Call) -> str:
     raise Refused(409, "no_gate", "No gate is open on this task; it opens when the task is completed.")
 
 
-async def _decide(call: Call, body: Decision, gate_id: str, status: Literal["approved", "rejected"]) -> Decided:
+async def _decide(call: Call, note: str, gate_id: str, status: Literal["approved", "rejected"]) -> Decided:
     contents: tuple[Content, ...] = ()
     ref: dict[str, Any] | None = None
-    if body.note:
-        ref, content = keep(call, {"note": body.note})
+    if note:
+        ref, content = keep(call, {"note": note})
         contents = (content,)
     command = ApproveGate(gate_id, ref) if status == "approved" else RejectGate(gate_id, ref)
-    wire = (await call.submit(command, contents)).records[0].wire
+    outcome = await call.submit(command, contents)
+    wire = outcome.records[0].wire
     stream = wire["stream"]["stream_id"]
     return Decided(
         gate_id=wire["payload"]["gate_id"],
         status=status,
         task_id=wire["payload"]["task_id"],
         workflow_id=stream.removeprefix("workflow:") if stream.startswith("workflow:") else "",
+        retry=None if status == "approved" else outcome.first("task.created") is not None,
         event_id=event_id(wire["wire_id"]),
     )
 
 
-def _act(path: str, handler: Any, summary: str) -> Route:
+def _act(path: str, handler: Any, body: Any, summary: str) -> Route:
     return Route(
         "POST",
         path,
         handler,
         _DECIDE,
-        body=Decision,
+        body=body,
         reply=Decided,
         summary=summary,
         replies={403: "The caller did the work, or is no approver.", 409: "The gate is closed."},
@@ -153,8 +164,15 @@ ROUTES = [
         summary="Approvals that are awaited.",
     ),
     Route("GET", "/gates/{gate_id}", get_gate, READ, reply=GateView, summary="One gate."),
-    _act("/gates/{gate_id}/approve", approve_gate, "Approve what was done."),
-    _act("/gates/{gate_id}/reject", reject_gate, "Send back what was done."),
-    _act("/workflows/{workflow_id}/gates/{plan_task_id}/approve", approve_plan_task, "Approve a task of a run."),
-    _act("/workflows/{workflow_id}/gates/{plan_task_id}/reject", reject_plan_task, "Send back a task of a run."),
+    _act("/gates/{gate_id}/approve", approve_gate, Approval, "Approve what was done."),
+    _act("/gates/{gate_id}/reject", reject_gate, Rejection, "Send back what was done."),
+    _act(
+        "/workflows/{workflow_id}/gates/{plan_task_id}/approve", approve_plan_task, Approval, "Approve a task of a run."
+    ),
+    _act(
+        "/workflows/{workflow_id}/gates/{plan_task_id}/reject",
+        reject_plan_task,
+        Rejection,
+        "Send back a task of a run.",
+    ),
 ]
