@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
+from redkey.wire import files
 from tests.api.acts import CARD, begin_queue, claim, create_task, head, register
 from tests.api.conftest import Workspace
 from tests.api.server import serving
 
-QUINN: dict[str, Any] = json.loads(Path("definitions/cards/quinn.json").read_text())
+QUINN: dict[str, Any] = files.load("definitions/cards/quinn.json")
 RESEARCHER = {
     **CARD,
     "skills": [{"id": "web_search", "name": "Web search", "tags": ["Source Review"]}],

@@ -15,6 +15,7 @@ from jwt.api_jws import PyJWS
 from redkey.errors import KeyRefused, WireRefused
 from redkey.services.card_signatures import PinnedKeys, load_pinned
 from redkey.services.cards import TakenIn, take_in
+from redkey.wire import files
 from redkey.wire.canonical import canonical
 from redkey.wire.lint import Registry
 
@@ -79,7 +80,7 @@ def test_the_cards_of_the_seed_are_taken_in() -> None:
         "capabilities": {},
     }
     assert take_in(seed_004, NO_KEYS).slug == "research-agent"
-    quinn = json.loads(Path("definitions/cards/quinn.json").read_text())
+    quinn = files.load("definitions/cards/quinn.json")
     taken = take_in(quinn, NO_KEYS, Registry(frozenset(), frozenset(), frozenset(quinn["output_types"])))
     assert (taken.slug, taken.slug_given) == ("quinn", True)
     assert taken.normal.format == "redkey/1.0"
@@ -89,7 +90,7 @@ def test_the_cards_of_the_seed_are_taken_in() -> None:
 
 
 def test_a_redkey_card_that_breaks_a_rule_of_the_protocol_is_refused_with_all_it_breaks() -> None:
-    quinn = json.loads(Path("definitions/cards/quinn.json").read_text())
+    quinn = files.load("definitions/cards/quinn.json")
     quinn["scope"] = "One. Two."
     quinn["constraints"][0] = "Please avoid main"
     assert codes(quinn) == {("scope_sentences", "/scope"), ("constraint_form", "/constraints/0")}
