@@ -11,7 +11,7 @@ from redkey.readmodel.plan_text import plan_text
 from redkey.readmodel.rows import entity
 from redkey.readmodel.task_view import UpstreamView
 from redkey.readmodel.view import read_document
-from redkey.reducers.entities import Task
+from redkey.reducers.entities import Artifact, Task
 from redkey.reducers.world import World
 from redkey.wire.decode import decode
 from redkey.wire.ids import parse_stream
@@ -22,42 +22,46 @@ _PAGE = 100
 def upstream(reader: Reader, topic: str, world: World, task: Task) -> tuple[UpstreamView, ...]:
     """The artifacts that the tasks a plan's task depends on have left, by task and name."""
     found: list[UpstreamView] = []
-    for key in _depends_on(reader, topic, world, task):
-        task_id = plan_task_id(task.workflow_id, key)
+    for key, task_id in _depends_on(reader, topic, world, task):
         above = world.tasks.get(task_id)
         if above is None:
             row = reader.row(topic, "task", task_id)
             above = entity(row) if row is not None else None
-        for artifact in above.artifacts if above is not None else ():
-            if artifact.readiness == "draft":
-                continue
-            said = read_document(reader, topic, artifact.document_sha256)
-            found.append(
-                UpstreamView(
-                    name=artifact.name,
-                    artifact_id=artifact.artifact_id,
-                    task_id=task_id,
-                    plan_task_id=key,
-                    version=artifact.version,
-                    sha256=artifact.sha256,
-                    bytes=artifact.bytes,
-                    media_type=(said or {}).get("mediaType", ""),
-                    uri=(said or {}).get("uri", ""),
-                    erased=said is None,
-                )
-            )
+        if above is not None and above.artifacts:
+            found += [
+                _shown(reader, topic, above, key, artifact)
+                for artifact in above.artifacts
+                if artifact.readiness != "draft"
+            ]
     return tuple(found)
 
 
-def _depends_on(reader: Reader, topic: str, world: World, task: Task) -> list[str]:
-    """The ids in the plan of what the task depends on: from the live run, or from the plan's text when it has ended."""
+def _shown(reader: Reader, topic: str, above: Task, key: str, artifact: Artifact) -> UpstreamView:
+    said = read_document(reader, topic, artifact.document_sha256)
+    return UpstreamView(
+        name=artifact.name,
+        artifact_id=artifact.artifact_id,
+        task_id=above.task_id,
+        plan_task_id=key,
+        version=artifact.version,
+        sha256=artifact.sha256,
+        bytes=artifact.bytes,
+        media_type=(said or {}).get("mediaType", ""),
+        uri=(said or {}).get("uri", ""),
+        erased=said is None,
+    )
+
+
+def _depends_on(reader: Reader, topic: str, world: World, task: Task) -> list[tuple[str, str]]:
+    """What the task depends on, as (id in the plan, task id): from the live run, or from the plan's text when it has
+    ended."""
     run = world.runs.get(task.workflow_id)
     if run is not None:
         planned = run.plan.tasks[run.places[task.plan_task]]
-        return [run.plan.tasks[place].id for place in planned.depends_on]
+        return [(run.plan.tasks[place].id, run.steps[place].task_id) for place in planned.depends_on]
     text = plan_text(reader, topic, task.content_sha256)
     named: list[str] = text.tasks.get(task.plan_task, {}).get("dependsOn", []) if text is not None else []
-    return named
+    return [(key, plan_task_id(task.workflow_id, key)) for key in named]
 
 
 def note(reader: Reader, topic: str, task: Task, attempt: int) -> str:
