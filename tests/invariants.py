@@ -64,6 +64,7 @@ def check_topic(reader: Reader, topic: str, *, void_allowed: bool = False) -> li
     streams_have_no_gap(wires)
     requests_are_recorded_once(applied)
     rows_are_the_replay(reader, topic)
+    every_record_is_metered_once(reader, topic, records)
     return wires
 
 
@@ -199,6 +200,14 @@ def rows_are_the_replay(reader: Reader, topic: str) -> None:
         given = replay_rows(reader, topic)
         differ = sorted(key for key in stored.keys() | given.keys() if stored.get(key) != given.get(key))
         raise AssertionError([(key, stored.get(key), given.get(key)) for key in differ[:2]])
+
+
+def every_record_is_metered_once(reader: Reader, topic: str, records: Sequence[Record]) -> None:
+    """The meter counts what the ledger holds: every event once, with its bytes."""
+    counts = dict(reader.counters(topic, "type/"))
+    events = sum(amount for name, amount in counts.items() if name.endswith("/events"))
+    size = sum(amount for name, amount in counts.items() if name.endswith("/bytes"))
+    assert (events, size) == (len(records), sum(len(record.wire) for record in records))
 
 
 def is_recorded(records: Sequence[Record], sequence: int, wire: Wire) -> None:

@@ -1,0 +1,28 @@
+"""Simulations by hand: `python -m tests.simulation 17` repeats a seed, `python -m tests.simulation 0:500` runs many."""
+
+from __future__ import annotations
+
+import sys
+import time
+import traceback
+
+from tests.simulation.run import Run
+
+
+def main(chosen: str) -> int:
+    first, _, last = chosen.partition(":")
+    failed = []
+    for seed in range(int(first), int(last or int(first) + 1)):
+        began = time.perf_counter()
+        try:
+            print(Run(seed).go(), f"{time.perf_counter() - began:.2f} s", flush=True)
+        except Exception:
+            traceback.print_exc()
+            failed.append(seed)
+    for seed in failed:
+        print(f"failed: python -m tests.simulation {seed}")
+    return len(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1] if len(sys.argv) > 1 else "0:20"))

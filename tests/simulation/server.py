@@ -1,0 +1,151 @@
+"""A simulated server: the real services over a store that shares a disk, may fail, and dies with its process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from random import Random
+from typing import Any
+
+from redkey.commands.caller import Caller
+from redkey.errors import StoreFull, WriterBusy
+from redkey.ledger.ports import Content
+from redkey.reducers.world import SECOND
+from redkey.services.coordinator import Coordinator
+from redkey.services.outcome import Outcome
+from redkey.services.subscriptions import Subscriptions
+from redkey.services.timers import Timers
+from redkey.stores.memory import MemoryDisk, MemoryStore
+from redkey.wire.ids import ulid
+from tests.desk import START
+from tests.simulation.faults import Faults
+
+
+class Crash(BaseException):
+    """The process of a server ends here, whatever it was doing."""
+
+
+class Gone(Exception):
+    """The server died while it had the request."""
+
+
+class SimClock:
+    """Time as one machine sees it: its wall clock may jump, its monotonic clock begins with its process."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self.offset = 0
+        self.booted = loop.time()
+
+    def wall(self) -> int:
+        return START + int(self._loop.time() * SECOND) + self.offset
+
+    def monotonic(self) -> int:
+        return int((self._loop.time() - self.booted) * SECOND)
+
+
+class SimIds:
+    """Ids of the run's own randomness."""
+
+    def __init__(self, random: Random) -> None:
+        self._random = random
+
+    def ulid(self) -> str:
+        return ulid(START // 1_000_000, self._random.randbytes(10))
+
+    def nonce(self) -> bytes:
+        return self._random.randbytes(16)
+
+
+class SimStore(MemoryStore):
+    """A memory store that is busy, full or dead as the faults have it."""
+
+    def __init__(self, clock: SimClock, disk: MemoryDisk, faults: Faults, random: Random) -> None:
+        super().__init__(clock, disk)
+        self._faults, self._random = faults, random
+        self._held = False
+
+    def hold(self) -> None:
+        super().hold()
+        self._held = True
+
+    @contextmanager
+    def write(self, *, wait: bool = True) -> Iterator[Any]:
+        chance, faults = self._random.random, self._faults
+        if not wait and not self._held and chance() < faults.busy:
+            raise WriterBusy
+        self._held = False
+        with super().write(wait=wait) as unit:
+            yield unit
+            if chance() < faults.commit_failed:
+                raise StoreFull
+            if chance() < faults.crash_before_commit:
+                raise Crash(self)
+        if chance() < faults.crash_after_commit:
+            raise Crash(self)
+
+
+class Server:
+    """One process. Booting it again gives it everything anew but the disk."""
+
+    def __init__(self, disk: MemoryDisk, faults: Faults, random: Random) -> None:
+        self._disk, self._faults, self._random = disk, faults, random
+        self.clock = SimClock(asyncio.get_running_loop())
+        self.first_offset = 0
+        self.ids = SimIds(random)
+        self.up = False
+        self.crashes = 0
+        # When, in real time, each record of a topic became durable.
+        self.moments: dict[str, dict[int, float]] = {}
+        # In the order they came: a set of tasks has an order of its own in every process.
+        self._handling: dict[asyncio.Task[Any], None] = {}
+
+    def boot(self) -> None:
+        self.clock.booted = asyncio.get_running_loop().time()
+        self.store = SimStore(self.clock, self._disk, self._faults, self._random)
+        self.coordinator = Coordinator(self.store, self.ids, on_fatal=self._fatal)
+        self.subscriptions = Subscriptions(self.store, 100)
+        self.coordinator.listen(self.subscriptions.hear)
+        self.coordinator.listen(self._heard)
+        self.timers = Timers(self.store, self.coordinator, self.subscriptions, self.clock, 30, self._fatal)
+        self.timers.start()
+        self.up = True
+
+    def crash(self) -> None:
+        """Nothing of the process goes on; whoever waits for it hears nothing."""
+        if not self.up:
+            return
+        self.up = False
+        self.crashes += 1
+        self.store.close()
+        for task in [*self._handling, *self.timers._tasks]:
+            task.cancel()
+        self._handling.clear()
+
+    async def handle(
+        self, topic: str, caller: Caller, command: Any, contents: tuple[Content, ...], idem: str, body: str, wait: float
+    ) -> Outcome:
+        """A request has come in; what happens to it dies with the process."""
+        task = asyncio.ensure_future(
+            self.coordinator.submit(topic, caller, command, contents, idem=idem, body=body, wait_seconds=wait)
+        )
+        self._handling[task] = None
+        life, caller_task = self.crashes, asyncio.current_task()
+        try:
+            return await task
+        except asyncio.CancelledError:
+            if self.crashes == life or (caller_task is not None and caller_task.cancelling()):
+                raise
+            raise Gone from None
+        finally:
+            self._handling.pop(task, None)
+
+    def _heard(self, topic: str, records: Any) -> None:
+        now = asyncio.get_running_loop().time()
+        self.moments.setdefault(topic, {}).update((one.sequence, now) for one in records)
+
+    def _fatal(self, cause: BaseException) -> None:
+        if not isinstance(cause, Crash):
+            raise cause
+        self.crash()

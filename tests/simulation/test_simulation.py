@@ -1,0 +1,51 @@
+"""The whole of `services` in made-up time: many seeds, each a run of its own, each repeatable."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.simulation.run import Report, Run
+
+ROOT = Path(__file__).parents[2]
+SEEDS = 2000 if os.environ.get("REDKEY_TEST_LONG") == "1" else 200
+BLOCK = 10
+
+
+def run(seed: int) -> Report:
+    try:
+        return Run(seed).go()
+    except BaseException:
+        print(f"repeat with: python -m tests.simulation {seed}")
+        raise
+
+
+@pytest.mark.parametrize("first", range(0, SEEDS, BLOCK))
+def test_nothing_is_lost_or_done_twice_and_everything_ends(first: int) -> None:
+    for seed in range(first, first + BLOCK):
+        run(seed)
+
+
+def test_one_seed_is_one_run_in_every_process() -> None:
+    here = run(4)
+    for hashes in ("1", "2"):
+        ran = subprocess.run(
+            [sys.executable, "-m", "tests.simulation", "4"],
+            capture_output=True,
+            text=True,
+            cwd=ROOT,
+            env={**os.environ, "PYTHONHASHSEED": hashes},
+            check=True,
+        )
+        assert repr(here) in ran.stdout
+
+
+def test_runs_differ_and_meet_what_they_are_for() -> None:
+    reports = [run(seed) for seed in range(20)]
+    assert len({report.head for report in reports}) == len(reports)
+    assert sum(report.crashes for report in reports) > 10
+    assert sum(report.unknown for report in reports) > 10
