@@ -73,7 +73,6 @@ class Api:
         # Requests that are being answered, streams included.
         self.open = 0
         self._services, self._authenticator = services, authenticator
-        self._body_seconds = services.config.limits.body_seconds
         self._table = Table((route, Endpoint(route, services, metrics)) for route in self.routes)
         self._observe_unknown = metrics.observer("any", "unknown")
 
@@ -154,7 +153,7 @@ class Api:
         if reader is None:
             call.query = endpoint.query.read(scope["query_string"])
             return await route.handler(call), told
-        data = await read_body(receive, headers, endpoint.body_limit, self._body_seconds)
+        data = await read_body(receive, headers, endpoint.body_limit)
         if data:
             check_media(headers)
         call.query = endpoint.query.read(scope["query_string"])

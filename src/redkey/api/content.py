@@ -65,9 +65,8 @@ async def put_content(call: Call) -> Kept:
 
 
 async def _receive(call: Call, upload: Upload) -> None:
-    limits = call.services.config.limits
     waiting = bytearray()
-    async for chunk in chunks(call.receive, limits.content_bytes, limits.body_seconds):
+    async for chunk in chunks(call.receive, call.services.config.limits.content_bytes):
         waiting += chunk
         if len(waiting) >= _HANDED_OVER:
             await call.in_thread(partial(upload.write, bytes(waiting)))

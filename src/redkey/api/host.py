@@ -1,7 +1,7 @@
 """Hosting: uvicorn with uvloop and httptools around the API, hardened and stopped the way RedKey needs it.
 
-Beside what uvicorn does: headers are bounded in time and size, what is not HTTP gets a problem like everything
-else, a stop first answers those who wait, and the end of a stop is an exit code and not a signal.
+Beside what uvicorn does: requests are bounded in time and their headers in size, what is not HTTP gets a problem
+like everything else, a stop first answers those who wait, and its end is an exit code and not a signal.
 """
 
 from __future__ import annotations
@@ -20,10 +20,13 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from redkey.api import problem
 from redkey.api.problem import Declined
-from redkey.config import Config
+from redkey.config import Config, Limits
 from redkey.errors import RedKeyError
 
 _HEADER_BYTES = 32 * 1024
+_HEADERS = 64
+# A body that comes at this pace at least is given the time that it needs.
+PACE_BYTES = 16 * 1024
 _KEEP_ALIVE_SECONDS = 75
 _BACKLOG = 4096
 
@@ -101,34 +104,66 @@ class Host(uvicorn.Server):
 
 
 def _protocol(config: Config) -> type[HttpToolsProtocol]:
-    limits = {"connections_limit": config.limits.connections, "header_seconds": config.limits.header_seconds}
-    return type("Connection", (_Connection,), limits)
+    return type("Connection", (_Connection,), {"limits": config.limits})
 
 
 class _Connection(HttpToolsProtocol):
-    """A connection whose headers are bounded in time and size."""
+    """A connection on which a request must come to its end: bounded in time, its headers in size.
 
-    connections_limit: ClassVar[int]
-    header_seconds: ClassVar[float]
+    Almost every request comes whole in one piece and pays nothing for this; only one that does not is watched.
+    """
+
+    limits: ClassVar[Limits]
+    # What has come of the request that is not whole yet, since when, and whether its headers are.
+    _whole = False
+    _in_body = False
+    _size = 0
+    _since = 0.0
     _patience: asyncio.TimerHandle | None = None
-    _header_bytes = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._wait_for_headers()
-        if len(self.connections) > self.connections_limit:
+        if len(self.connections) > self.limits.connections:
             self._refuse(Declined(503, "too_many_connections", "The server has as many connections as it takes."))
+        else:
+            self._watch(0)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._stop_waiting()
+        self._stop_watching()
         super().connection_lost(exc)
 
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if not self._whole and not self.transport.is_closing():
+            self._watch(len(data))
+
     def on_message_begin(self) -> None:
-        self._header_bytes = 0
-        if self._patience is None:
-            self._wait_for_headers()
+        self._whole = self._in_body = False
         super().on_message_begin()
         self.scope["state"]["connection"] = self
+
+    def on_headers_complete(self) -> None:
+        if len(self.headers) > _HEADERS:
+            self._refuse(Declined(431, "headers_too_large", f"The request has more than {_HEADERS} headers."))
+            return
+        self._in_body = True
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        self._whole = True
+        if self._patience is not None:
+            self._stop_watching()
+        if self._in_body:
+            super().on_message_complete()
+
+    def on_body(self, body: bytes) -> None:
+        if self._in_body:
+            super().on_body(body)
+
+    def send_400_response(self, msg: str) -> None:
+        self._refuse(Declined(400, "http_malformed", "The request is not HTTP/1.1."))
+
+    # What handlers may do.
 
     def abort(self) -> None:
         self.transport.abort()
@@ -136,41 +171,51 @@ class _Connection(HttpToolsProtocol):
     def bound_output(self, size: int) -> None:
         self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, size)
 
-    def on_url(self, url: bytes) -> None:
-        self._grow(len(url))
-        super().on_url(url)
+    # Watching a request that is not whole.
 
-    def on_header(self, name: bytes, value: bytes) -> None:
-        self._grow(len(name) + len(value))
-        super().on_header(name, value)
+    def _watch(self, size: int) -> None:
+        self._size += size
+        if not self._in_body and self._size > _HEADER_BYTES:
+            self._refuse(Declined(431, "headers_too_large", f"The headers are larger than {_HEADER_BYTES:,} bytes."))
+        elif self._patience is None:
+            self._since = self.loop.time()
+            self._patience = self.loop.call_later(self._allowed(), self._look)
 
-    def on_headers_complete(self) -> None:
-        self._stop_waiting()
-        super().on_headers_complete()
-
-    def send_400_response(self, msg: str) -> None:
-        self._refuse(Declined(400, "http_malformed", "The request is not HTTP/1.1."))
-
-    def _grow(self, size: int) -> None:
-        self._header_bytes += size
-        if self._header_bytes > _HEADER_BYTES:
-            raise ValueError("headers too large")
-
-    def _wait_for_headers(self) -> None:
-        self._patience = self.loop.call_later(self.header_seconds, self._too_slow)
-
-    def _stop_waiting(self) -> None:
+    def _stop_watching(self) -> None:
+        self._size = 0
         if self._patience is not None:
             self._patience.cancel()
             self._patience = None
 
-    def _too_slow(self) -> None:
+    def _allowed(self) -> float:
+        if not self._in_body:
+            return self.limits.header_seconds
+        return self.limits.body_seconds + self._size / PACE_BYTES
+
+    def _look(self) -> None:
+        """Time is over, unless more has come meanwhile, or it is us who do not take what comes."""
+        left = self._since + self._allowed() - self.loop.time()
+        if self.flow.read_paused:
+            left = max(left, self.limits.body_seconds)
+        if left > 0:
+            self._patience = self.loop.call_later(left, self._look)
+            return
         self._patience = None
-        detail = f"No request came within {self.header_seconds:g} seconds."
-        self._refuse(Declined(408, "headers_too_slow", detail))
+        if not self._in_body:
+            detail = f"No request came within {self.limits.header_seconds:g} seconds."
+            self._refuse(Declined(408, "headers_too_slow", detail))
+            return
+        detail = f"The body came too slowly: {self._size:,} bytes in {self.loop.time() - self._since:.0f} seconds."
+        if self.cycle.response_started:
+            self.transport.abort()
+        else:
+            # The handler learns that its caller is gone; the caller learns why.
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+            self._refuse(Declined(408, "body_too_slow", detail))
 
     def _refuse(self, declined: Declined) -> None:
-        """Answer without a request, and close."""
+        """Answer without a handler, and close."""
         answer = problem.answer(declined)
         headers = [
             (b"content-type", problem.MEDIA_TYPE.encode()),

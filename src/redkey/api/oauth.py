@@ -121,8 +121,7 @@ async def key_set(call: Call) -> JsonWebKeySet:
 
 async def _body(call: Call) -> bytes:
     declared_size(call.headers, _FORM_BYTES)
-    parts = chunks(call.receive, _FORM_BYTES, call.services.config.limits.body_seconds)
-    return b"".join([chunk async for chunk in parts])
+    return b"".join([chunk async for chunk in chunks(call.receive, _FORM_BYTES)])
 
 
 def _form(headers: Mapping[bytes, bytes], body: bytes) -> dict[str, str]:

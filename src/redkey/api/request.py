@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -16,8 +15,6 @@ from redkey.wire.schema import Checker, checker_of
 
 Receive = Callable[[], Awaitable[Any]]
 
-# A body that comes at this pace at least is given the time that it needs.
-PACE_BYTES = 16 * 1024
 _PARAMETERS = 64
 _CLOSE = {"connection": "close"}
 
@@ -26,36 +23,42 @@ class Empty(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A body without fields."""
 
 
-async def chunks(receive: Receive, limit: int, seconds: float) -> Any:
-    """The chunks of a body, as long as it is not larger than `limit` and does not come too slowly."""
-    size, loop = 0, asyncio.get_running_loop()
-    begun = loop.time()
-    more = True
+async def chunks(receive: Receive, limit: int) -> AsyncIterator[bytes]:
+    """The chunks of a body, as long as it is not larger than `limit`."""
+    size, more = 0, True
     while more:
-        try:
-            async with asyncio.timeout_at(begun + seconds + size / PACE_BYTES):
-                message = await receive()
-        except TimeoutError:
-            detail = f"The body came too slowly: {size:,} bytes in {loop.time() - begun:.0f} seconds."
-            raise Declined(408, "body_too_slow", detail, headers=_CLOSE) from None
+        message = await receive()
         if message["type"] == "http.disconnect":
             raise ConnectionResetError
-        chunk = message.get("body", b"")
+        chunk: bytes = message["body"]
         size += len(chunk)
         if size > limit:
             raise too_large(limit)
         if chunk:
             yield chunk
-        more = message.get("more_body", False)
+        more = message["more_body"]
 
 
-async def read_body(receive: Receive, headers: Mapping[bytes, bytes], limit: int, seconds: float) -> bytes:
-    """The whole body of a request."""
-    declared = declared_size(headers, limit)
-    if declared == 0:
+async def read_body(receive: Receive, headers: Mapping[bytes, bytes], limit: int) -> bytes:
+    """The whole body of a request. That it comes in time is the host's business."""
+    if declared_size(headers, limit) == 0:
         return b""
-    parts = [chunk async for chunk in chunks(receive, limit, seconds)]
-    return parts[0] if len(parts) == 1 else b"".join(parts)
+    message = await receive()
+    # Almost every body comes whole.
+    if message["type"] == "http.request" and not message["more_body"] and len(message["body"]) <= limit:
+        whole: bytes = message["body"]
+        return whole
+    rest = chunks(_beginning_with(message, receive), limit)
+    return b"".join([chunk async for chunk in rest])
+
+
+def _beginning_with(message: Any, receive: Receive) -> Receive:
+    first = [message]
+
+    async def again() -> Any:
+        return first.pop() if first else await receive()
+
+    return again
 
 
 def declared_size(headers: Mapping[bytes, bytes], limit: int) -> int | None:
