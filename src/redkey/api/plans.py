@@ -42,6 +42,12 @@ async def checked(call: Call, plan: Any) -> Validation:
     return await call.in_thread(lambda: validate(plan))
 
 
+def texts_of(plan: dict[str, Any]) -> dict[str, Any]:
+    """A valid plan without its dependencies: they are ids of tasks and nothing that anybody wrote beside them."""
+    tasks = [{key: value for key, value in task.items() if key != "dependsOn"} for task in plan["tasks"]]
+    return {**plan, "tasks": tasks}
+
+
 class PlanDeclined(Declined):
     """A plan that may not run: the problem carries the whole verdict."""
 

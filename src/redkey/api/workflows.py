@@ -10,7 +10,7 @@ from redkey.api.call import Call, Raw
 from redkey.api.events import EXAMPLE as EVENT_EXAMPLE
 from redkey.api.events import EventPage, EventQuery, event_page
 from redkey.api.fields import Body, Id, Listed, Name, Page, place_after, sequence_after, wrong
-from redkey.api.plans import EXAMPLE, PlanDeclined, ValidationView, checked, validation_view
+from redkey.api.plans import EXAMPLE, PlanDeclined, ValidationView, checked, texts_of, validation_view
 from redkey.api.route import PRODUCE, READ, Route
 from redkey.api.stream import MEDIA_TYPE as EVENT_STREAM
 from redkey.api.stream import EventStream, event_types, follow
@@ -104,12 +104,12 @@ async def start_workflow(call: Call, body: NewWorkflow) -> StartedWorkflow:
     found = await checked(call, plan)
     if not found.valid:
         raise PlanDeclined(found, "/plan")
-    refuse_secrets(call, {"plan": plan, "input": body.input or {}}, queue_id=named)
+    refuse_secrets(call, {"plan": texts_of(plan), "input": body.input or {}}, queue_id=named)
     nonce, services = call.services.ids.nonce, call.services
     if version is not None and not body.input:
         prepared = _as_published(call, version)
     else:
-        prepared = prepare(plan, nonce, body.input)
+        prepared = await call.in_thread(lambda: prepare(plan, nonce, body.input))
     roles, documents = missing_roles(read_plan(plan), services.coordinator.peek(call.topic).roles, nonce)
     command = start_command(
         prepared,

@@ -20,20 +20,23 @@ class Run:
         self.places = {task.id: index for index, task in enumerate(plan.tasks)}
         self.dependents = downstream([task.depends_on for task in plan.tasks])
         self.steps = [Step(index) for index in range(len(plan.tasks))]
+        # For each step, how many of those it depends on are not done, and how many of them will never be.
+        self.waits = [len(task.depends_on) for task in plan.tasks]
+        self.broken = [0] * len(plan.tasks)
         for step in steps:
             self.steps[step.index] = step
-        states = [step.state for step in self.steps]
-        # For each step, how many of those it depends on are not done, and how many of them will never be.
-        self.waits = [sum(states[above] != "done" for above in task.depends_on) for task in plan.tasks]
-        self.broken = [sum(states[above] in ("failed", "dropped") for above in task.depends_on) for task in plan.tasks]
+            if step.state == "done":
+                _add(self.waits, self.dependents[step.index], -1)
+            elif step.state in ("failed", "dropped"):
+                _add(self.broken, self.dependents[step.index], 1)
         # The steps that may open as soon as there is room, by (priority, place in the plan); stale ones are skipped.
-        self.ready = [self.turn(index) for index, state in enumerate(states) if self._is_ready(index, state)]
+        self.ready = [self.turn(step.index) for step in self.steps if self._is_ready(step)]
         heapify(self.ready)
         # How many tasks are available or at work, or about to be.
         self.active = 0
 
-    def _is_ready(self, index: int, state: str) -> bool:
-        return state == "again" or (state == "waiting" and not self.waits[index])
+    def _is_ready(self, step: Step) -> bool:
+        return step.state == "again" or (step.state == "waiting" and not self.waits[step.index])
 
     def turn(self, index: int) -> tuple[int, int]:
         """When a step that is ready has its turn: the urgent ones first, then in the order of the plan."""
@@ -60,3 +63,8 @@ class Run:
         if workflow.done + workflow.failed + workflow.dropped < workflow.total:
             return ""
         return "failed" if workflow.failed else "completed"
+
+
+def _add(counts: list[int], places: list[int], amount: int) -> None:
+    for place in places:
+        counts[place] += amount
