@@ -52,6 +52,8 @@ def test_variables_of_other_parts_of_redkey_are_not_settings() -> None:
         ("data = 5", {}, "data"),
         ("port = ", {}, "not TOML"),
         ('log_level = "loud"', {}, "log_level"),
+        ('[block_routes]\nboredom = ["role_x"]', {}, "block_routes"),
+        ('[block_routes]\nauth = ["x"]', {}, "block_routes"),
         ("", {"REDKEY_LIMITS_BODY_BYTES": "many"}, "body_bytes"),
         ("", {"REDKEY_LIMITS_BODY_BYTES": "0"}, "body_bytes"),
         ("", {"REDKEY_PROT": "1"}, "prot"),

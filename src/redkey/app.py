@@ -74,7 +74,8 @@ class App:
         self.keys = KeyRing(store, _issuing_secret(keys_directory), time.monotonic)
         self.workspace_id, self.first_key = self._first_workspace(ids)
         self.metrics = Metrics()
-        self.coordinator = Coordinator(store, ids, on_fatal=on_fatal)
+        block_routes = {str(kind): roles for kind, roles in config.block_routes.items()}
+        self.coordinator = Coordinator(store, ids, on_fatal=on_fatal, block_routes=block_routes)
         self.subscriptions = Subscriptions(store, config.limits.subscribers)
         self.metrics.gauge("waiting", "Callers that wait for a task.", lambda: self.coordinator.waiting)
         self.metrics.gauge("subscribers", "Followers of event streams.", lambda: self.subscriptions.count)

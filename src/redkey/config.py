@@ -24,6 +24,10 @@ Count = Annotated[int, msgspec.Meta(ge=1)]
 Seconds = Annotated[float, msgspec.Meta(gt=0)]
 
 
+RoleId = Annotated[str, msgspec.Meta(pattern="^role_[a-zA-Z0-9][a-zA-Z0-9._-]{0,26}$")]
+BlockerType = Literal["spec_gap", "dependency", "tool_failure", "ambiguity", "resource", "verification_fail", "auth"]
+
+
 class ConfigRefused(RedKeyError):
     """The configuration cannot be used."""
 
@@ -86,6 +90,7 @@ class Config(_Table, frozen=True):
     public_url: str = ""
     log_format: Literal["auto", "json", "text"] = "auto"
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+    # A line for each request.
     access_log: bool = False
     token_seconds: Annotated[int, msgspec.Meta(ge=60, le=86400)] = 900
     checkpoint_seconds: Seconds = 1.0
@@ -93,8 +98,8 @@ class Config(_Table, frozen=True):
     idle_world_seconds: Seconds = 900.0
     # Whether /metrics answers without a key; its figures tell nothing of single workspaces.
     open_metrics: bool = True
-    # blocker type -> roles that are told; what is not named keeps its default.
-    block_routes: dict[str, tuple[str, ...]] = {}
+    # blocker type -> roles that are told; what is not named keeps its default. The supervisors always are.
+    block_routes: dict[BlockerType, tuple[RoleId, ...]] = {}
     limits: Limits = Limits()
     rate: Rate = Rate()
     cards: Cards = Cards()

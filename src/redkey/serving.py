@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable
+from ipaddress import ip_address
 from typing import Any
 
 import msgspec
@@ -64,10 +65,13 @@ def _run(config: Config, sockets: list[Any], say: Callable[[str], Any]) -> int:
             ready = Ready(url, uds, app.workspace_id, os.getpid())
             replace_file(config.ready_file, msgspec.json.encode(ready), 0o600)
         _log.info("serving", url=url, uds=uds, workspace_id=app.workspace_id)
+        if not ip_address(sockets[0].getsockname()[0]).is_loopback:
+            _log.warning("keys travel in the clear: put a proxy that speaks TLS before this server", url=url)
 
     host = Host(app, config, on_ready)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(host.serve(sockets))
+    _log.info("stopped", url=url)
     return 1 if failures else 0
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.api.acts import begin_queue, create_task, gauge, register, until
+from tests.api.acts import begin_queue, claim, create_task, gauge, register, until
 from tests.api.client import Client
 from tests.api.server import Server
 
@@ -218,6 +218,31 @@ def test_a_stalled_disk_ends_the_process_with_an_exit_code(tmp_path: Path) -> No
         if process.poll() is None:
             process.kill()
             process.wait()
+
+
+def test_requests_are_logged_when_it_is_asked_for(start: Start) -> None:
+    server = start(config="access_log = true\n")
+    with server.client() as client:
+        client.get("/queues")
+    assert server.stop() == 0
+    lines = [json.loads(line) for line in server.logs().splitlines() if line.startswith("{")]
+    logged = [(one["method"], one["path"], one["status"]) for one in lines if one["event"] == "request"]
+    assert ("GET", "/queues", 200) in logged
+    assert [one["event"] for one in lines][-1] == "stopped"
+
+
+def test_those_who_are_told_of_blocks_can_be_configured(start: Start) -> None:
+    server = start(config='[block_routes]\nambiguity = ["role_editor"]\n')
+    with server.client() as client:
+        begin_queue(client)
+        client.post("/roles", {"id": "role_editor", "name": "Editor"})
+        worker, editor = (register(client, name)["agentId"] for name in ("Worker", "Editor"))
+        client.post(f"/roles/role_editor/agents/{editor}")
+        held = claim(client, create_task(client), worker)["claimId"]
+        blocked = client.post(f"/claims/{held}/block", {"reason": "Which one?", "blockerType": "ambiguity"})
+        assert blocked.status == 200, blocked.text
+        mail = client.get(f"/agents/{editor}/inbox").json["items"]
+        assert [message["messageType"] for message in mail] == ["task.blocked"]
 
 
 def test_no_secret_is_in_the_logs_or_the_data_directory(start: Start) -> None:

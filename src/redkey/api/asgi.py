@@ -73,6 +73,7 @@ class Api:
         # Requests that are being answered, streams included.
         self.open = 0
         self._services, self._authenticator = services, authenticator
+        self._access_log = services.config.access_log
         self._table = Table((route, Endpoint(route, services, metrics)) for route in self.routes)
         self._observe_unknown = metrics.observer("any", "unknown")
 
@@ -111,7 +112,10 @@ class Api:
             if answer.status >= 500:
                 _log.error("request failed", path=scope["path"], status=answer.status, exc_info=error)
             status, body, sent = answer.status, answer.body, [*_PROBLEM, *answer.headers]
-        observe(status, time.perf_counter() - begun)
+        took = time.perf_counter() - begun
+        observe(status, took)
+        if self._access_log:
+            _log.info("request", method=scope["method"], path=scope["path"], status=status, seconds=round(took, 6))
         await send(
             {
                 "type": "http.response.start",
@@ -142,7 +146,7 @@ class Api:
         caller, topic = _NOBODY, ""
         told: Headers = []
         if route.scopes:
-            principal, told = self._authenticator.admit(headers)
+            principal, told = self._authenticator.admit(headers, looks=not route.writes)
             caller, topic = principal.caller, principal.topic
             if not (endpoint.scopes & caller.scopes):
                 raise _insufficient(route)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections.abc import Mapping
 from typing import NoReturn, Protocol
 
@@ -24,20 +25,39 @@ class Authenticator:
     def __init__(self, keys: KeyRing, tokens: Tokens, limiter: Limiter) -> None:
         self._keys, self._tokens, self._limiter = keys, tokens, limiter
 
-    def admit(self, headers: Mapping[bytes, bytes]) -> tuple[Principal, list[tuple[bytes, bytes]]]:
-        """The caller, and the headers that tell it how much of its rate is left; Declined otherwise."""
+    def admit(self, headers: Mapping[bytes, bytes], *, looks: bool) -> tuple[Principal, list[tuple[bytes, bytes]]]:
+        """The caller, and the headers that tell it how much of its rate is left; Declined otherwise.
+
+        `looks`: the request changes nothing. Only then may a browser bring the key by HTTP Basic, since browsers
+        send that along with what other pages make them ask for.
+        """
         scheme, _, credential = headers.get(b"authorization", b"").partition(b" ")
+        browses = looks and b"text/html" in headers.get(b"accept", b"")
+        if browses and scheme.lower() == b"basic":
+            scheme, credential = b"bearer", _from_basic(credential)
         if not credential:
-            _refuse("unauthenticated", "This needs an API key or an access token.", "")
+            _refuse("unauthenticated", "This needs an API key or an access token.", "", browses=browses)
         if scheme.lower() != b"bearer" or len(credential) > _LONGEST or not credential.isascii():
             _refuse("unauthenticated", "The Authorization header must be Bearer and a key or token.", "invalid_request")
         text = credential.decode().strip()
         principal = self._keys.authenticate(text) if text.startswith("rk_") else self._tokens.holder(text)
         if principal is None:
-            _refuse("invalid_token", "The key or token is not valid, has expired, or was revoked.", "invalid_token")
+            detail = "The key or token is not valid, has expired, or was revoked."
+            _refuse("invalid_token", detail, "invalid_token", browses=browses)
         return principal, self._limiter.take(principal.public_id)
 
 
-def _refuse(code: str, detail: str, error: str) -> NoReturn:
+def _from_basic(packed: bytes) -> bytes:
+    """The key that a browser sends as user name (its public id) and password (its secret)."""
+    try:
+        public, _, secret = b64decode(packed.strip(), validate=True).partition(b":")
+    except ValueError:
+        return b"rk_"
+    return b"rk_" + public.removeprefix(b"rk_") + b"_" + secret
+
+
+def _refuse(code: str, detail: str, error: str, *, browses: bool = False) -> NoReturn:
     challenge = 'Bearer realm="redkey"' + (f', error="{error}"' if error else "")
+    if browses:
+        challenge = 'Basic realm="RedKey: the public id of a key, and its secret"'
     raise Declined(401, code, detail, headers={"www-authenticate": challenge})

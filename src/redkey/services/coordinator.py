@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -46,9 +46,16 @@ class Unavailable(RedKeyError):
 class Coordinator:
     """Decides and records submissions for every workspace of one store."""
 
-    def __init__(self, store: SequencedStore, ids: Ids, *, on_fatal: Callable[[BaseException], None]) -> None:
+    def __init__(
+        self,
+        store: SequencedStore,
+        ids: Ids,
+        *,
+        on_fatal: Callable[[BaseException], None],
+        block_routes: Mapping[str, tuple[str, ...]] | None = None,
+    ) -> None:
         self._store, self._ids, self._on_fatal = store, ids, on_fatal
-        self._worlds, self._waiters = Worlds(store), Waiters()
+        self._worlds, self._waiters = Worlds(store, block_routes), Waiters()
         self._arrived: deque[Submission] = deque()
         # Requests with an idempotency key that are on their way: a retry joins the first.
         self._flights: dict[tuple[str, str], Submission] = {}
