@@ -67,6 +67,8 @@ def test_the_podcast_plan_runs_from_intake_to_the_approved_script(workspace: Wor
     assert done == ["guest_intake", "guest_research", "draft_script", "review_script"]
     state = workspace.admin.get(f"/workflows/{run}/state").json
     assert (state["status"], state["tasks"][3]["state"]) == ("running", "awaiting_approval")
+    (mail,) = workspace.admin.get("/inbox?to=human").json["items"]
+    assert (mail["messageType"], mail["body"]) == ("exec.gate", "Review podcast script")
     reply = workspace.admin.post(f"/workflows/{run}/gates/review_script/approve", {"note": "Go"})
     assert (reply.status, reply.json["workflowId"]) == (200, run)
     assert workspace.admin.get(f"/workflows/{run}").json["status"] == "completed"

@@ -14,9 +14,11 @@ from redkey.api.texts import keep
 from redkey.commands.decision import not_found
 from redkey.commands.registry import ReadMessage, SendMessage
 from redkey.ledger.ports import Row
+from redkey.readmodel.plan_text import task_document
 from redkey.readmodel.rows import entity, message_list
 from redkey.readmodel.task_view import MessageView, message_view
-from redkey.readmodel.view import View, read_document
+from redkey.readmodel.view import Document, View, read_document
+from redkey.reducers.entities import Message
 from redkey.reducers.world import World
 from redkey.wire.ids import event_id
 from redkey.wire.names import role_id
@@ -149,7 +151,16 @@ def _box(call: Call, to: str, asked: InboxQuery | AgentInboxQuery) -> Listed[Mes
     page = rows[: asked.limit]
     following = f"{page[-1].position}.{page[-1].key}" if len(page) == asked.limit else None
     found = [entity(row) for row in page]
-    return Listed([message_view(one, read_document(store, topic, one.body_sha256)) for one in found], following)
+    return Listed([message_view(one, _said(call, one)) for one in found], following)
+
+
+def _said(call: Call, message: Message) -> Document | None:
+    """What a message says; where it points at a task's own document, what that asks, of a plan the one task."""
+    store, topic = call.services.store, call.topic
+    row = store.row(topic, "task", message.ref_task_id) if message.ref_task_id else None
+    if row is not None and entity(row).content_sha256 == message.body_sha256:
+        return task_document(store, topic, entity(row))
+    return read_document(store, topic, message.body_sha256)
 
 
 async def read_message(call: Call) -> MarkedRead:

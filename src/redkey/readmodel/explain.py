@@ -35,6 +35,8 @@ def explain(world: World, task: Task) -> Explanation:
 
 
 def _created(world: World, task: Task) -> list[Reason]:
+    if task.workflow_id:
+        return [_turn(world, task)]
     return [
         Reason(
             code="unmet_dependency",
@@ -43,6 +45,23 @@ def _created(world: World, task: Task) -> list[Reason]:
         )
         for dependency in task.waits_for
     ]
+
+
+def _turn(world: World, task: Task) -> Reason:
+    """Another attempt at a plan's task waits for room, or for the run to go on."""
+    if not world.is_running(task):
+        return _paused(task)
+    message = "As many tasks of its workflow are open as the plan allows."
+    return Reason(
+        code="parallel_limit", message=message, next=NextStep(action="complete_other_tasks", detail=task.workflow_id)
+    )
+
+
+def _paused(task: Task) -> Reason:
+    message = f"Its workflow {task.workflow_id} is paused."
+    return Reason(
+        code="workflow_paused", message=message, next=NextStep(action="resume_workflow", detail=task.workflow_id)
+    )
 
 
 def _state(world: World, task_id: str) -> str:
@@ -58,14 +77,7 @@ def _available(world: World, task: Task) -> list[Reason]:
         resume = NextStep(action="resume_queue", queue_id=task.queue_id)
         reasons.append(Reason(code="queue_paused", message="Its queue is paused.", next=resume))
     if not world.is_running(task):
-        message = f"Its workflow {task.workflow_id} is paused."
-        reasons.append(
-            Reason(
-                code="workflow_paused",
-                message=message,
-                next=NextStep(action="resume_workflow", detail=task.workflow_id),
-            )
-        )
+        reasons.append(_paused(task))
     return reasons + _claimants(world, task)
 
 
