@@ -349,6 +349,11 @@ def subjects_changed(directory: Path) -> int:
     return 200
 
 
+def wire_id_changed(directory: Path) -> int:
+    sql(directory, "UPDATE record SET subjects = replace(subjects, '#wire_', '#wore_') WHERE position = ?", BASE + 657)
+    return 657
+
+
 def wire_repeated(directory: Path) -> int:
     """The last wire once more, chained as it must be."""
     with SqliteStore(directory) as store, store.write() as unit:
@@ -436,6 +441,7 @@ DAMAGES = [
     (index_entry_added, "index_extra"),
     (wire_id_unfindable, "index_missing"),
     (subjects_changed, "index_wrong"),
+    (wire_id_changed, "index_wrong"),
     (wire_repeated, "wire_repeated"),
     (epoch_set_back, "checkpoint_origin"),
     (setting_broken, "setting_wrong"),

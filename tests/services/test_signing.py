@@ -189,6 +189,7 @@ def test_a_lost_secret_is_never_replaced_in_silence(tmp_path: Path) -> None:
             with pytest.raises(KeyRefused) as refused:
                 open_signing(store)
             assert refused.value.code == "key_lost"
+            assert not list((directory / "keys").glob("signer-*"))
 
 
 def test_one_of_two_lost_secrets_is_told(workshop: Workshop) -> None:

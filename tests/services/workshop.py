@@ -5,11 +5,12 @@ Every command goes the one write path, with its content; ids and times are count
 
 from __future__ import annotations
 
+import atexit
 import os
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
-from shutil import copytree
+from shutil import copytree, rmtree
 from tempfile import mkdtemp
 from typing import Any
 
@@ -193,7 +194,9 @@ def open_signing(store: SqliteStore) -> Signing:
 @cache
 def _model() -> Path:
     """A data directory with a life in it, made once for each process that runs tests."""
-    directory = Path(mkdtemp(prefix="redkey-workshop-")) / "data"
+    folder = Path(mkdtemp(prefix="redkey-workshop-"))
+    atexit.register(rmtree, folder, ignore_errors=True)
+    directory = folder / "data"
     with Workshop(directory) as workshop:
         workshop.live_a_while()
     return directory

@@ -40,20 +40,20 @@ def read_claim(source: str, data: bytes) -> Claim:
         if not proof.extra:
             return Claim(source, checkpoint=proof.checkpoint)
         wire, internal = read_extra(proof.extra)
-        verdict = _sound(verify_record_proof(proof, wire, internal, _NOBODY))
+        verdict = verify_record_proof(proof, wire, internal, _NOBODY)
         return _claim(source, verdict, wire, internal)
     if not data.lstrip().startswith(b"{"):
         return Claim(source, checkpoint=open_checkpoint(data)[0])
     _, receipt = read_receipt(data)
     if receipt.offline is None:
         return Claim(source, receipt.sequence, wire_id_of(receipt.event_id))
-    verdict = _sound(verify_receipt(data, _NOBODY))
+    verdict = verify_receipt(data, _NOBODY)
     return _claim(source, verdict, receipt.offline.wire, receipt.offline.internal)
 
 
 def _claim(source: str, verdict: Verdict, wire: str, internal: Internal) -> Claim:
-    if verdict.event is None:
-        raise ProofRefused("the document shows no record", code="receipt_malformed")
+    if verdict.event is None or not verdict.holds("integrity"):
+        raise ProofRefused(f"it proves nothing: {verdict.levels['integrity'].why}", code="receipt_unsound")
     return Claim(
         source,
         verdict.event.sequence,
@@ -63,10 +63,3 @@ def _claim(source: str, verdict: Verdict, wire: str, internal: Internal) -> Clai
         sha256(wire.encode()).digest(),
         verdict.checkpoint,
     )
-
-
-def _sound(verdict: Verdict) -> Verdict:
-    level = verdict.levels["integrity"]
-    if not level.holds:
-        raise ProofRefused(f"it proves nothing: {level.why}", code="receipt_unsound")
-    return verdict
