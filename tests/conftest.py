@@ -1,9 +1,10 @@
-"""What all tests share: how hypothesis runs."""
+"""What all tests share: how hypothesis runs, and what a test run says at its end about its proofs."""
 
 from __future__ import annotations
 
 import os
 
+import pytest
 from hypothesis import settings
 
 # No deadline: the first example of a test may compile schemas, and machines are shared. No database: tests
@@ -12,3 +13,19 @@ settings.register_profile(
     "redkey", deadline=None, database=None, max_examples=2000 if os.environ.get("REDKEY_TEST_LONG") == "1" else 100
 )
 settings.load_profile("redkey")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """How much was proven, where a test says so, and every proof that did not run: never in silence."""
+    reports = [report for found in terminalreporter.stats.values() for report in found]
+    calls = [report for report in reports if getattr(report, "when", "") == "call"]
+    told = [str(text) for report in calls for name, text in report.user_properties if name == "proven"]
+    skipped = terminalreporter.stats.get("skipped", [])
+    if told:
+        terminalreporter.section("how much was proven")
+        terminalreporter.write("".join(f"{line}\n" for line in sorted(told)))
+    if skipped:
+        terminalreporter.section("proofs that were not run")
+        for report in skipped:
+            reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
+            terminalreporter.write_line(f"{report.nodeid}: {reason}")
