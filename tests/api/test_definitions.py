@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from redkey.cli import main
+from tests.api.acts import begin_queue
 from tests.api.conftest import Workspace
+from tests.api.server import Server
 from tests.runs import plan_of, step
 
 PLAN = plan_of(step("a", outputs=["text"]), step("b", "a", outputs=["more"]))
@@ -131,3 +136,16 @@ def test_readers_look_and_do_not_write(workspace: Workspace) -> None:
     assert reader.post("/workflow-definitions/validate", {"plan": PLAN}).status == 200
     assert reader.post("/workflow-definitions", {"plan": PLAN}).status == 403
     assert reader.post(f"/workflow-definitions/{key}/publish").status == 403
+
+
+def test_drafts_and_runs_leave_a_data_directory_that_fsck_finds_whole(start: Callable[..., Server]) -> None:
+    server = start()
+    with server.client() as admin:
+        begin_queue(admin, "queue_work")
+        key = admin.post("/workflow-definitions", {"plan": PLAN}).json["definitionId"]
+        admin.post(f"/workflow-definitions/{key}/publish")
+        admin.post(f"/workflow-definitions/{key}/versions", {"plan": BROKEN})
+        assert admin.post("/workflows", {"queueId": "work", "definitionId": key}).status == 201
+    assert server.stop() == 0
+    found = CliRunner().invoke(main, ["fsck", str(server.data)])
+    assert found.exit_code == 0, found.output

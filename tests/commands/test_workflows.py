@@ -27,8 +27,7 @@ def publish(desk: Desk, version: int, definition_id: str, revision: int = 1) -> 
 
 def draft(desk: Desk) -> str:
     definition_id = "def_" + desk.ids.ulid()
-    text = prepare(PLAN, desk.ids.nonce).contents[1]
-    create_draft(desk.store, desk.topic, definition_id, text, "")
+    create_draft(desk.store, desk.topic, definition_id, PLAN, "")
     return definition_id
 
 

@@ -13,7 +13,6 @@ from redkey.api.route import PRODUCE, READ, Route
 from redkey.api.texts import refuse_secrets
 from redkey.commands.decision import not_found
 from redkey.commands.workflows import PublishDefinition
-from redkey.ledger import content
 from redkey.ledger.ports import Content
 from redkey.ledger.record import iso_time
 from redkey.plans.validate import validate
@@ -129,21 +128,18 @@ async def validate_definition(call: Call, body: PlanBody) -> ValidationView:
     return validation_view(await checked(call, body.plan))
 
 
-def _text(call: Call, plan: dict[str, Any]) -> Content:
-    refuse_secrets(call, plan, under="/plan")
-    return content.document({"plan": plan}, call.services.ids.nonce())
-
-
 async def create_definition(call: Call, body: NewDefinition) -> DraftView:
     """Save a plan as the draft of a new definition."""
     idem, body_hash = call.identity
     definition_id = definition_id_of(idem, call.services.ids.ulid)
-    text, store = _text(call, body.plan), call.services.store
-    draft = await call.in_thread(lambda: create_draft(store, call.topic, definition_id, text, body_hash))
-    return await _draft_view(call, draft, body.plan)
+    refuse_secrets(call, body.plan, under="/plan")
+    store = call.services.store
+    draft = await call.in_thread(lambda: create_draft(store, call.topic, definition_id, body.plan, body_hash))
+    return await _draft_view(call, draft)
 
 
-async def _draft_view(call: Call, draft: StoredDraft, plan: dict[str, Any]) -> DraftView:
+async def _draft_view(call: Call, draft: StoredDraft) -> DraftView:
+    plan = draft_plan(draft)
     found = await checked(call, plan)
     return DraftView(
         definition_id=draft.definition_id,
@@ -198,7 +194,7 @@ def _plan(
     """The plan of a version, of the draft when none is named, else of the last version."""
     store = call.services.store
     if draft is not None and version in (None, draft.version):
-        return draft_plan(store, call.topic, draft)
+        return draft_plan(draft)
     if definition is None:
         raise not_found("version")
     found = read_version(store, call.topic, definition.definition_id, version or definition.version)
@@ -244,17 +240,14 @@ def _version(call: Call, version: Version) -> VersionView:
 async def change_definition(call: Call, body: DraftChange) -> DraftView:
     """Change the draft; a published version never changes."""
     refuse_secrets(call, body.plan, under="/plan")
-    services, definition_id = call.services, call.path["definition_id"]
-    changed: dict[str, Any] = {}
+    store, definition_id = call.services.store, call.path["definition_id"]
 
-    def change(before: dict[str, Any]) -> Content:
-        changed.update(merge_patch(before, body.plan))
-        return content.document({"plan": changed}, services.ids.nonce())
+    def change(before: dict[str, Any]) -> dict[str, Any]:
+        merged: dict[str, Any] = merge_patch(before, body.plan)
+        return merged
 
-    draft = await call.in_thread(
-        lambda: change_draft(services.store, call.topic, definition_id, body.revision or 0, change)
-    )
-    return await _draft_view(call, draft, changed)
+    draft = await call.in_thread(lambda: change_draft(store, call.topic, definition_id, body.revision or 0, change))
+    return await _draft_view(call, draft)
 
 
 def merge_patch(target: Any, patch: Any) -> Any:
@@ -272,24 +265,24 @@ def merge_patch(target: Any, patch: Any) -> Any:
 
 async def create_version(call: Call, body: NewVersion) -> DraftView:
     """Begin the draft of the next version."""
-    text = _text(call, body.plan) if body.plan is not None else None
+    refuse_secrets(call, body.plan or {}, under="/plan")
     store, definition_id = call.services.store, call.path["definition_id"]
-    draft = await call.in_thread(lambda: begin_version(store, call.topic, definition_id, text))
-    return await _draft_view(call, draft, draft_plan(store, call.topic, draft) or {})
+    draft = await call.in_thread(lambda: begin_version(store, call.topic, definition_id, body.plan))
+    return await _draft_view(call, draft)
 
 
 async def publish_definition(call: Call) -> PublishedView:
     """Publish the draft: from now on it can be run, and never changes."""
-    definition_id, store = call.path["definition_id"], call.services.store
+    definition_id = call.path["definition_id"]
     draft, definition = _both(call, definition_id)
     if call.is_repeat and definition is not None:
         # The draft is gone; what was published is told by its record.
         return await _published(call, PublishDefinition(definition_id, definition.version, {}, {}), ())
     if draft is None:
         raise no_draft() if definition is not None else not_found("definition")
-    plan = draft_plan(store, call.topic, draft)
+    plan = draft_plan(draft)
     found = await checked(call, plan)
-    if plan is None or not found.valid:
+    if not found.valid:
         raise PlanDeclined(found, "")
     prepared = prepare(plan, call.services.ids.nonce)
     command = PublishDefinition(

@@ -1,7 +1,7 @@
 """Workflow definitions: drafts beside the ledger, published versions on it.
 
-A draft is text that nobody works by yet, so it is a row and a document like any other content, changed in place and
-never recorded. Publishing makes it a fact: `definition.published` names its structure and its text, the draft is gone
+A draft is text that nobody works by yet, so it is a row and nothing else: changed in place, never recorded, and gone
+without a trace. Publishing makes it a fact: `definition.published` names its structure and its text, the draft is gone
 in the same unit, and the version never changes.
 """
 
@@ -14,11 +14,13 @@ from typing import Any
 import msgspec
 
 from redkey.commands.decision import Refused, key_reused, not_found
-from redkey.ledger.ports import Content, Reader, Row, SequencedStore, Unit
+from redkey.ledger.ports import Reader, Row, SequencedStore, Unit
 from redkey.readmodel.rows import DRAFT, entity
 from redkey.readmodel.view import read_document
 from redkey.reducers.entities import Definition, Version
 from redkey.wire.ids import ulid
+
+Plan = dict[str, Any]
 
 
 class StoredDraft(msgspec.Struct, frozen=True):
@@ -28,9 +30,10 @@ class StoredDraft(msgspec.Struct, frozen=True):
     definition_id: str
     version: int
     revision: int
-    content_sha256: str
     created_at: int
     updated_at: int
+    # The plan as it is; most questions about a draft do not look into it.
+    plan: msgspec.Raw
     body: str = ""
 
 
@@ -44,10 +47,9 @@ def read_draft(reader: Reader, topic: str, definition_id: str) -> StoredDraft | 
     return _decode(row.body) if row is not None else None
 
 
-def draft_plan(reader: Reader, topic: str, draft: StoredDraft) -> dict[str, Any] | None:
-    """The plan of a draft; None when its text was erased."""
-    document = read_document(reader, topic, draft.content_sha256)
-    plan: dict[str, Any] | None = document["plan"] if document is not None else None
+def draft_plan(draft: StoredDraft) -> dict[str, Any]:
+    """The plan of a draft."""
+    plan: dict[str, Any] = msgspec.json.decode(draft.plan)
     return plan
 
 
@@ -89,7 +91,7 @@ def definition_id_of(idem: str, fresh: Callable[[], str]) -> str:
     return "def_" + ulid(int.from_bytes(digest[:6]), digest[6:16])
 
 
-def create_draft(store: SequencedStore, topic: str, definition_id: str, text: Content, body: str) -> StoredDraft:
+def create_draft(store: SequencedStore, topic: str, definition_id: str, plan: Plan, body: str) -> StoredDraft:
     """Keep the first draft of a new definition. Waits for the writer lock, so call it in a thread."""
     with store.write() as unit:
         before = read_draft(unit, topic, definition_id)
@@ -98,11 +100,11 @@ def create_draft(store: SequencedStore, topic: str, definition_id: str, text: Co
                 raise key_reused()
             return before
         now = unit.next_timestamp(topic)
-        return _put(unit, topic, StoredDraft(definition_id, 1, 1, text.sha256, now, now, body), text)
+        return _put(unit, topic, StoredDraft(definition_id, 1, 1, now, now, _raw(plan), body))
 
 
-def begin_version(store: SequencedStore, topic: str, definition_id: str, text: Content | None) -> StoredDraft:
-    """Begin the draft of the next version, from the given text or from the last one that was published."""
+def begin_version(store: SequencedStore, topic: str, definition_id: str, plan: Plan | None) -> StoredDraft:
+    """Begin the draft of the next version, from the given plan or from the last one that was published."""
     with store.write() as unit:
         if read_draft(unit, topic, definition_id) is not None:
             raise Refused(409, "draft_exists", "This definition has a draft already; change it, or publish it first.")
@@ -110,10 +112,13 @@ def begin_version(store: SequencedStore, topic: str, definition_id: str, text: C
         last = read_version(unit, topic, definition_id, definition.version) if definition is not None else None
         if definition is None or last is None:
             raise not_found("definition")
-        if text is None and unit.content_facts(topic, last.content_sha256) is None:
-            raise Refused(409, "content_erased", "The text of the last version was erased; send the plan.")
-        now, named = unit.next_timestamp(topic), text.sha256 if text is not None else last.content_sha256
-        return _put(unit, topic, StoredDraft(definition_id, definition.version + 1, 1, named, now, now), text)
+        if plan is None:
+            document = read_document(unit, topic, last.content_sha256)
+            if document is None:
+                raise Refused(409, "content_erased", "The text of the last version was erased; send the plan.")
+            plan = document["plan"]
+        now = unit.next_timestamp(topic)
+        return _put(unit, topic, StoredDraft(definition_id, definition.version + 1, 1, now, now, _raw(plan)))
 
 
 def change_draft(
@@ -121,7 +126,7 @@ def change_draft(
     topic: str,
     definition_id: str,
     expected: int,
-    change: Callable[[dict[str, Any]], Content],
+    change: Callable[[Plan], Plan],
 ) -> StoredDraft:
     """Put a changed plan in the place of a draft's; `expected` is the revision it must have, 0 for any."""
     with store.write() as unit:
@@ -129,16 +134,13 @@ def change_draft(
         if expected and expected != draft.revision:
             detail = f"The draft is at revision {draft.revision}, not {expected}; read it again."
             raise Refused(409, "draft_changed", detail)
-        plan = draft_plan(unit, topic, draft)
-        text = change(plan if plan is not None else {})
         changed = msgspec.structs.replace(
             draft,
             revision=draft.revision + 1,
-            content_sha256=text.sha256,
             updated_at=unit.next_timestamp(topic),
+            plan=_raw(change(draft_plan(draft))),
         )
-        _forget(unit, topic, draft)
-        return _put(unit, topic, changed, text)
+        return _put(unit, topic, changed)
 
 
 def publish_check(unit: Unit, topic: str, definition_id: str, revision: int) -> None:
@@ -149,10 +151,7 @@ def publish_check(unit: Unit, topic: str, definition_id: str, revision: int) -> 
 
 def drop_draft(unit: Unit, topic: str, definition_id: str) -> None:
     """The draft was published: its text is the version's now."""
-    draft = read_draft(unit, topic, definition_id)
-    if draft is not None:
-        unit.delete_rows(topic, DRAFT, [definition_id])
-        _forget(unit, topic, draft)
+    unit.delete_rows(topic, DRAFT, [definition_id])
 
 
 def no_draft() -> Refused:
@@ -168,14 +167,10 @@ def _live(unit: Unit, topic: str, definition_id: str) -> StoredDraft:
     raise not_found("definition") if read_definition(unit, topic, definition_id) is None else no_draft()
 
 
-def _put(unit: Unit, topic: str, draft: StoredDraft, text: Content | None) -> StoredDraft:
-    unit.put_content(topic, [text] if text is not None else [])
+def _put(unit: Unit, topic: str, draft: StoredDraft) -> StoredDraft:
     unit.put_rows(topic, [Row(DRAFT, draft.definition_id, _encode(draft))])
     return draft
 
 
-def _forget(unit: Unit, topic: str, draft: StoredDraft) -> None:
-    """Let go of a draft's text, unless it is that of the version it began from."""
-    published = read_version(unit, topic, draft.definition_id, draft.version - 1)
-    if published is None or published.content_sha256 != draft.content_sha256:
-        unit.erase_content(topic, draft.content_sha256)
+def _raw(plan: Plan) -> msgspec.Raw:
+    return msgspec.Raw(_encode(plan))
