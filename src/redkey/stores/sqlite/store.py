@@ -63,10 +63,13 @@ class SqliteStore(Queries):
                 create_database(self.directory)
                 self._writer = Writer(self.directory, clock)
             try:
+                with translated():
+                    incoming = incoming_folder(self.directory)
+                    # Before anything is deleted: a log that was deleted could come back and name it.
+                    sync_names(self.directory)
                 self._writer.prepare()
                 with translated():
-                    remove_abandoned(incoming_folder(self.directory))
-                    sync_names(self.directory)
+                    remove_abandoned(incoming)
                 self._refuse_lost_tail()
                 self._writer.republish()
             except BaseException:
