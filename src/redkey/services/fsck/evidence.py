@@ -76,8 +76,8 @@ class Evidence(Reader, Protocol):
 
     def bodies(self, topic: str) -> Iterator[Body]: ...
 
-    def body_size(self, topic: str, sha256: str) -> int | None:
-        """How long the body of this name is or was before it was erased; None when there never was one."""
+    def body_facts(self, topic: str, sha256: str) -> tuple[int, bool] | None:
+        """How long the body of this name is, or was, and whether it was erased; None when there never was one."""
         ...
 
     def unnamed_files(self) -> Iterator[str]:

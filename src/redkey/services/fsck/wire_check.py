@@ -40,8 +40,9 @@ class WireCheck:
         self.terms: dict[str, SignerTerm] = {}
         self.restored: list[tuple[int, dict[str, Any]]] = []
         self.anchored: list[tuple[int, dict[str, Any]]] = []
-        self.erased: set[str] = set()
-        self._missing: dict[str, tuple[int, str]] = {}
+        # What content.erased tells of, and by hash where content that is gone was first named.
+        self._erased: set[str] = set()
+        self._gone: dict[str, tuple[int, str, bool]] = {}
         self.workspace_id = ""
         # How many entries the event index must have; it speaks of complete blocks of records only.
         self.entries = 0
@@ -77,7 +78,7 @@ class WireCheck:
         elif event == "checkpoint.anchored":
             self.anchored.append((sequence, payload))
         elif event == "content.erased":
-            self.erased.add(payload["sha256"])
+            self._erased.add(payload["sha256"])
         elif event == "workspace.created" and not self.workspace_id:
             self.workspace_id = parse_stream(wire["stream"]["stream_id"]).subject
 
@@ -148,25 +149,28 @@ class WireCheck:
     def _check_content(self, payload: dict[str, Any], sequence: int) -> None:
         for name, ref in content_refs(payload):
             try:
-                size = self._evidence.body_size(self._topic, ref["sha256"])
+                facts = self._evidence.body_facts(self._topic, ref["sha256"])
             except StoreError as error:
                 self._unreadable(error)
                 return
-            if size is None and sequence <= self._absent_until and name not in STRUCTURE:
+            if facts is None and sequence <= self._absent_until and name not in STRUCTURE:
                 self._report.figures["contents absent"] += 1
-            elif size is None:
-                self._missing.setdefault(ref["sha256"], (sequence, name))
-            elif size != ref["bytes"]:
-                text = f"the content {ref['sha256']} has {size} bytes, its {name} says {ref['bytes']}"
+                continue
+            if facts is None or facts[1]:
+                self._gone.setdefault(ref["sha256"], (sequence, name, facts is not None))
+            if facts is not None and facts[0] != ref["bytes"]:
+                text = f"the content {ref['sha256']} has {facts[0]} bytes, its {name} says {ref['bytes']}"
                 self._report.add("content_size", text, self._topic, sequence)
 
     def finish(self) -> None:
-        """All records were taken: name content that is not there and was not erased."""
-        for sha256, (sequence, name) in self._missing.items():
-            if sha256 not in self.erased:
-                text = f"the content {sha256} that its {name} names is not there"
-                code = "structure_missing" if name in STRUCTURE else "content_missing"
-                self._report.add(code, text, self._topic, sequence)
+        """All records were taken: name content that is not there, though no record tells that it was erased."""
+        for sha256, (sequence, name, erased) in self._gone.items():
+            if sha256 in self._erased:
+                continue
+            code = "content_erased_unrecorded" if erased else "content_missing"
+            told = "was erased, and no content.erased tells of it" if erased else "is not there"
+            text = f"the content {sha256} that its {name} names {told}"
+            self._report.add("structure_missing" if name in STRUCTURE else code, text, self._topic, sequence)
 
 
 # What reducers decide by: never erased, always there.

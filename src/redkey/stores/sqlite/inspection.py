@@ -225,9 +225,9 @@ class Inspection(Queries):
             with path.open("rb") as file:
                 sync_file(file.fileno())
 
-    def body_size(self, topic: str, sha256: str) -> int | None:
+    def body_facts(self, topic: str, sha256: str) -> tuple[int, bool] | None:
         found = self._fetch(_SQL["body_known"], (self._number(topic), digest_of(sha256)))
-        return found[0][0] if found else None
+        return (found[0][0], bool(found[0][1])) if found else None
 
     def unnamed_files(self) -> Iterator[str]:
         marked = self._marked()
