@@ -122,6 +122,17 @@ def test_content_goes_along_when_it_is_asked_for_and_still_there(counter: Counte
     assert counter.verdict(erased).holds("integrity", "signed")
 
 
+def test_a_body_that_is_too_large_for_a_receipt_stays_where_it_is(
+    counter: Counter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("redkey.services.receipts._CONTENT_BYTES", len(LARGE) - 1)
+    records = counter.store.read(counter.topic, 0, 10_000)
+    sequence = next(one.sequence for one in records if body(LARGE).sha256.encode() in one.wire)
+    document = counter.receipt(sequence, content=True)
+    assert "content" not in document["offline"]
+    assert counter.verdict(document).holds("integrity", "signed")
+
+
 def test_a_void_record_says_so_and_why(counter: Counter) -> None:
     with counter.store.write() as unit:
         unit.put_rows(counter.topic, [void_row(40, "claim_not_current")])

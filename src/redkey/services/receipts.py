@@ -20,6 +20,9 @@ from redkey.services.signing import Signing
 from redkey.wire.decode import decode
 from redkey.wire.ids import wire_id_of
 
+# Bodies in one receipt, together; what is larger is fetched by its hash.
+_CONTENT_BYTES = 16 * 1024 * 1024
+
 
 def receipt_for(
     reader: Reader,
@@ -36,7 +39,7 @@ def receipt_for(
 
     A record that no checkpoint covers is signed for at once; when another writer is in the way and `wait` is
     false, the receipt says `pending`. Without `offline` it tells what is proven and leaves the proof out; with
-    `content` the bodies that the wire names go along, as far as they are still there.
+    `content` the bodies that the wire names go along, as far as they are still there and a receipt has room for them.
     """
     record = reader.find(topic, wire_id_of(event) if event.startswith("evt_") else event)
     if record is None:
@@ -79,7 +82,12 @@ def effect_of(reader: Reader, topic: str, sequence: int) -> Effect:
 
 
 def _bodies(reader: Reader, record: Record) -> Iterator[bytes]:
+    room = _CONTENT_BYTES
     for sha256 in dict.fromkeys(named_content(decode(record.wire)["payload"])):
+        facts = reader.content_facts(record.topic, sha256)
+        if facts is None or facts.bytes > room:
+            continue
+        room -= facts.bytes
         try:
             found = reader.content(record.topic, sha256)
         except StoreError:
