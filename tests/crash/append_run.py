@@ -25,7 +25,7 @@ import msgspec
 from redkey.errors import StoreError, StoreMisused, StorePoisoned
 from redkey.stores.sqlite import SqliteStore, writer
 from tests.crash import plants
-from tests.crash.judge import heads
+from tests.crash.judge import Ack, heads
 from tests.crash.script import REOPENED_AFTER, UNITS, ScriptClock, play, reached
 
 DATA = Path("deep", "data")
@@ -164,6 +164,18 @@ def run_job(job: Job) -> int:
         except OSError:
             continue
     return Run(job).play()
+
+
+def said(base: Path) -> list[dict[str, Any]]:
+    """What the runs in BASE have said; a last line that was cut short is none."""
+    path = base / SAID
+    lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []
+    return [msgspec.json.decode(line) for line in lines]
+
+
+def acknowledged(base: Path) -> list[Ack]:
+    """What the runs in BASE have acknowledged."""
+    return [Ack(**line) for line in said(base) if line.pop("acknowledged", False)]
 
 
 def traceback_of(base: Path) -> str:

@@ -125,10 +125,12 @@ class Judge:
         # Databases that the checker has found right, by what is in them: how many units, and their heads.
         self._known: dict[tuple[bytes, bytes], int] = {}
 
-    def judge(self, directory: Path, acks: Sequence[Ack], *, go_on: bool = False) -> int:
-        """How many units the directory holds; Wrong when it is not what it must be."""
+    def judge(self, directory: Path, acks: Sequence[Ack], *, go_on: bool = False, to_the_end: bool = False) -> int:
+        """How many units the directory holds; Wrong when it is not what it must be.
+
+        The store must then take the next unit, or all that are left, as if nothing had been.
+        """
         clock = ScriptClock()
-        clock.seconds = len(UNITS) + 1
         try:
             store = SqliteStore(directory, clock)
         except RedKeyError as error:
@@ -136,7 +138,10 @@ class Judge:
         with store:
             units = self._check(store, directory, acks)
             _check_gone(directory / "redkey.db-wal", prefixes()[units].gone)
-            after = self._go_on(store, clock, units) if go_on else units
+            after = len(UNITS) if to_the_end else min(units + go_on, len(UNITS))
+            for number in range(units + 1, after + 1):
+                play(store, clock, number)
+            self._check_tables(store, after)
         # Only now: whoever opens and closes a database that SQLite has open takes away its locks.
         _check_gone(directory / "redkey.db", prefixes()[after].gone)
         return units
@@ -184,14 +189,6 @@ class Judge:
         for topic, size in acked.checkpoints.items():
             if store.kept_checkpoints.size(topic) < size:
                 raise Wrong(f"the checkpoint of {topic} kept outside is behind {size}, which was acknowledged")
-
-    def _go_on(self, store: SqliteStore, clock: ScriptClock, units: int) -> int:
-        """The store takes the next unit, as if nothing had been; how many it holds then."""
-        if units == len(UNITS):
-            return units
-        play(store, clock, units + 1)
-        self._check_tables(store, units + 1)
-        return units + 1
 
 
 def _check_gone(path: Path, gone: Sequence[bytes]) -> None:
