@@ -30,16 +30,22 @@ class Gone(Exception):
     """The server died while it had the request."""
 
 
-class SimClock:
-    """Time as one machine sees it: its wall clock may jump, its monotonic clock begins with its process."""
+class Machine:
+    """What processes that share a file share too: one machine has one wall clock, right or wrong."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
-        self.offset = 0
+    def __init__(self) -> None:
+        self.wall_offset = 0
+
+
+class SimClock:
+    """Time as one process sees it: its machine's wall clock may jump, its monotonic clock begins with it."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, machine: Machine) -> None:
+        self._loop, self._machine = loop, machine
         self.booted = loop.time()
 
     def wall(self) -> int:
-        return START + int(self._loop.time() * SECOND) + self.offset
+        return START + int(self._loop.time() * SECOND) + self._machine.wall_offset
 
     def monotonic(self) -> int:
         return int((self._loop.time() - self.booted) * SECOND)
@@ -89,10 +95,9 @@ class SimStore(MemoryStore):
 class Server:
     """One process. Booting it again gives it everything anew but the disk."""
 
-    def __init__(self, disk: MemoryDisk, faults: Faults, random: Random) -> None:
+    def __init__(self, machine: Machine, disk: MemoryDisk, faults: Faults, random: Random) -> None:
         self._disk, self._faults, self._random = disk, faults, random
-        self.clock = SimClock(asyncio.get_running_loop())
-        self.first_offset = 0
+        self.clock = SimClock(asyncio.get_running_loop(), machine)
         self.ids = SimIds(random)
         self.up = False
         self.crashes = 0
