@@ -12,9 +12,9 @@ from tests.api.client import Client
 from tests.api.server import Server, serving
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """One server for the tests of a module; each test has a workspace of its own."""
+    """One server for all tests that need no other; each test has a workspace of its own."""
     with serving(tmp_path_factory.mktemp("server")) as started:
         yield started
 

@@ -150,7 +150,7 @@ def test_a_caller_that_is_gone_gets_no_claim(workspace: Workspace) -> None:
         gone.http.timeout = 0.5
         with pytest.raises(Exception, match="timed out"):
             gone.post("/queues/queue_q/claim-next", {"agentId": agent_id, "wait": 30})
-    until(lambda: gauge(url, "redkey_requests_open") <= 1)
+    until(lambda: gauge(url, "redkey_requests_open") <= 1, seconds=10)
     task_id = create_task(admin)
     assert admin.get(f"/tasks/{task_id}").json["state"] == "available"
 
@@ -166,6 +166,13 @@ def test_a_key_is_kept_over_a_restart(start: Callable[..., Server]) -> None:
     with again.client() as client:
         assert _again(client, "/queues/queue_q/tasks", {"title": "t"}) == first.content
         assert _again(client, "/workspaces", {"name": "w"}) == created.content
+
+
+def test_a_workspace_is_begun_once(operator: Client) -> None:
+    first = operator.post("/workspaces", {"name": "once"}, key="begin")
+    assert operator.post("/workspaces", {"name": "once"}, key="begin").content == first.content
+    refused = operator.post("/workspaces", {"name": "twice"}, key="begin")
+    assert (refused.status, refused.json["code"]) == (422, "idempotency_key_reused")
 
 
 def _again(client: Client, path: str, body: dict[str, Any]) -> bytes:

@@ -103,6 +103,8 @@ def test_whatever_the_ring_holds_every_place_leads_to_the_head(ring: int, monkey
 async def test_commits_beside_the_coordinator_leave_no_gap(office: Newsroom) -> None:
     """Another process, or this one's signing, has written: the next commit that is heard shows it."""
     subscription = office.follow()
+    await office.task()
+    subscription.take()
     start = office.head
     other = Office(office.store, CountedIds(9)).open(office.topic, office.admin.workspace_id)
     await other.task()
