@@ -129,7 +129,7 @@ class Api:
         found = self._table.find(scope["path"])
         if found is None:
             raise Declined(404, "path_not_found", f"There is nothing at {scope['path'][:200]}.")
-        methods, values = found
+        methods, segments = found
         method = scope["method"]
         endpoint, names = methods.get("GET" if method == "HEAD" else method, (None, ()))
         if endpoint is None or (method == "HEAD" and endpoint.route.streamed):
@@ -137,7 +137,7 @@ class Api:
             raise Declined(
                 405, "method_not_allowed", f"{method[:16]} is not a method of this path.", headers={"allow": allow}
             )
-        return endpoint, dict(zip(names, values, strict=True))
+        return endpoint, {name: segments[index] for name, index in names}
 
     async def _call(
         self, endpoint: Endpoint, path: dict[str, str], scope: Scope, receive: Receive

@@ -70,56 +70,45 @@ class Route:
         return self.handler.__name__
 
 
-class _Node:
-    __slots__ = ("literal", "methods", "parameter")
-
-    def __init__(self) -> None:
-        self.literal: dict[str, _Node] = {}
-        self.parameter: _Node | None = None
-        self.methods: dict[str, tuple[Any, tuple[str, ...]]] = {}
-
-
 class Table:
-    """Finds the endpoint of a path: literal segments before parameters, so `/queues/x/tasks/batch` is what it says."""
+    """Finds the endpoint of a path: literal segments before parameters, so `/queues/x/tasks/batch` is what it says.
+
+    Paths of one shape (the same length, parameters at the same places) share a dictionary by their literal
+    segments: to find one costs a lookup for each shape that a path of its length could have.
+    """
 
     def __init__(self, endpoints: Iterable[tuple[Route, Any]]) -> None:
-        self._root = _Node()
+        # length -> for each shape, those with the most literals first: where they stand, what they lead to.
+        self._shapes: dict[int, list[tuple[tuple[int, ...], dict[tuple[str, ...], Methods]]]] = {}
         for route, endpoint in endpoints:
             self._add(route, endpoint)
+        for shapes in self._shapes.values():
+            shapes.sort(key=lambda shape: (-len(shape[0]), shape[0]))
 
     def _add(self, route: Route, endpoint: Any) -> None:
-        node, names = self._root, []
-        for segment in route.path.split("/")[1:]:
-            if segment.startswith("{"):
-                names.append(segment[1:-1])
-                node.parameter = node = node.parameter or _Node()
-            else:
-                node = node.literal.setdefault(segment, _Node())
-        if route.method in node.methods:
+        segments = route.path.split("/")
+        literal = tuple(index for index, segment in enumerate(segments) if not segment.startswith("{"))
+        shapes = self._shapes.setdefault(len(segments), [])
+        named = next((named for places, named in shapes if places == literal), None)
+        if named is None:
+            named = {}
+            shapes.append((literal, named))
+        methods = named.setdefault(tuple(segments[index] for index in literal), {})
+        if route.method in methods:
             raise ValueError(f"{route.method} {route.path} is declared twice")
-        node.methods[route.method] = endpoint, tuple(names)
+        names = tuple((segments[index][1:-1], index) for index in range(len(segments)) if index not in literal)
+        methods[route.method] = endpoint, names
 
-    def find(self, path: str) -> tuple[Mapping[str, tuple[Any, tuple[str, ...]]], list[str]] | None:
-        """The methods of a path with their endpoints, and the values of its parameters; None when there is none."""
-        values: list[str] = []
-        node = _walk(self._root, path.split("/"), 1, values)
-        return (node.methods, values) if node is not None else None
-
-
-def _walk(node: _Node, segments: list[str], index: int, values: list[str]) -> _Node | None:
-    if index == len(segments):
-        return node if node.methods else None
-    segment = segments[index]
-    below = node.literal.get(segment)
-    if below is not None:
-        found = _walk(below, segments, index + 1, values)
-        if found is not None:
-            return found
-    if node.parameter is None or not segment:
+    def find(self, path: str) -> tuple[Methods, list[str]] | None:
+        """The methods of a path with their endpoints, and its segments; None when there is none."""
+        segments = path.split("/")
+        for places, named in self._shapes.get(len(segments), ()):
+            methods = named.get(tuple([segments[index] for index in places]))
+            # A parameter is never empty.
+            if methods is not None and segments.count("") == 1:
+                return methods, segments
         return None
-    depth = len(values)
-    values.append(segment)
-    found = _walk(node.parameter, segments, index + 1, values)
-    if found is None:
-        del values[depth:]
-    return found
+
+
+# method -> its endpoint, and the names of the path's parameters with the segments that they are.
+Methods = dict[str, tuple[Any, tuple[tuple[str, int], ...]]]
