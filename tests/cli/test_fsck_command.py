@@ -19,7 +19,7 @@ from redkey.services.fsck.check import Fsck
 from redkey.stores.sqlite import SqliteStore
 from tests.services.tampering import BASE, sql
 from tests.services.test_receipts import Counter
-from tests.services.workshop import lived_in
+from tests.services.workshop import Workshop, lived_in
 
 REDKEY = Path(sys.executable).with_name("redkey")
 
@@ -141,3 +141,37 @@ def test_text_from_the_files_cannot_steer_the_terminal(directory: Path) -> None:
     result = fsck(directory)
     assert result.exit_code == 1
     assert "\x1b[31m" not in result.output
+
+
+# Checks a directory and tells how many megabytes that took at most.
+MEASURED = """
+import re, sys
+from redkey.cli import main
+try:
+    main(["fsck", sys.argv[1]])
+except SystemExit as ended:
+    with open("/proc/self/status") as status:
+        print(int(re.search(r"VmHWM:\\s+(\\d+) kB", status.read())[1]) // 1024, ended.code)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux tells the peak this way")
+def test_memory_does_not_grow_with_the_history(tmp_path: Path) -> None:
+    rounds = 200 if os.environ.get("REDKEY_TEST_LONG") == "1" else 10
+    peaks = []
+    with Workshop(tmp_path / "data") as workshop:
+        workshop.furnish()
+        for number in range(rounds):
+            workshop.work(256)
+            # What has ended leaves the world after a while of ledger time.
+            workshop.clock.advance(1000)
+            workshop.signing.sign()
+            if number in (rounds // 2 - 1, rounds - 1):
+                shutil.rmtree(tmp_path / "copy", ignore_errors=True)
+                assert CliRunner().invoke(main, ["backup", str(tmp_path / "data"), str(tmp_path / "copy"), "--quick"])
+                command = [sys.executable, "-c", MEASURED, str(tmp_path / "copy")]
+                *_, last = subprocess.run(command, capture_output=True, check=True).stdout.splitlines()
+                peak, code = map(int, last.split())
+                assert code == 0
+                peaks.append(peak)
+    assert peaks[1] < peaks[0] + 10, peaks

@@ -123,6 +123,10 @@ class Inspection(Queries):
     # Records.
 
     def last_sequence(self, topic: str) -> int:
+        try:
+            return self.head(topic).sequence
+        except StoreError:
+            pass
         base = self._base(topic)
         told = [size for size, _ in self._quietly(SQL["checkpoints"], (base >> SEQUENCE_BITS, 1))]
         entries = self._quietly(_SQL["last_entry"], (base, base + SEQUENCE_LIMIT))
@@ -184,17 +188,17 @@ class Inspection(Queries):
         return (found[0][0], Row(*found[0][1:])) if found else None
 
     def places(self, topic: str) -> Iterator[tuple[int, str, str]]:
-        after = 0
-        while rows := self._fetch(_SQL["places"], (after, self._number(topic), _PAGE)):
+        after = ("", "")
+        while rows := self._fetch(_SQL["places"], (self._number(topic), *after, _PAGE)):
             yield from rows
-            after = rows[-1][0]
+            after = rows[-1][1:]
 
     # Content.
 
     def bodies(self, topic: str) -> Iterator[Body]:
-        after, marked = 0, self._marked()
-        while rows := self._fetch(_SQL["bodies"], (after, self._number(topic), _PAGE // 16)):
-            for _, digest, size, pinned, erased, data in rows:
+        after, marked = b"", self._marked()
+        while rows := self._fetch(_SQL["bodies"], (self._number(topic), after, _PAGE // 16)):
+            for digest, size, pinned, erased, data in rows:
                 name = digest.hex()
                 found = (len(data), new_hash(data).hexdigest()) if data is not None else self._file(topic, name)
                 if found is None and not erased and self._erased_since(topic, name):
@@ -207,9 +211,9 @@ class Inspection(Queries):
 
     def file_bodies(self, topic: str) -> Iterator[tuple[str, int]]:
         """(SHA-256, size) of every body that is a file."""
-        after = 0
-        while rows := self._fetch(_SQL["file_bodies"], (after, self._number(topic), _PAGE)):
-            yield from ((digest.hex(), size) for _, digest, size in rows)
+        after = b""
+        while rows := self._fetch(_SQL["file_bodies"], (self._number(topic), after, _PAGE)):
+            yield from ((digest.hex(), size) for digest, size in rows)
             after = rows[-1][0]
 
     def copy_database(self, path: Path) -> None:

@@ -30,14 +30,13 @@ SELECT level, count(*) FROM tile WHERE topic = ? GROUP BY level
 SELECT size, note FROM checkpoint WHERE topic = ? AND size > ? ORDER BY size LIMIT ?
 
 -- name: bodies
--- Bodies in the order they came, a page at a time.
-SELECT number, sha256, bytes, pinned, erased, data FROM content
-WHERE number > ? AND topic = ? ORDER BY number LIMIT ?
+-- Bodies by their hashes, a page at a time.
+SELECT sha256, bytes, pinned, erased, data FROM content WHERE topic = ? AND sha256 > ? ORDER BY sha256 LIMIT ?
 
 -- name: file_bodies
 -- Bodies that are files, a page at a time.
-SELECT number, sha256, bytes FROM content
-WHERE number > ? AND topic = ? AND data IS NULL AND NOT erased ORDER BY number LIMIT ?
+SELECT sha256, bytes FROM content
+WHERE topic = ? AND sha256 > ? AND data IS NULL AND NOT erased ORDER BY sha256 LIMIT ?
 
 -- name: body_known
 -- Is there a body of this name, erased or not?
@@ -48,8 +47,8 @@ SELECT bytes, erased, data IS NULL FROM content WHERE topic = ? AND sha256 = ?
 SELECT number, kind, key, body, listed, position FROM row WHERE topic = ? AND kind = ? AND key = ?
 
 -- name: places
--- Rows by number, a page at a time.
-SELECT number, kind, key FROM row WHERE number > ? AND topic = ? ORDER BY number LIMIT ?
+-- Rows by kind and key with their numbers, a page at a time.
+SELECT number, kind, key FROM row WHERE topic = ? AND (kind, key) > (?, ?) ORDER BY kind, key LIMIT ?
 
 -- name: index_size
 -- How many entries the event index has.
