@@ -72,6 +72,11 @@ class Connection(Protocol):
         """Let the system hold about this many bytes for the reader, and no more."""
         ...
 
+    @property
+    def is_stalled(self) -> bool:
+        """True when sending has to wait for the reader."""
+        ...
+
 
 class NoConnection:
     """Where a host gives no way to the connection, it ends when its reader goes."""
@@ -79,6 +84,10 @@ class NoConnection:
     def abort(self) -> None: ...
 
     def bound_output(self, size: int) -> None: ...
+
+    @property
+    def is_stalled(self) -> bool:
+        return True
 
 
 class Raw(msgspec.Struct, frozen=True):

@@ -171,6 +171,10 @@ class _Connection(HttpToolsProtocol):
     def bound_output(self, size: int) -> None:
         self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, size)
 
+    @property
+    def is_stalled(self) -> bool:
+        return self.flow.write_paused
+
     # Watching a request that is not whole.
 
     def _watch(self, size: int) -> None:

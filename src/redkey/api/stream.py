@@ -143,8 +143,12 @@ class EventStream(Stream):
         await send({"type": "http.response.body", "body": b""})
 
     async def _send(self, send: Send, chunk: bytes, loop: Any) -> None:
-        async with asyncio.timeout(self._stalled_seconds):
-            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        message = {"type": "http.response.body", "body": chunk, "more_body": True}
+        if self._call.connection.is_stalled:
+            async with asyncio.timeout(self._stalled_seconds):
+                await send(message)
+        else:
+            await send(message)
         self._sent_at = loop.time()
 
 

@@ -29,6 +29,7 @@ CHUNK_BYTES = 256 * 1024
 # keep most of the time.
 _WAKE_SECONDS = 50e-6
 _FEW = 16
+_AT_ONCE = 64
 _encode = msgspec.json.Encoder().encode
 
 
@@ -69,8 +70,9 @@ class Feed:
         self.last = store.head(topic).sequence
         self.followers = 0
         self._ring: deque[Published] = deque(maxlen=RING)
-        self._waiting: set[asyncio.Future[None]] = set()
-        self._wake: asyncio.TimerHandle | None = None
+        # In the order in which they began to wait.
+        self._waiting: dict[asyncio.Future[None], None] = {}
+        self._waking: asyncio.Handle | None = None
         # What everybody who stands at the same place takes next: (after, last), bytes.
         self._joined: tuple[tuple[int, int], bytes] = ((0, 0), b"")
         # task -> (queue, workflow), which never change.
@@ -118,28 +120,33 @@ class Feed:
         """Sleep until there is something after a place, or for so long."""
         if self.last > after:
             return
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.add(future)
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[None] = loop.create_future()
+        self._waiting[future] = None
+        timer = loop.call_later(seconds, _wake, future)
         try:
-            async with asyncio.timeout(seconds):
-                await future
-        except TimeoutError:
-            return
+            await future
         finally:
-            self._waiting.discard(future)
+            timer.cancel()
+            self._waiting.pop(future, None)
 
     def wake(self) -> None:
-        """Wake all who wait, whether there is something or not."""
-        self._wake = None
-        for future in self._waiting:
-            if not future.done():
-                future.set_result(None)
+        """Wake all who wait, whether there is something or not: a few at a time, so that others have their turn."""
+        self._wake_some(list(self._waiting))
+
+    def _wake_some(self, futures: list[asyncio.Future[None]]) -> None:
+        self._waking = None
+        for future in futures[:_AT_ONCE]:
+            _wake(future)
+        del futures[:_AT_ONCE]
+        if futures:
+            self._waking = asyncio.get_running_loop().call_soon(self._wake_some, futures)
 
     def _announce(self) -> None:
-        if self._wake is None and self._waiting:
+        if self._waking is None and self._waiting:
             many = len(self._waiting)
             delay = many * _WAKE_SECONDS if many > _FEW else 0
-            self._wake = asyncio.get_running_loop().call_later(delay, self.wake)
+            self._waking = asyncio.get_running_loop().call_later(delay, self.wake)
 
     def _select(self, events: list[Published], wanted: Filter) -> tuple[bytes, int]:
         parts: list[bytes] = []
@@ -172,6 +179,11 @@ class Feed:
                 self._places.pop(next(iter(self._places)))
             self._places[event.task_id] = place
         return place
+
+
+def _wake(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
 
 
 def place_of(store: Any, topic: str, task_id: str) -> tuple[str, str]:
