@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from redkey.config import Config, ConfigRefused, load
+from redkey.config import Config, load
+from redkey.errors import ConfigRefused
 
 
 def write(tmp_path: Path, text: str) -> Path:

@@ -21,8 +21,8 @@ from redkey.api.metrics import Metrics
 from redkey.api.surface import routes
 from redkey.commands.caller import Caller
 from redkey.commands.registry import CreateKey
-from redkey.config import Config, ConfigRefused
-from redkey.errors import RedKeyError
+from redkey.config import Config
+from redkey.errors import ConfigRefused, RedKeyError
 from redkey.ledger.checkpoint import log_name
 from redkey.services.coordinator import Coordinator
 from redkey.services.keys import KEY_TEXT, KeyRing, digest_of

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from redkey.errors import RedKeyError
+from redkey.errors import ConfigRefused
 
 PREFIX = "REDKEY_"
 DEFAULT_PORT = 8700
@@ -26,12 +26,6 @@ Seconds = Annotated[float, msgspec.Meta(gt=0)]
 
 RoleId = Annotated[str, msgspec.Meta(pattern="^role_[a-zA-Z0-9][a-zA-Z0-9._-]{0,26}$")]
 BlockerType = Literal["spec_gap", "dependency", "tool_failure", "ambiguity", "resource", "verification_fail", "auth"]
-
-
-class ConfigRefused(RedKeyError):
-    """The configuration cannot be used."""
-
-    code = "config_refused"
 
 
 class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

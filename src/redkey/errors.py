@@ -8,6 +8,9 @@
     ├── KeyRefused             a key or key file that cannot be used
     ├── WitnessRefused         a checkpoint that a witness does not cosign
     ├── FetchRefused           a URL of a stranger that is not called, or where nothing fitting was found
+    ├── ConfigRefused          a configuration that cannot be used
+    ├── CannotListen           an address that cannot be listened on
+    ├── TooManySubscribers     more followers than the server takes
     ├── UpgradeNeeded          a ledger of newer rules than this code folds
     └── LedgerError            the ledger cannot do what was asked
         ├── TreeDamaged        stored Merkle tiles are missing or damaged
@@ -127,6 +130,24 @@ class UpgradeNeeded(RedKeyError):
     """The ledger holds records of newer rules; a newer RedKey reads them."""
 
     code = "upgrade_needed"
+
+
+class ConfigRefused(RedKeyError):
+    """The configuration cannot be used."""
+
+    code = "config_refused"
+
+
+class CannotListen(RedKeyError):
+    """The address cannot be listened on."""
+
+    code = "cannot_listen"
+
+
+class TooManySubscribers(RedKeyError):
+    """The server has as many followers as it takes; come back later."""
+
+    code = "too_many_subscribers"
 
 
 class LedgerError(RedKeyError):

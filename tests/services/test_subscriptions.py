@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from redkey.commands.claims import ClaimTask
+from redkey.errors import TooManySubscribers
 from redkey.services import subscriptions as module
-from redkey.services.subscriptions import Filter, Subscription, Subscriptions, TooManySubscribers
+from redkey.services.subscriptions import Filter, Subscription, Subscriptions
 from redkey.stores.memory import MemoryDisk, MemoryStore
 from tests.desk import QUEUE, CountedIds, HandClock
 from tests.services.office import Office, turns

@@ -21,7 +21,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from redkey.api import problem
 from redkey.api.problem import Declined
 from redkey.config import Config, Limits
-from redkey.errors import RedKeyError
+from redkey.errors import CannotListen
 
 _HEADER_BYTES = 32 * 1024
 _HEADERS = 64
@@ -29,12 +29,6 @@ _HEADERS = 64
 PACE_BYTES = 16 * 1024
 _KEEP_ALIVE_SECONDS = 75
 _BACKLOG = 4096
-
-
-class CannotListen(RedKeyError):
-    """The address cannot be listened on."""
-
-    code = "cannot_listen"
 
 
 class Hosted(Protocol):

@@ -12,8 +12,8 @@ from redkey.api.asgi import SECURITY, Receive, Send, Stream
 from redkey.api.call import Call
 from redkey.api.problem import Declined, invalid
 from redkey.api.route import READ, Route
-from redkey.errors import Finding
-from redkey.services.subscriptions import Filter, Subscription, TooManySubscribers
+from redkey.errors import Finding, TooManySubscribers
+from redkey.services.subscriptions import Filter, Subscription
 from redkey.wire.catalogue import catalogue
 
 MEDIA_TYPE = "text/event-stream"

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from redkey.errors import RedKeyError
+from redkey.errors import TooManySubscribers
 from redkey.ledger.ports import SequencedStore
 from redkey.readmodel.events import show
 from redkey.readmodel.rows import entity
@@ -31,12 +31,6 @@ _WAKE_SECONDS = 50e-6
 _FEW = 16
 _AT_ONCE = 64
 _encode = msgspec.json.Encoder().encode
-
-
-class TooManySubscribers(RedKeyError):
-    """The server has as many followers as it takes; come back later."""
-
-    code = "too_many_subscribers"
 
 
 class Filter(msgspec.Struct, frozen=True):
