@@ -231,6 +231,16 @@ def test_requests_are_logged_when_it_is_asked_for(start: Start) -> None:
     assert [one["event"] for one in lines][-1] == "stopped"
 
 
+def test_figures_can_be_closed_to_all_but_operators(start: Start) -> None:
+    server = start(config="open_metrics = false\n")
+    assert httpx2.get(f"{server.url}/metrics").status_code == 401
+    with server.client() as operator:
+        assert "redkey_requests_total" in operator.get("/metrics").text
+        created = operator.post("/workspaces", {}).json
+        with server.client(created["apiKey"]) as admin:
+            assert admin.get("/metrics").status == 403
+
+
 def test_those_who_are_told_of_blocks_can_be_configured(start: Start) -> None:
     server = start(config='[block_routes]\nambiguity = ["role_editor"]\n')
     with server.client() as client:
