@@ -75,8 +75,8 @@ class Client:
 class Contract:
     """An OpenAPI document that replies are held against."""
 
-    def __init__(self, document: dict[str, Any]) -> None:
-        self.document = document
+    def __init__(self, document: dict[str, Any], page: str) -> None:
+        self.document, self._page = document, page
         self._components = {"components": document["components"]}
         self._paths = [(re.compile(re.sub(r"\{\w+\}", "[^/]+", path)), path) for path in document["paths"]]
         # Paths without parameters come first: they mean what they say.
@@ -100,6 +100,9 @@ class Contract:
         assert content is not None, f"{method} {path} answered {reply.status} with {reply.media}, not documented"
         if reply.media.endswith("json") and method != "HEAD":
             self.validate(content["schema"], reply.json)
+        if reply.media == "application/problem+json" and method != "HEAD":
+            anchor = reply.json["type"].removeprefix("/docs#")
+            assert f'id="{anchor}"' in self._page, f"{reply.json['type']} leads nowhere"
 
     def validate(self, schema: dict[str, Any], value: Any) -> None:
         name = json.dumps(schema, sort_keys=True)
@@ -111,4 +114,4 @@ class Contract:
 @cache
 def contract(url: str) -> Contract:
     """The contract of a running server."""
-    return Contract(httpx2.get(f"{url}/openapi.json").json())
+    return Contract(httpx2.get(f"{url}/openapi.json").json(), httpx2.get(f"{url}/docs").text)

@@ -43,7 +43,7 @@ def test_a_problem_names_its_code_and_what_to_do(workspace: Workspace) -> None:
     reply = workspace.admin.get("/tasks/task_00000000000000000000000000")
     assert reply.media == "application/problem+json"
     assert reply.json == {
-        "type": "/docs#task_not_found",
+        "type": "/docs#404",
         "title": "Not Found",
         "status": 404,
         "code": "task_not_found",

@@ -47,6 +47,17 @@ def test_a_repeated_request_for_a_key_gives_the_same_key(workspace: Workspace) -
     assert len(workspace.admin.get(path).json["items"]) == 2
 
 
+def test_a_secret_in_a_name_is_refused_and_kept_nowhere(workspace: Workspace, operator: Client) -> None:
+    secret = workspace.key("read")["apiKey"]
+    path = f"/workspaces/{workspace.workspace_id}/api-keys"
+    refused = workspace.admin.post(path, {"scopes": ["read"], "name": f"the key {secret}"})
+    assert (refused.status, refused.json["code"]) == (422, "secret_detected")
+    assert refused.json["errors"][0]["pointer"] == "/name"
+    assert operator.post("/workspaces", {"name": secret}).json["code"] == "secret_detected"
+    files = [path for path in workspace.server.data.rglob("*") if path.is_file()]
+    assert not [path for path in files if secret.rpartition("_")[2].encode() in path.read_bytes()]
+
+
 def test_a_revoked_key_and_its_tokens_end_at_once(workspace: Workspace) -> None:
     made = workspace.key("read")
     token = token_for(workspace.server, made["apiKey"]).json()["access_token"]

@@ -158,6 +158,12 @@ def test_an_agent_follows_the_claims_it_misses(workspace: Workspace) -> None:
     assert event[2]["data"]["winningAgentId"] == winner
 
 
+def test_head_of_a_stream_ends(workspace: Workspace) -> None:
+    agent_id = register(workspace.admin)["agentId"]
+    path, accept = f"/agents/{agent_id}/events", {"accept": "text/event-stream"}
+    assert workspace.admin.request("HEAD", path, headers=accept).status == 200
+
+
 @pytest.mark.parametrize("cursor", ["-1", "x", "99999999999999999999", "1.5"])
 def test_a_cursor_that_is_none_is_refused(workspace: Workspace, cursor: str) -> None:
     reply = workspace.admin.get("/stream", headers={"last-event-id": cursor})

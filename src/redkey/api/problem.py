@@ -24,7 +24,7 @@ from redkey.errors import (
 from redkey.services.coordinator import Unavailable
 
 MEDIA_TYPE = "application/problem+json"
-# Where problem types are explained; the code follows the hash sign.
+# Where problem types are explained: by their code where they have a story of their own, else by their status.
 TYPES = "/docs#"
 
 
@@ -133,7 +133,7 @@ def describe(refused: Refused) -> Problem:
     """A refusal in the shape of RFC 9457."""
     status, code = refused.status, refused.code
     return Problem(
-        type=TYPES + code,
+        type=TYPES + (code if code in ADVICE else str(status)),
         title=HTTPStatus(status).phrase,
         status=status,
         code=code,

@@ -108,7 +108,10 @@ class EventStream(Stream):
         self._call.connection.bound_output(_OUTPUT_BYTES)
         try:
             await send(_BEGIN)
-            await self._follow(send)
+            if self._call.method == "HEAD":
+                await send({"type": "http.response.body", "body": b""})
+            else:
+                await self._follow(send)
         except asyncio.CancelledError:
             if not gone.done() or running is None:
                 raise
