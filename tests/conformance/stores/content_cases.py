@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from redkey.errors import ContentRefused
+from redkey.errors import ContentRefused, StoreMisused
 from redkey.ledger.content import body, document, ref, structure
-from redkey.ledger.ports import Content
+from redkey.ledger.ports import Content, ContentFacts
 from tests.conformance.stores.checker import check_topic
 from tests.conformance.stores.harness import Broken, Maker, append, new_topic, opened, spoil
 
@@ -132,3 +132,50 @@ class ContentCases:
             unit.put_content(topic, [item])
         found = store.content(topic, ref(item)["sha256"])
         assert found == item
+
+    @pytest.mark.parametrize("size", SIZES)
+    def test_what_is_uploaded_in_pieces_is_content_like_any(self, maker: Maker, size: int) -> None:
+        item = body(bytes(range(256)) * (size // 256) + bytes(range(size % 256)))
+        with opened(maker) as store:
+            topic = new_topic(store)
+            upload = store.upload()
+            for start in range(0, size, 1000):
+                upload.write(item.data[start : start + 1000])
+            assert (upload.finish(), upload.size) == (item.sha256, size)
+            with pytest.raises(StoreMisused):
+                upload.write(b"more")
+            with store.write() as unit:
+                unit.take_upload(topic, upload)
+                assert unit.content_facts(topic, item.sha256) == ContentFacts(size, False)
+            upload.discard()
+            upload.discard()
+        store = maker.open()
+        assert store.content(topic, item.sha256) == item
+        assert b"".join(store.content_chunks(topic, item.sha256)) == item.data
+
+    @pytest.mark.parametrize("size", [10, 100_000])
+    def test_an_upload_whose_unit_fails_leaves_nothing(self, maker: Maker, size: int) -> None:
+        store = maker.open()
+        topic = new_topic(store)
+        upload = store.upload()
+        upload.write(b"x" * size)
+        sha256 = upload.finish()
+        with pytest.raises(Broken):
+            spoil(store, lambda unit: unit.take_upload(topic, upload))
+        upload.discard()
+        assert store.content_facts(topic, sha256) is None
+        assert list(store.content_chunks(topic, sha256)) == []
+
+    def test_an_upload_of_what_is_there_changes_nothing(self, maker: Maker) -> None:
+        store = maker.open()
+        topic = new_topic(store)
+        item = Content(body(b"y" * 50_000).sha256, b"y" * 50_000, pinned=True)
+        with store.write() as unit:
+            unit.put_content(topic, [item])
+        upload = store.upload()
+        upload.write(item.data)
+        upload.finish()
+        with store.write() as unit:
+            unit.take_upload(topic, upload)
+        upload.discard()
+        assert store.content(topic, item.sha256) == item
