@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 
 import msgspec
 
-from tests.crash.append_run import DONE, Ended, traceback_of
+from tests.crash.append_run import DONE, SAID, Ended, traceback_of
 from tests.crash.disk import is_modelled
 from tests.crash.tracing import Call, Strike, Tracer
 
@@ -34,9 +34,16 @@ class History(msgspec.Struct, frozen=True):
         found = []
         for call in self.runs[0]:
             counts[call.name] += 1
-            if any(path.startswith(f"{self.base}/") for path in call.paths) and wanted(call):
+            here = [path for path in call.paths if path.startswith(f"{self.base}/") and not path.endswith(f"/{SAID}")]
+            if here and wanted(call):
                 found.append((call.name, counts[call.name]))
         return found
+
+
+def spread(points: Sequence[Point], count: int) -> list[Point]:
+    """So many of the points, evenly spread; all when there are no more."""
+    step = max(1.0, len(points) / count)
+    return [points[int(number * step)] for number in range(min(count, len(points)))]
 
 
 def memory_folder() -> str | None:

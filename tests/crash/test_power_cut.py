@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,7 +11,7 @@ import pytest
 from tests.crash.disk import KEEP_ALL, Disk
 from tests.crash.judge import Judge
 from tests.crash.power_cut import Examiner
-from tests.crash.recording import History, Point, record_restarts
+from tests.crash.recording import History, record_restarts, spread
 from tests.crash.script import UNITS
 from tests.crash.tracing import KILL, Call, Strike
 
@@ -62,15 +62,9 @@ def test_what_a_process_left_is_made_durable_by_the_next_one(
 ) -> None:
     """One process is killed or meets a failed fsync, another goes on, and then the power fails."""
     every = recorded.points(where)
-    chosen = _spread(every, POINTS)[share::2]
+    chosen = spread(every, POINTS)[share::2]
     states = 0
     for number, history in enumerate(record_restarts(strike, chosen)):
         examiner = Examiner(history, judge, scratch, share=number % 7, shares=7)
         states += examiner.examine(STATES_AFTER_RESTART, systematic=False)
     tell(f"{states:,} disk states after a restart, at {len(chosen)} of {len(every)} points ({strike.what})")
-
-
-def _spread(points: Sequence[Point], count: int) -> list[Point]:
-    """So many of the points, evenly spread; all when there are no more."""
-    step = max(1.0, len(points) / count)
-    return [points[int(number * step)] for number in range(min(count, len(points)))]

@@ -9,11 +9,12 @@ from __future__ import annotations
 import fcntl
 import os
 import secrets
+from collections.abc import Callable
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
-from redkey.errors import StoreMisused
+from redkey.errors import StoreMisused, StorePoisoned
 from redkey.stores.sqlite.content_files import INLINE_LIMIT, write_all
 from redkey.stores.sqlite.failures import sync_directory, sync_file, translated
 
@@ -23,8 +24,8 @@ INCOMING = "incoming"
 class Incoming:
     """One body that is being received; use it from one thread at a time."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, on_poison: Callable[[StorePoisoned], None]) -> None:
+        self._folder, self._on_poison = folder, on_poison
         self._hash = sha256()
         self._small = bytearray()
         self._descriptor: int | None = None
@@ -52,8 +53,11 @@ class Incoming:
         """All bytes have come: make a file of them durable; the hash of the body."""
         self.finished = True
         if self._descriptor is not None:
-            with translated():
+            try:
                 sync_file(self._descriptor)
+            except StorePoisoned as poison:
+                self._on_poison(poison)
+                raise
         return self._hash.hexdigest()
 
     @property

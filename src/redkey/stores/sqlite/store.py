@@ -70,7 +70,7 @@ class SqliteStore(Queries):
                 self._writer.prepare()
                 with translated():
                     remove_abandoned(incoming)
-                self._refuse_lost_tail()
+                    self._refuse_lost_tail()
                 self._writer.republish()
             except BaseException:
                 self._writer.close()
@@ -118,7 +118,7 @@ class SqliteStore(Queries):
                     self._writer.roll_back(unit)
                 raise
         except StorePoisoned as poison:
-            self._poison = poison
+            self._be_poisoned(poison)
             raise
         finally:
             self._lock.release()
@@ -135,7 +135,7 @@ class SqliteStore(Queries):
     def upload(self) -> Incoming:
         self._check_usable()
         with translated():
-            return Incoming(incoming_folder(self.directory))
+            return Incoming(incoming_folder(self.directory), self._be_poisoned)
 
     # Reading.
 
@@ -179,6 +179,9 @@ class SqliteStore(Queries):
         self._check_usable()
         with translated():
             return self._readers.fetch(sql, parameters)
+
+    def _be_poisoned(self, poison: StorePoisoned) -> None:
+        self._poison = poison
 
     def _check_usable(self) -> None:
         if self._process != os.getpid():

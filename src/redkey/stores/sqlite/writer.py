@@ -144,8 +144,8 @@ class Writer(Queries):
     def republish(self) -> None:
         """Put checkpoints in force outside that a process committed before it died."""
         sizes = self.fetch(SQL["last_checkpoints"], ())
-        missed = [topic for topic, size in sizes if (size or 0) > self.checkpoint_files.size(topic)]
         with translated():
+            missed = [topic for topic, size in sizes if (size or 0) > self.checkpoint_files.size(topic)]
             self.checkpoint_files.publish(
                 self._prepare_checkpoints({topic: self.checkpoints(topic)[0] for topic in missed})
             )
@@ -239,6 +239,8 @@ class Writer(Queries):
             # Nobody changes the log meanwhile, not even a program that knows nothing of our lock.
             self._connection.execute("BEGIN IMMEDIATE")
             try:
+                # Where SQLite cannot open a file for writing it opens it for reading, and says so at the first write.
+                self._connection.execute(f"PRAGMA user_version = {schema.VERSION}")
                 rewrite_file(self._log)
             finally:
                 self._connection.execute("ROLLBACK")
