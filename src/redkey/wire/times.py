@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import lru_cache
 
 NANOSECONDS = 1_000_000_000
 
@@ -16,5 +17,11 @@ def parse_time(text: str) -> int:
 
 def write_time(timestamp: int) -> str:
     """A time with all its nanoseconds, as `2026-05-06T16:00:01.123456789Z`."""
-    whole = datetime.fromtimestamp(timestamp // NANOSECONDS, UTC)
-    return f"{whole:%Y-%m-%dT%H:%M:%S}.{timestamp % NANOSECONDS:09d}Z"
+    seconds, fraction = divmod(timestamp, NANOSECONDS)
+    return f"{_write_second(seconds)}.{fraction:09d}Z"
+
+
+@lru_cache(maxsize=256)
+def _write_second(seconds: int) -> str:
+    # What is written at one time is mostly of few seconds: now, and the ends of leases that began now.
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}"
