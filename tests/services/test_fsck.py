@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import re
 import shutil
 import sqlite3
@@ -380,6 +381,20 @@ def workspace_misled(directory: Path) -> int:
     return 0
 
 
+def subjects_garbled(directory: Path) -> int:
+    """In the block that is not indexed yet, whose subjects are looked through."""
+    sql(directory, "UPDATE record SET subjects = '[x' WHERE position = ?", BASE + 650)
+    return 650
+
+
+def layout_garbled(directory: Path) -> int:
+    connection = sqlite3.connect(directory / "redkey.db", isolation_level=None)
+    connection.execute("PRAGMA writable_schema = 1")
+    connection.execute("UPDATE sqlite_schema SET sql = replace(sql, 'amount', 'amouxt') WHERE name = 'counter'")
+    connection.close()
+    return 0
+
+
 def layout_changed(directory: Path) -> int:
     sql(directory, "DROP INDEX row_listed")
     return 0
@@ -446,6 +461,8 @@ DAMAGES = [
     (epoch_set_back, "checkpoint_origin"),
     (setting_broken, "setting_wrong"),
     (workspace_misled, "setting_wrong"),
+    (subjects_garbled, "index_wrong"),
+    (layout_garbled, "layout_changed"),
     (layout_changed, "layout_changed"),
     (trigger_added, "layout_changed"),
     (topic_gone, "topic_unknown"),
@@ -549,6 +566,42 @@ def test_every_flipped_byte_of_the_record_table_is_named_or_changed_nothing(dire
         if checked(directory).clean and records(directory) != before:
             missed.append(offset)
     assert not missed
+
+
+EVERYTHING = (
+    "SELECT * FROM setting",
+    "SELECT * FROM topic",
+    "SELECT * FROM record",
+    "SELECT * FROM event",
+    "SELECT * FROM tile",
+    "SELECT * FROM checkpoint",
+    "SELECT * FROM row",
+    "SELECT * FROM content",
+    "SELECT * FROM counter",
+)
+
+
+def test_a_flipped_bit_anywhere_is_named_or_changed_nothing(directory: Path) -> None:
+    data = (directory / "redkey.db").read_bytes()
+    before = _everything(directory)
+    chance = random.Random(20260507)
+    for _ in range(5000 if os.environ.get("REDKEY_TEST_LONG") == "1" else 25):
+        place, bit = chance.randrange(len(data)), chance.randrange(8)
+        flipped = bytearray(data)
+        flipped[place] ^= 1 << bit
+        (directory / "redkey.db").write_bytes(flipped)
+        for name in ("redkey.db-wal", "redkey.db-shm"):
+            (directory / name).unlink(missing_ok=True)
+        assert not _checked_or_refused(directory).clean or _everything(directory) == before, (place, bit)
+
+
+def _everything(directory: Path) -> list[list[tuple[object, ...]]]:
+    connection = sqlite3.connect(f"file:{directory / 'redkey.db'}?mode=ro&immutable=1", uri=True)
+    connection.text_factory = bytes
+    try:
+        return [connection.execute(statement).fetchall() for statement in EVERYTHING]
+    finally:
+        connection.close()
 
 
 def test_nothing_in_the_directory_is_changed(directory: Path) -> None:

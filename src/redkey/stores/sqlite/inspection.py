@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from hashlib import sha256 as new_hash
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from urllib.parse import quote
 
 import orjson
 
-from redkey.errors import StoreError, StoreRefused
+from redkey.errors import StoreError, StoreFailed, StoreRefused
 from redkey.ledger.ports import Row
 from redkey.ledger.record import Record
 from redkey.ledger.tail import checkpoint_size
@@ -77,7 +78,7 @@ class Inspection(Queries):
         return self._numbers[topic]
 
     def _fetch(self, sql: str, parameters: Parameters) -> list[Any]:
-        with translated():
+        with _damage_told():
             return self._connection.execute(sql, parameters).fetchall()
 
     # The store as a whole.
@@ -96,7 +97,7 @@ class Inspection(Queries):
 
     def _integrity(self) -> Iterator[tuple[str, str]]:
         try:
-            with translated():
+            with _damage_told():
                 for (line,) in self._connection.execute(f"PRAGMA integrity_check({_COMPLAINTS})"):
                     if line != "ok":
                         yield "database_damaged", f"SQLite says: {line}"
@@ -293,12 +294,12 @@ class Inspection(Queries):
         base = self._base(topic)
         complete = base + self.index_complete(self.head(topic).sequence)
         bounds = {"first": base, "last": base + SEQUENCE_LIMIT, "complete": complete}
-        with translated():
+        with _damage_told():
             for position, subject in self._connection.execute(_SQL["extra_entries"], bounds):
                 yield Misplaced(position - base, str(subject), False)
 
     def repeated_wires(self) -> Iterator[str]:
-        with translated():
+        with _damage_told():
             for (subject,) in self._connection.execute(_SQL["repeated_wires"]):
                 yield subject.removeprefix(WIRE_MARK)
 
@@ -310,9 +311,20 @@ class Inspection(Queries):
         return self._number(topic) << SEQUENCE_BITS
 
 
+@contextmanager
+def _damage_told() -> Iterator[None]:
+    """Whatever SQLite cannot do with statements that are known to be right is damage."""
+    try:
+        with translated():
+            yield
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        # Even the sentence in which SQLite complains may quote damaged text.
+        raise StoreFailed(f"redkey.db is damaged: {error}", code="store_damaged") from error
+
+
 def _open(path: Path, *, still: bool = False) -> sqlite3.Connection:
     """A connection for reading, inside a transaction that keeps this moment."""
-    with translated():
+    with _damage_told():
         try:
             return _begin(path, "mode=ro&immutable=1" if still else "mode=ro")
         except sqlite3.OperationalError as error:
