@@ -116,3 +116,24 @@ def test_a_cosignature_of_something_else_is_refused(directory: Path, tmp_path: P
     result = redkey("signer", "cosigned", directory, tmp_path / "answer", "--witness", witness / "witness.pub")
     assert result.exit_code == 1
     assert "cosignature_unknown" in result.output
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "fsck",
+        "backup",
+        "restore",
+        "ledger dump",
+        "ledger load",
+        "ledger tail",
+        "ledger replay",
+        "ledger export",
+        "receipt export",
+        "signer checkpoint",
+    ],
+)
+def test_help_has_an_example_on_a_line_of_its_own(command: str) -> None:
+    text = said(*command.split(), "--help")
+    assert f"\n    redkey {command} " in text
+    assert "\\b" not in text

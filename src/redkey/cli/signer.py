@@ -83,7 +83,7 @@ def checkpoint(directory: Path, topic: str | None, old: int | None) -> None:
     With --old it is a C2SP tlog-witness request: the proof that it continues the size that the witness cosigned last
     (0 the first time), and the checkpoint. Send it, and keep the answer with redkey signer cosigned.
 
-    \\b
+    \b
       redkey signer checkpoint .redkey --old 0 > request
       redkey witness cosign --dir w request > answer
       redkey signer cosigned .redkey answer --witness w/witness.pub
