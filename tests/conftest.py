@@ -7,6 +7,9 @@ import os
 import pytest
 from hypothesis import settings
 
+# The conformance suite is a package of tests that others import: its assertions explain themselves too.
+pytest.register_assert_rewrite("tests.conformance.stores")
+
 # No deadline: the first example of a test may compile schemas, and machines are shared. No database: tests
 # leave nothing behind in the checkout.
 settings.register_profile(

@@ -8,11 +8,9 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-pytest.register_assert_rewrite("tests.conformance.stores")
-
-from tests.crash import tracing  # noqa: E402
-from tests.crash.judge import Judge  # noqa: E402
-from tests.crash.recording import History, memory_folder, record_run  # noqa: E402
+from tests.crash import tracing
+from tests.crash.judge import Judge
+from tests.crash.recording import History, memory_folder, record_run
 
 
 @pytest.fixture(scope="session")

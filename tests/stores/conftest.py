@@ -7,12 +7,10 @@ from pathlib import Path
 
 import pytest
 
-pytest.register_assert_rewrite("tests.conformance.stores")
-
-from redkey.ledger.ports import Clock, SequencedStore  # noqa: E402
-from redkey.stores.clock import SystemClock  # noqa: E402
-from redkey.stores.memory import MemoryDisk, MemoryStore  # noqa: E402
-from redkey.stores.sqlite import SqliteStore  # noqa: E402
+from redkey.ledger.ports import Clock, SequencedStore
+from redkey.stores.clock import SystemClock
+from redkey.stores.memory import MemoryDisk, MemoryStore
+from redkey.stores.sqlite import SqliteStore
 
 
 class ClosingMaker:
