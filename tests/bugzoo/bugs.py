@@ -204,13 +204,8 @@ def a_task_opens_too_early(patch: Patch) -> None:
 @bug
 def leases_never_expire(patch: Patch) -> None:
     """A worker that is gone keeps its task for good."""
-    real = due._timed
-
-    def timed(world: World, now: int) -> Any:
-        return (draft for draft in real(world, now) if draft.type != "task.lease_expired")
-
-    patch.setattr(due, "_timed", timed)
-    patch.setattr(claim_reducer, "open_to", lambda task, now: not task.reserved and task.state == "available")
+    real = task_reducer._hold_until
+    patch.setattr(task_reducer, "_hold_until", lambda world, task, when: real(world, task, 0))
 
 
 @bug

@@ -40,7 +40,7 @@ from tests.witness import Call, check
 QUEUES = ("queue_one", "queue_two")
 ENDED = ("completed", "failed", "cancelled")
 # How long all work may take once nothing goes wrong any more.
-LIVENESS_SECONDS = 4 * 3600
+LIVENESS_SECONDS = 1800
 
 
 @dataclass
