@@ -13,22 +13,36 @@ import click
 
 from redkey.errors import RedKeyError
 
-# name -> (module under redkey.cli, one line of help); the module has a click command named `command`.
+# Section of the help -> name -> (module under redkey.cli, one line of help); the module has a click command named
+# `command`.
+SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
+    "Start": {
+        "serve": ("serve", "Serve the API."),
+    },
+    "Work": {
+        "plan": ("plan", "Validate, show and simulate plans."),
+    },
+    "The record": {
+        "receipt": ("receipt", "Verify receipts offline, and make them from a data directory."),
+        "ledger": ("ledger", "Dump, load, tail, replay and export ledgers."),
+        "usage": ("usage", "What workspaces used, and whether it was counted right."),
+    },
+    "Operate": {
+        "fsck": ("fsck", "Check a data directory, trusting nothing in it."),
+        "backup": ("backup", "Copy a data directory while it is in use."),
+        "restore": ("restore", "Open a backup as a new epoch of its log."),
+        "signer": ("signer", "Rotate a log's signing keys, and bring its checkpoints to witnesses."),
+        "witness": ("witness", "Cosign a log's checkpoints after checking their consistency."),
+    },
+    "Documents": {
+        "wire": ("wire", "Validate, lift and replay Agent Wire messages."),
+        "card": ("card", "Lint Agent Cards."),
+        "step": ("step", "Validate agent-protocol input and output envelopes."),
+        "hcs": ("hcs", "Verify saved Hedera Consensus Service messages."),
+    },
+}
 COMMANDS: Mapping[str, tuple[str, str]] = {
-    "backup": ("backup", "Copy a data directory while it is in use."),
-    "card": ("card", "Lint Agent Cards."),
-    "fsck": ("fsck", "Check a data directory, trusting nothing in it."),
-    "hcs": ("hcs", "Verify saved Hedera Consensus Service messages."),
-    "ledger": ("ledger", "Dump, load, tail, replay and export ledgers."),
-    "plan": ("plan", "Validate, show and simulate plans."),
-    "receipt": ("receipt", "Verify receipts offline, and make them from a data directory."),
-    "restore": ("restore", "Open a backup as a new epoch of its log."),
-    "serve": ("serve", "Serve the API."),
-    "signer": ("signer", "Rotate a log's signing keys, and bring its checkpoints to witnesses."),
-    "step": ("step", "Validate agent-protocol input and output envelopes."),
-    "usage": ("usage", "What workspaces used, and whether it was counted right."),
-    "wire": ("wire", "Validate, lift and replay Agent Wire messages."),
-    "witness": ("witness", "Cosign a log's checkpoints after checking their consistency."),
+    name: entry for section in SECTIONS.values() for name, entry in section.items()
 }
 
 
@@ -36,7 +50,7 @@ class LazyGroup(click.Group):
     """A group that knows its commands by name and imports one only to run it or to show its own help."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(COMMANDS)
+        return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
@@ -45,8 +59,11 @@ class LazyGroup(click.Group):
         return found
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, COMMANDS[name][1]) for name in self.list_commands(ctx)])
+        # One column for all sections, so that they read as one list.
+        widest = max(map(len, COMMANDS))
+        for title, section in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(widest), line) for name, (_, line) in section.items()])
 
     def invoke(self, ctx: click.Context) -> Any:
         """Every refusal of RedKey's own ends as one line on stderr and exit 1, never as a traceback."""
