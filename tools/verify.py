@@ -6,13 +6,14 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from tools import fixtures
+from tools import fixtures, reference
 
 ROOT = Path(__file__).resolve().parents[1]
 
 # (what it makes, the folder that holds nothing else, the generator, how to make the files anew)
 GENERATORS: list[tuple[str, str, Callable[[], dict[str, bytes]], str]] = [
     ("derived fixtures", fixtures.FOLDER, fixtures.generated, "python -m tools.fixtures"),
+    ("reference", reference.FOLDER, reference.generated, "python -m tools.reference"),
 ]
 
 

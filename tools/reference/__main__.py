@@ -1,0 +1,5 @@
+"""`python -m tools.reference`."""
+
+from tools.reference import main
+
+main()

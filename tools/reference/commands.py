@@ -1,0 +1,64 @@
+"""The command line as a page, written from the commands themselves."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+
+import click
+
+from redkey.cli import SECTIONS, main
+from tools.reference.markdown import table
+
+_INTRO = """# Commands
+
+All commands take `--help`. Exit codes: 0 the answer is yes, 1 it is no (invalid, damaged, refused), 2 the command was
+used wrongly, 130 stopped by Ctrl-C.
+"""
+
+
+def page() -> str:
+    """Every command and subcommand, by the sections of the help."""
+    parts = [_INTRO]
+    context = click.Context(main, info_name="redkey")
+    for title, section in SECTIONS.items():
+        parts.append(f"## {title}\n")
+        for name in section:
+            command = main.get_command(context, name)
+            if command is None:
+                raise LookupError(name)
+            parts += _commands(command, f"redkey {name}", context)
+    return "\n".join(parts)
+
+
+def _commands(command: click.Command, path: str, parent: click.Context) -> Iterator[str]:
+    context = click.Context(command, info_name=path, parent=None)
+    yield _entry(command, path, context)
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            found = command.get_command(context, name)
+            if found is not None and not found.hidden:
+                yield from _commands(found, f"{path} {name}", context)
+
+
+def _entry(command: click.Command, path: str, context: click.Context) -> str:
+    usage = " ".join([path, *command.collect_usage_pieces(context)])
+    told = [f"### `{usage}`\n", _help(command) + "\n"]
+    rows = []
+    for parameter in command.params:
+        record = parameter.get_help_record(context)
+        if record is not None and not (isinstance(parameter, click.Option) and "--help" in parameter.opts):
+            rows.append((f"`{record[0]}`", record[1]))
+    told.append(table(("option", "meaning"), rows))
+    return "\n".join(part for part in told if part)
+
+
+def _help(command: click.Command) -> str:
+    """The help as Markdown: what click keeps as it stands becomes a block of text."""
+    told = []
+    for paragraph in inspect.cleandoc(command.help or "").split("\n\n"):
+        if paragraph.startswith("\b\n"):
+            told.append("```text\n" + inspect.cleandoc(paragraph.removeprefix("\b\n")) + "\n```")
+        else:
+            told.append(paragraph)
+    return "\n\n".join(told)

@@ -1,0 +1,99 @@
+"""The HTTP API as a page, written from the OpenAPI document that the server itself gives out."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from redkey.api.openapi import document
+from redkey.api.surface import routes
+from tools.reference.markdown import kind, table
+
+_INTRO = """# HTTP API
+
+All requests and replies are JSON in camelCase. Send `Authorization: Bearer <key>`; a key's scopes say what it may do,
+and `admin` keys may do everything in their workspace. A running server shows this page at `/docs` and the OpenAPI
+document at `/openapi.json`.
+
+Requests that write take an `Idempotency-Key` header: sent again with the same key and body, a request is answered with
+the same bytes. What is refused is answered with `application/problem+json`: see [errors](errors.md). Lists are
+`{items, next}`; give `next` back as `after` for the following page.
+"""
+_LINE = 118
+# What nearly every operation may answer stands in the introduction to errors, not at each of them.
+_USUAL = {"400", "401", "403", "408", "413", "415", "422", "429", "503"}
+
+
+def page() -> str:
+    """The whole page: operations by family, then the shapes of bodies and replies."""
+    api: dict[str, Any] = json.loads(document(tuple(routes(open_metrics=True)), ""))
+    families: dict[str, list[str]] = {}
+    for path, methods in api["paths"].items():
+        for method, operation in methods.items():
+            families.setdefault(operation["tags"][0], []).append(_operation(method.upper(), path, operation))
+    parts = [_INTRO]
+    for family, operations in families.items():
+        parts += [f"## /{family}\n", *operations]
+    parts.append("## Shapes\n")
+    parts += [_shape(name, schema) for name, schema in sorted(api["components"]["schemas"].items())]
+    return "\n".join(part for part in parts if part)
+
+
+def _operation(method: str, path: str, operation: dict[str, Any]) -> str:
+    scopes = operation.get("x-scopes")
+    told = [f"### `{method} {path}`\n", operation["summary"] + "\n"]
+    told.append(f"Scopes: {', '.join(dict.fromkeys(scopes))}.\n" if scopes else "No key needed.\n")
+    asked = [one for one in operation["parameters"] if one["in"] == "query"]
+    rows = [(f"`{one['name']}`", kind(one["schema"]), one["schema"].get("description", "")) for one in asked]
+    told.append(table(("query", "type", "meaning"), rows))
+    for media, content in operation.get("requestBody", {}).get("content", {}).items():
+        if content["schema"].get("$ref", "").endswith("/Empty"):
+            continue
+        told.append(f"Body: {kind(content['schema'])}{_media(media)}\n")
+        told.append(_example(content))
+    told += _answers(operation["responses"])
+    return "\n".join(part for part in told if part)
+
+
+def _answers(responses: dict[str, Any]) -> list[str]:
+    told = []
+    for status, answer in responses.items():
+        if status.startswith("2"):
+            for media, content in answer["content"].items():
+                told.append(f"{status}: {kind(content['schema'])}{_media(media)}\n")
+                told.append(_example(content))
+    others = [(status, one["description"]) for status, one in responses.items() if status[0] != "2"]
+    told.append(table(("else", "when"), [(s, when) for s, when in others if s not in _USUAL]))
+    return told
+
+
+def _media(media: str) -> str:
+    return "" if media == "application/json" else f" as `{media}`"
+
+
+def _example(content: dict[str, Any]) -> str:
+    if "example" not in content:
+        return ""
+    short = json.dumps(content["example"], ensure_ascii=False)
+    text = short if len(short) <= _LINE else json.dumps(content["example"], ensure_ascii=False, indent=2)
+    return f"```json\n{text}\n```\n"
+
+
+def _shape(name: str, schema: dict[str, Any]) -> str:
+    told = [f"### {name}\n"]
+    if "description" in schema:
+        told.append(schema["description"] + "\n")
+    if "properties" not in schema:
+        told.append(f"{kind(schema)}\n")
+    required = schema.get("required", ())
+    rows = []
+    for field, part in schema.get("properties", {}).items():
+        given = "" if field in required else _default(part)
+        rows.append((f"`{field}`", kind(part), "yes" if field in required else given, part.get("description", "")))
+    told.append(table(("field", "type", "required", "meaning"), rows))
+    return "\n".join(part for part in told if part)
+
+
+def _default(part: dict[str, Any]) -> str:
+    value = part.get("default")
+    return f"`{json.dumps(value)}` without" if value not in (None, "", [], {}, False) else ""
