@@ -7,17 +7,21 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from redkey.errors import RedKeyError
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 # Section of the help -> name -> (module under redkey.cli, one line of help); the module has a click command named
 # `command`.
 SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "Start": {
         "serve": ("serve", "Serve the API."),
+        "completion": ("completion", "Let the shell complete commands and options."),
     },
     "Work": {
         "plan": ("plan", "Validate, show and simulate plans."),
@@ -64,6 +68,12 @@ class LazyGroup(click.Group):
         for title, section in SECTIONS.items():
             with formatter.section(title):
                 formatter.write_dl([(name.ljust(widest), line) for name, (_, line) in section.items()])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """The names that fit, without importing what they name: the shell waits at every key."""
+        from click.shell_completion import CompletionItem
+
+        return [CompletionItem(name, help=line) for name, (_, line) in COMMANDS.items() if name.startswith(incomplete)]
 
     def invoke(self, ctx: click.Context) -> Any:
         """Every refusal of RedKey's own ends as one line on stderr and exit 1, never as a traceback."""

@@ -1,0 +1,161 @@
+"""How daily commands show things: tables, facts and times for people, JSON for machines.
+
+On a terminal there are colours, and the last column gives way when the window is narrow. Anywhere else the same
+columns are plain text, whole, so that they can be cut and searched. What strangers wrote is escaped in both.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from redkey.cli.report import print_json, shown
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+# The words for where something stands, wherever they turn up in a cell.
+COLOURS: Mapping[str, str] = {
+    "created": "bright_black",
+    "waiting": "bright_black",
+    "available": "cyan",
+    "open": "yellow",
+    "claimed": "yellow",
+    "working": "yellow",
+    "running": "yellow",
+    "blocked": "magenta",
+    "stuck": "magenta",
+    "paused": "magenta",
+    "lost": "magenta",
+    "awaiting_approval": "blue",
+    "completed": "green",
+    "approved": "green",
+    "active": "green",
+    "verified": "green",
+    "failed": "red",
+    "rejected": "red",
+    "missed": "bright_black",
+    "cancelled": "bright_black",
+    "inactive": "bright_black",
+    "revoked": "bright_black",
+}
+_GAP = "  "
+
+
+def on_terminal() -> bool:
+    """Whether a person sees the output as it comes."""
+    return sys.stdout.isatty()
+
+
+def print_list(items: Iterable[Any], titles: Sequence[str], row: Any, *, as_json: bool, empty: str) -> None:
+    """A list: a table for people, with one sentence in place of an empty one; a JSON object a line for machines."""
+    if as_json:
+        for item in items:
+            print_item(item)
+        return
+    rows = [row(item) for item in items]
+    if not rows:
+        click.echo(empty, err=True)
+        return
+    print_table(titles, rows)
+
+
+def print_item(item: Any) -> None:
+    """One thing as one line of JSON, under the names that the API uses."""
+    import msgspec
+
+    print_json(msgspec.to_builtins(item))
+
+
+def print_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """A table on standard output."""
+    if on_terminal():
+        from rich.console import Console
+
+        Console(highlight=False).print(rich_table(titles, rows))
+        return
+    cells = [[shown(cell) for cell in row] for row in rows]
+    widths = [max(len(row[place]) for row in [titles, *cells]) for place in range(len(titles))]
+    for line in [titles, *cells]:
+        click.echo(_GAP.join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+
+
+def rich_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    """A table for a terminal: what can be copied stays whole, the last column gives way."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for place, title in enumerate(titles):
+        widest = max((len(row[place]) for row in rows), default=0)
+        last = place == len(titles) - 1
+        table.add_column(
+            title,
+            no_wrap=True,
+            overflow="ellipsis",
+            min_width=0 if last else min(widest, 60),
+            ratio=1 if last else None,
+        )
+    for row in rows:
+        table.add_row(*(Text(shown(cell), style=COLOURS.get(cell, "")) for cell in row))
+    return table
+
+
+def print_facts(facts: Iterable[tuple[str, Any]]) -> None:
+    """One thing in full, a fact a line; what is not known or empty is left out."""
+    known = [(name, text) for name, value in facts if (text := _text(value))]
+    width = max((len(name) for name, _ in known), default=0)
+    for name, text in known:
+        label = click.style(name.ljust(width), dim=True)
+        click.echo(f"{label}{_GAP}{styled(shown(text))}")
+
+
+def _text(value: Any) -> str:
+    if value is None or value is False or value in ("", (), [], {}):
+        return ""
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value))
+    if value is True:
+        return "yes"
+    if isinstance(value, dict):
+        import orjson
+
+        return orjson.dumps(value).decode()
+    return str(value)
+
+
+def styled(text: str) -> str:
+    """A word for a state in its colour; any other text as it is."""
+    return click.style(text, fg=COLOURS[text]) if text in COLOURS else text
+
+
+def tell(sentence: str, *, next_step: str = "") -> None:
+    """What was done, and what one can do next: the hint is for people, so it goes beside the output."""
+    click.echo(sentence)
+    if next_step and on_terminal():
+        click.echo(click.style(f"next: {next_step}", dim=True), err=True)
+
+
+def ago(moment: str | None) -> str:
+    """How long ago a moment was, roughly: `4s ago`; or how far ahead: `in 4s`."""
+    if not moment:
+        return ""
+    seconds = (datetime.now(UTC) - datetime.fromisoformat(moment)).total_seconds()
+    return f"{_span(seconds)} ago" if seconds >= 0 else f"in {_span(-seconds)}"
+
+
+def _span(seconds: float) -> str:
+    for unit, size in (("d", 86400), ("h", 3600), ("m", 60)):
+        if seconds >= size:
+            return f"{int(seconds // size)}{unit}"
+    return f"{int(seconds)}s"
+
+
+def width() -> int:
+    """How wide the terminal is."""
+    return shutil.get_terminal_size().columns
