@@ -12,6 +12,22 @@
     ├── CannotListen           an address that cannot be listened on
     ├── TooManySubscribers     more followers than the server takes
     ├── UpgradeNeeded          a ledger of newer rules than this code folds
+    ├── RunnerError            an agent cannot be run as asked
+    │   ├── PromptRefused      a prompt that cannot be assembled
+    │   ├── SkillRefused       a skill that is missing or malformed
+    │   ├── MemoryRefused      a memory that cannot be kept or recalled
+    │   ├── OutputRefused      what an agent handed back and the runner does not take
+    │   ├── WorkplaceRefused   a working directory that cannot be made or used
+    │   └── StepFailed         an agent that ended without handing back an envelope
+    ├── ClientError            a call of the SDK that did not succeed
+    │   ├── CallMisused        a call that cannot be sent as it was made
+    │   ├── Unreachable        no answer came; TimedOut when it did not come in time
+    │   ├── ReplyRefused       an answer that is not one of this API
+    │   ├── WorkInterrupted    a handler is to stop: its claim or its task is no longer there to work on
+    │   └── ApiError           the server refused: Unauthorized, Forbidden, NotFound, Invalid, Conflict (with
+    │                          LeaseLost and AlreadyTerminal), CreditsExhausted, RateLimited, ServerFailed
+    ├── BusRefused             what the bus does not do as asked
+    ├── BusLost                the connection to the bus is gone
     └── LedgerError            the ledger cannot do what was asked
         ├── TreeDamaged        stored Merkle tiles are missing or damaged
         ├── AppendRefused      a message that takes no place: its size, its topic, its place or time
@@ -150,6 +166,60 @@ class TooManySubscribers(RedKeyError):
     code = "too_many_subscribers"
 
 
+class BusRefused(RedKeyError):
+    """The bus does not do this as asked."""
+
+    code = "bus_refused"
+
+
+class BusLost(RedKeyError):
+    """The connection to the bus is gone."""
+
+    code = "bus_lost"
+
+
+class RunnerError(RedKeyError):
+    """The agent cannot be run as asked."""
+
+    code = "runner_error"
+
+
+class PromptRefused(RunnerError):
+    """The prompt cannot be assembled."""
+
+    code = "prompt_refused"
+
+
+class SkillRefused(RunnerError):
+    """The skill is missing or malformed."""
+
+    code = "skill_refused"
+
+
+class MemoryRefused(RunnerError):
+    """The memory cannot be kept or recalled."""
+
+    code = "memory_refused"
+
+
+class OutputRefused(RunnerError):
+    """What the agent handed back is not taken."""
+
+    code = "output_refused"
+
+
+class WorkplaceRefused(RunnerError):
+    """The working directory cannot be made or used."""
+
+    code = "workplace_refused"
+
+
+class StepFailed(RunnerError):
+    """The agent ended without handing back an envelope."""
+
+    code = "step_failed"
+
+
 class LedgerError(RedKeyError):
     """The ledger cannot do what was asked."""
 
@@ -226,3 +296,105 @@ class StorePoisoned(StoreError):
     """An fsync failed, so what is on disk is not known: stop this process and start it again."""
 
     code = "store_poisoned"
+
+
+class ClientError(RedKeyError):
+    """The call did not succeed."""
+
+    code = "client_error"
+
+
+class CallMisused(ClientError):
+    """The call cannot be sent as it was made."""
+
+    code = "call_misused"
+
+
+class Unreachable(ClientError):
+    """The server did not answer; whether it did what was asked is not known."""
+
+    code = "unreachable"
+
+
+class TimedOut(Unreachable):
+    """The server did not answer in time; whether it did what was asked is not known."""
+
+    code = "timed_out"
+
+
+class ReplyRefused(ClientError):
+    """What came back is not an answer of this API."""
+
+    code = "reply_refused"
+
+
+class WorkInterrupted(ClientError):
+    """There is no use in working on: the claim was lost, the task was cancelled, or the worker stops."""
+
+    code = "work_interrupted"
+
+
+class ApiError(ClientError):
+    """The server refused the request."""
+
+    code = "api_error"
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        detail: str,
+        *,
+        advice: str = "",
+        errors: Sequence[Finding] = (),
+        request_id: str = "",
+        retry_after_seconds: float | None = None,
+    ) -> None:
+        """`errors` is everything wrong with the request; `request_id` is what a proxy on the way named it."""
+        super().__init__(f"{detail} {advice}".strip(), code=code, pointer=errors[0].pointer if errors else "")
+        self.status, self.detail, self.advice = status, detail, advice
+        self.errors = tuple(errors)
+        self.request_id, self.retry_after_seconds = request_id, retry_after_seconds
+
+    def findings(self) -> Sequence[Finding]:
+        return self.errors or super().findings()
+
+
+class Unauthorized(ApiError):
+    """The key or token is missing or not valid (401)."""
+
+
+class CreditsExhausted(ApiError):
+    """The workspace has used up its credits (402)."""
+
+
+class Forbidden(ApiError):
+    """The key lacks the needed scope, or the caller may not decide this (403)."""
+
+
+class NotFound(ApiError):
+    """There is no such thing in this workspace (404)."""
+
+
+class Invalid(ApiError):
+    """Something in the request is invalid (400, 413, 415, 422); `errors` names all of it."""
+
+
+class Conflict(ApiError):
+    """The state does not allow it, and sending it again will not help (409)."""
+
+
+class LeaseLost(Conflict):
+    """The claim no longer holds its task: another agent may have it."""
+
+
+class AlreadyTerminal(Conflict):
+    """The task has ended, and a terminal task does not change."""
+
+
+class RateLimited(ApiError):
+    """The key makes too many requests (429)."""
+
+
+class ServerFailed(ApiError):
+    """The server cannot take the request now (5xx)."""

@@ -1,0 +1,44 @@
+"""What many tests of the runner begin with: the reference card and a brief for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from redkey.runner.brief import brief_of
+from redkey.runner.assignment import Assignment
+from redkey.wire import files
+from redkey.wire.card import AgentCard, read_card
+from redkey.wire.legacy import Brief
+
+QUINN: AgentCard = read_card(files.load("definitions/cards/quinn.json"))
+TASK_ID = "0.0.4815162"
+
+
+def brief_wire(**payload: Any) -> dict[str, Any]:
+    """A whole Brief Wire for Quinn; `payload` replaces fields."""
+    return {
+        "wire": "1.0",
+        "type": "brief",
+        "sender": "system",
+        "ts": "2026-04-28T00:00:00Z",
+        "payload": {
+            "goal": "The login page refuses expired sessions.",
+            "context": "Sessions are kept for 30 days today.\nThe middleware reads them from Storage.",
+            "constraints": ["No new dependency"],
+            "acceptance_criteria": ["An expired session answers 401", "The tests pass"],
+            "output_contract": {
+                "type": "pr",
+                "schema_ref": "code_commit",
+                "output_ref_required": True,
+                "min_length": 0,
+                "evaluate": "Does the change refuse expired sessions?",
+            },
+            "escalation_triggers": ["The session format is not documented"],
+            "env": {"client_id": "bezeliq", "task_id": TASK_ID, "repo_url": "https://example.com/login.git"},
+            **payload,
+        },
+    }
+
+
+def quinns_brief(**payload: Any) -> Brief:
+    return brief_of(Assignment(task_id=TASK_ID, queue_id="queue_dev", brief=brief_wire(**payload)), "ws_test")
