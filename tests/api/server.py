@@ -50,6 +50,8 @@ def begin(
 ) -> Server:
     """Start a server on `directory/data` and wait until it answers."""
     ready_file, log = directory / f"{name}.ready", directory / f"{name}.log"
+    # One that a killed server left would tell of that server.
+    ready_file.unlink(missing_ok=True)
     data = directory / "data"
     command = [sys.executable, "-m", "redkey", "serve", "--data", str(data), "--port", "0"]
     command += ["--ready-file", str(ready_file), "--log-format", "json", *arguments]

@@ -1,0 +1,76 @@
+"""Fills a data directory without HTTP: many commands a unit, through the coordinator like everything else.
+
+It is a second process on the directory as far as a running server is concerned, so it may work beside one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from redkey.commands.caller import Caller
+from redkey.commands.registry import RegisterAgent
+from redkey.commands.tasks import CreateTask
+from redkey.ledger import content
+from redkey.ledger.ports import Content
+from redkey.services.coordinator import BATCH_LIMIT, Coordinator
+from redkey.services.outcome import Outcome
+from redkey.services.workspaces import workspaces
+from redkey.stores.ids import SystemIds
+from redkey.stores.sqlite import SqliteStore
+
+Asked = tuple[Any, tuple[Content, ...]]
+
+
+class Bulk:
+    """The first workspace of a data directory, open for many commands at once."""
+
+    def __init__(self, data: Path) -> None:
+        self.store, self.ids = SqliteStore(data, create=False), SystemIds()
+        self._fatal: list[BaseException] = []
+        self._coordinator = Coordinator(self.store, self.ids, on_fatal=self._fatal.append)
+        self.topic, workspace = next(iter(workspaces(self.store)))
+        self._caller = Caller(workspace.workspace_id, "key_" + self.ids.ulid(), frozenset({"admin"}))
+
+    def close(self) -> None:
+        self.store.close()
+
+    def __enter__(self) -> Bulk:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    async def do(self, asked: Iterable[Asked]) -> list[Outcome]:
+        """The outcomes of commands, in their order; as many to a unit as it takes."""
+        source: Iterator[Asked] = iter(asked)
+        outcomes: list[Outcome] = []
+        while batch := list(islice(source, BATCH_LIMIT)):
+            outcomes += await asyncio.gather(*(self._submit(command, contents) for command, contents in batch))
+        return outcomes
+
+    async def count(self, asked: Iterable[Asked]) -> int:
+        """Do commands whose outcomes nobody needs; how many there were."""
+        source: Iterator[Asked] = iter(asked)
+        done = 0
+        while batch := list(islice(source, BATCH_LIMIT)):
+            done += len(await asyncio.gather(*(self._submit(command, contents) for command, contents in batch)))
+        return done
+
+    async def _submit(self, command: Any, contents: Sequence[Content]) -> Outcome:
+        return await self._coordinator.submit(self.topic, self._caller, command, tuple(contents))
+
+    # What is filled in.
+
+    def agent(self, slug: str) -> Asked:
+        """A registered agent."""
+        card = content.document({"name": slug}, self.ids.nonce())
+        return RegisterAgent("agt_" + self.ids.ulid(), slug, content.ref(card)), (card,)
+
+    def task(self, queue_id: str, title: str = "A task") -> Asked:
+        """A task that may be claimed at once."""
+        document = content.document({"title": title}, self.ids.nonce())
+        return CreateTask("task_" + self.ids.ulid(), queue_id, content.ref(document)), (document,)
