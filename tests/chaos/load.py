@@ -1,8 +1,8 @@
 """Work without end for servers that die: agents that create, claim and end tasks, and write down what they were told.
 
-`python -m tests.chaos.load LOG KEY WORKERS SEED PLACE...`: says `ready`, then works until its standard input ends. A call
-that gets no answer is sent again, to any of the places, with the same idempotency key, until it is answered. Each
-answered call is one line of JSON in LOG; what was under way at the end is not.
+`python -m tests.chaos.load LOG KEY WORKERS SEED PLACE...`: says `ready`, then works until its standard input ends.
+A call that gets no answer is sent again, to any of the places, with the same idempotency key, until it is answered.
+Each answered call is one line of JSON in LOG.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import asyncio
 import json
 import sys
 import time
+from pathlib import Path
 from random import Random
 from typing import IO, Any
 
@@ -109,7 +110,7 @@ class Worker:
 async def main(log: str, key: str, workers: str, seed: str, *places: str) -> None:
     ending = asyncio.Event()
     tasks: list[str] = []
-    with open(log, "w", buffering=1) as out:
+    with Path(log).open("w", buffering=1) as out:
         running = []
         for number in range(int(workers)):
             random, name = Random(f"{seed}/{number}"), f"worker-{number}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import ExitStack
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +81,7 @@ async def _life(send: Repeater, name: str) -> list[int]:
     await post(f"/claims/{second}/release", {})
     await post(f"/tasks/{won['claims'][1]['taskId']}/cancel", {})
     await post("/inbox", {"to": "human", "subject": "Look", "body": "at this"})
-    return [after - before for before, after in zip(grown, grown[1:], strict=False)]
+    return [after - before for before, after in pairwise(grown)]
 
 
 async def _repeat(servers: list[Server]) -> None:
