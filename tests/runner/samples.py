@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from redkey.runner.brief import brief_of
 from redkey.runner.assignment import Assignment
+from redkey.runner.brief import brief_of
 from redkey.wire import files
 from redkey.wire.card import AgentCard, read_card
 from redkey.wire.legacy import Brief

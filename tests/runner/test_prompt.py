@@ -138,8 +138,6 @@ _HOSTILE = st.lists(
                 "> ",
                 "\n---\n",
                 "\n===\n",
-            ]
-            + [
                 "<!--",
                 "-->",
                 "\n\n",
@@ -225,6 +223,9 @@ def test_marks_that_nobody_sees_do_not_reach_the_model() -> None:
 
 # --- the budget ---
 
+# What is left when everything that may be dropped is, with a word on it.
+FLOOR = assemble(QUINN, quinns_brief()).tokens + 35
+
 
 def test_the_budget_takes_memories_first_then_messages_and_says_so() -> None:
     whole = assemble(QUINN, quinns_brief(), memories=MEMORIES, inbox=INBOX)
@@ -253,10 +254,11 @@ def test_the_most_urgent_message_is_dropped_last() -> None:
 
 @given(budget=st.integers(1, 2500))
 def test_a_budget_is_kept_or_refused(budget: int) -> None:
-    try:
-        shown = assemble(QUINN, quinns_brief(), memories=MEMORIES, inbox=INBOX, budget_tokens=budget)
-    except PromptRefused as refused:
-        assert refused.code == "prompt_too_large"
-        assert budget < assemble(QUINN, quinns_brief()).tokens + 40
+    smallest = assemble(QUINN, quinns_brief(), memories=MEMORIES, inbox=INBOX, budget_tokens=FLOOR).tokens
+    if budget < smallest:
+        with pytest.raises(PromptRefused, match="without memory and inbox") as refused:
+            assemble(QUINN, quinns_brief(), memories=MEMORIES, inbox=INBOX, budget_tokens=budget)
+        assert refused.value.code == "prompt_too_large"
     else:
+        shown = assemble(QUINN, quinns_brief(), memories=MEMORIES, inbox=INBOX, budget_tokens=budget)
         assert shown.tokens == prompt.tokens(shown.text) <= budget

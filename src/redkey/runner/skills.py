@@ -1,4 +1,4 @@
-"""Skills: Markdown files with front matter, knowledge that is put into a prompt. Agent-specific ones first, then shared.
+"""Skills: Markdown files with front matter, knowledge for a prompt. An agent's own come first, then shared ones.
 
 A skill is `<directory>/<name>.md` or `<directory>/<name>/SKILL.md`. Its front matter holds `name` and `description`
 and nothing that runs. The first directory that has a skill wins; the ones that ship with RedKey come last.

@@ -1,0 +1,171 @@
+"""Artifacts on their way into a working directory: checked together, then written whole, each at once or not at all.
+
+`redkey.wire.step_paths` judges where an artifact may lie. This module gets it there without trusting that the
+directory holds still meanwhile: every step of the way is opened by itself and never through a link, so a link that
+somebody puts there in between leads nowhere.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import mimetypes
+import os
+import secrets
+import stat
+from collections.abc import Iterable, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+import msgspec
+
+from redkey.errors import OutputRefused, WireRefused
+from redkey.wire.step import StepArtifact
+from redkey.wire.step_paths import normal, resolve_inside
+
+_NEW_FILE: Final = 0o644
+_NEW_DIRECTORY: Final = 0o755
+_ONE_STEP: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_DRAFT: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_CHUNK = 1024 * 1024
+
+
+class Written(msgspec.Struct, frozen=True):
+    """A file that was written: its path in the working directory, and what it holds."""
+
+    path: str
+    sha256: str
+    bytes: int
+    media_type: str
+
+
+class _Place(msgspec.Struct, frozen=True):
+    """Where an artifact goes, with no link on the way."""
+
+    artifact: StepArtifact
+    folders: tuple[str, ...]
+    name: str
+
+
+def write_all(root: Path, artifacts: Sequence[StepArtifact], own: Iterable[str] = ()) -> list[Written]:
+    """Write artifacts into `root`; OutputRefused before anything is written when one cannot be.
+
+    `own` are paths that the same claim wrote before: it may create them again.
+    """
+    mine = {normal(path) for path in own}
+    places = [_place(root, artifact) for artifact in artifacts]
+    for place in places:
+        _check(root, place, mine)
+    return [_write(root, place, mine) for place in places]
+
+
+def _place(root: Path, artifact: StepArtifact) -> _Place:
+    try:
+        real = resolve_inside(root, artifact.path)
+    except WireRefused as refused:
+        raise OutputRefused(f"{artifact.path[:200]!r}: {refused.message}", code=refused.code) from refused
+    *folders, name = real.relative_to(root.resolve()).parts
+    return _Place(artifact, tuple(folders), name)
+
+
+def _check(root: Path, place: _Place, mine: set[str]) -> None:
+    path = root.resolve().joinpath(*place.folders, place.name)
+    shown = repr(place.artifact.path[:200])
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        found = None
+    except NotADirectoryError as cause:
+        raise OutputRefused(f"{shown}: a file stands where a directory is needed", code="artifact_place") from cause
+    if found is not None and not stat.S_ISREG(found.st_mode):
+        raise OutputRefused(f"{shown} is there and is no file", code="artifact_place")
+    if place.artifact.operation == "create" and found is not None and normal(place.artifact.path) not in mine:
+        raise OutputRefused(f"{shown} is there already; update it instead", code="artifact_exists")
+    if place.artifact.operation == "update" and found is None:
+        raise OutputRefused(f"{shown} is not there; create it instead", code="artifact_missing")
+
+
+def _write(root: Path, place: _Place, mine: set[str]) -> Written:
+    path, data = normal(place.artifact.path), place.artifact.content.encode()
+    with contextlib.ExitStack() as stack:
+        try:
+            folder = _descend(root.resolve(), place.folders, stack)
+            _publish(folder, place, data, again=path in mine)
+        except FileExistsError as cause:
+            raise OutputRefused(f"{path!r} is there already; update it instead", code="artifact_exists") from cause
+        except OSError as cause:
+            text = f"{path!r} cannot be written: {cause.strerror}"
+            raise OutputRefused(text, code="artifact_place") from cause
+    return Written(path, hashlib.sha256(data).hexdigest(), len(data), media_type(path))
+
+
+def _descend(root: Path, folders: Iterable[str], stack: contextlib.ExitStack) -> int:
+    """The open directory at the end of the way, made where it was missing."""
+
+    def opened(name: str | Path, within: int | None = None) -> int:
+        folder = os.open(name, _ONE_STEP, dir_fd=within)
+        stack.callback(os.close, folder)
+        return folder
+
+    at = opened(root)
+    for name in folders:
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(name, _NEW_DIRECTORY, dir_fd=at)
+        at = opened(name, at)
+    return at
+
+
+def _publish(folder: int, place: _Place, data: bytes, *, again: bool) -> None:
+    """Write a draft beside its place and give it the name in one step."""
+    draft = f".redkey-{secrets.token_hex(8)}"
+    descriptor = os.open(draft, _DRAFT, _NEW_FILE, dir_fd=folder)
+    try:
+        with os.fdopen(descriptor, "wb") as out:
+            out.write(data)
+            out.flush()
+            os.fsync(out.fileno())
+        if place.artifact.operation == "create" and not again:
+            # A second name is refused where one is: nobody's file is lost, not even one made just now.
+            os.link(draft, place.name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+        else:
+            with contextlib.suppress(FileNotFoundError):
+                kept = stat.S_IMODE(os.stat(place.name, dir_fd=folder, follow_symlinks=False).st_mode)
+                os.chmod(draft, kept & 0o777, dir_fd=folder)
+            os.rename(draft, place.name, src_dir_fd=folder, dst_dir_fd=folder)
+            return
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(draft, dir_fd=folder)
+    os.fsync(folder)
+
+
+def read_inside(root: Path, path: str, most: int) -> bytes:
+    """The bytes of a file in a working directory, opened through no link that leads out; at most `most`."""
+    try:
+        real = resolve_inside(root, path)
+        with contextlib.ExitStack() as stack:
+            *folders, name = real.relative_to(root.resolve()).parts
+            at = os.open(root.resolve(), _ONE_STEP)
+            stack.callback(os.close, at)
+            for folder in folders:
+                at = os.open(folder, _ONE_STEP, dir_fd=at)
+                stack.callback(os.close, at)
+            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+            file = stack.enter_context(os.fdopen(os.open(name, flags, dir_fd=at), "rb"))
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise OutputRefused(f"{path[:200]!r} is no file", code="artifact_place")
+            data = file.read(most + 1)
+    except WireRefused as refused:
+        raise OutputRefused(f"{path[:200]!r}: {refused.message}", code=refused.code) from refused
+    except OSError as cause:
+        raise OutputRefused(f"{path[:200]!r} cannot be read: {cause.strerror}", code="artifact_missing") from cause
+    if len(data) > most:
+        raise OutputRefused(f"{path[:200]!r} has more than {most:,} bytes", code="artifact_too_large")
+    return data
+
+
+def media_type(path: str) -> str:
+    """What a file is by its name."""
+    if PurePosixPath(path).suffix.lower() in (".md", ".markdown"):
+        return "text/markdown"
+    return mimetypes.guess_type(path)[0] or "text/plain"

@@ -1,0 +1,142 @@
+"""The guard: a small program between the runner and an agent's program, so that nothing of it outlives the runner.
+
+    python -I -S guard.py CONTROL_FD GRACE_SECONDS PROGRAM [ARGUMENT...]
+
+The runner holds the other end of the control pipe. A byte on it asks for a stop: SIGTERM to the process group, and
+after the grace time SIGKILL to everything. Its end means that the runner is gone, however it died: SIGKILL at once.
+On Linux the guard adopts whatever the program leaves behind (PR_SET_CHILD_SUBREAPER), daemons of their own sessions
+too, and the program dies with the guard (PR_SET_PDEATHSIG); elsewhere the process group has to do. The guard ends
+with the program's exit code, 128 + n for signal n, once all of it is gone.
+
+It is run by itself, without RedKey and without site-packages, because it starts with every step.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import sys
+import time
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+NOT_FOUND = 127
+NOT_EXECUTABLE = 126
+
+
+def _prctl(option: int, value: int) -> None:
+    if sys.platform.startswith("linux"):
+        import ctypes
+
+        ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
+
+
+def _become(command: list[str], control: int, guard: int) -> None:
+    """In the child: a session of its own, plain signals, dead when the guard is, then the program."""
+    try:
+        os.setsid()
+        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != guard:
+            os._exit(128 + signal.SIGKILL)
+        os.close(control)
+        for number in (signal.SIGPIPE, signal.SIGCHLD, signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_DFL)
+        os.execvp(command[0], command)  # noqa: S606
+    except OSError as cause:
+        sys.stderr.write(f"{command[0]}: {cause.strerror}\n")
+        sys.stderr.flush()
+        os._exit(NOT_FOUND if isinstance(cause, FileNotFoundError) else NOT_EXECUTABLE)
+    finally:
+        os._exit(NOT_EXECUTABLE)
+
+
+def _children() -> list[int]:
+    """The living children of the guard, adopted ones too; none where /proc does not tell."""
+    try:
+        with open(f"/proc/self/task/{os.getpid()}/children") as listed:  # noqa: PTH123
+            return [int(pid) for pid in listed.read().split()]
+    except OSError:
+        return []
+
+
+def _kill(pid: int) -> None:
+    for target in (-pid, pid):
+        try:
+            os.kill(target, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            continue
+
+
+def _kill_all(program: int) -> None:
+    """Kill the program's group and everything it left behind; killing a parent may hand over more."""
+    _kill(program)
+    while True:
+        for pid in _children():
+            _kill(pid)
+        try:
+            os.waitpid(-1, 0)
+        except ChildProcessError:
+            return
+
+
+def _reap(program: int) -> int | None:
+    """The program's exit code once it has ended; children that were adopted are only buried."""
+    code = None
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return code
+        if pid == 0:
+            return code
+        if pid == program:
+            ended = os.waitstatus_to_exitcode(status)
+            code = ended if ended >= 0 else 128 - ended
+
+
+def _watch(program: int, control: int, wakeup: int, grace_seconds: float) -> int:
+    deadline = None
+    while True:
+        code = _reap(program)
+        if code is not None:
+            return code
+        left = None if deadline is None else max(0.0, deadline - time.monotonic())
+        ready = select.select([control, wakeup], [], [], left)[0]
+        if wakeup in ready:
+            os.read(wakeup, 4096)
+        if deadline is not None and time.monotonic() >= deadline:
+            return 128 + signal.SIGKILL
+        if control in ready:
+            if not os.read(control, 1):
+                return 128 + signal.SIGKILL
+            deadline = deadline or time.monotonic() + grace_seconds
+            try:
+                os.kill(-program, signal.SIGTERM)
+            except (ProcessLookupError, PermissionError):
+                continue
+
+
+def main() -> int:
+    control, grace_seconds, command = int(sys.argv[1]), float(sys.argv[2]), sys.argv[3:]
+    wakeup, woken = os.pipe()
+    for end in (wakeup, woken):
+        os.set_blocking(end, False)
+    signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    guard = os.getpid()
+    program = os.fork()
+    if program == 0:
+        _become(command, control, guard)
+    # What the program writes to is its own: only its end may close it.
+    quiet = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        os.dup2(quiet, stream)
+    code = _watch(program, control, wakeup, grace_seconds)
+    _kill_all(program)
+    return code
+
+
+if __name__ == "__main__":
+    os._exit(main())

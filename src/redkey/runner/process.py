@@ -1,0 +1,153 @@
+"""One run of a program under the guard: bounded in time and output, stopped with everything it started."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from redkey.errors import StepFailed
+
+GUARD: Final = Path(__file__).with_name("guard.py")
+# What of a program's complaints is kept: its end, where the reason stands.
+COMPLAINT_BYTES: Final = 16 * 1024
+_CHUNK = 64 * 1024
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """What one run may take."""
+
+    seconds: float = 3600.0
+    output_bytes: int = 16 * 1024 * 1024
+    # Between the request to stop and the end by force.
+    grace_seconds: float = 5.0
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """How a program ended by itself."""
+
+    code: int
+    output: bytes
+    complaint: str
+
+
+async def run(
+    command: Sequence[str],
+    *,
+    directory: Path,
+    environment: Mapping[str, str],
+    given: bytes = b"",
+    limits: Limits | None = None,
+) -> Ended:
+    """Run a program to its end. StepFailed when it takes too long or says too much.
+
+    Whoever cancels this gets the cancellation only when all of the program is gone.
+    """
+    limits = limits or Limits()
+    theirs, ours = os.pipe()
+    try:
+        process = await _start(command, theirs, directory, environment, limits)
+    except BaseException:
+        os.close(ours)
+        raise
+    finally:
+        os.close(theirs)
+    try:
+        return await _attend(process, given, limits)
+    finally:
+        await _stop(process, ours)
+
+
+async def _start(
+    command: Sequence[str], control: int, directory: Path, environment: Mapping[str, str], limits: Limits
+) -> asyncio.subprocess.Process:
+    guarded = [sys.executable, "-I", "-S", str(GUARD), str(control), str(limits.grace_seconds), *command]
+    try:
+        return await asyncio.create_subprocess_exec(
+            *guarded,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            cwd=directory,
+            env=dict(environment),
+            pass_fds=(control,),
+            # A key press in the runner's terminal is the runner's to pass on.
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as cause:
+        raise StepFailed(f"the program cannot be started: {cause}", code="spawn_failed") from cause
+
+
+async def _attend(process: asyncio.subprocess.Process, given: bytes, limits: Limits) -> Ended:
+    output, complaint = bytearray(), bytearray()
+    try:
+        async with asyncio.timeout(limits.seconds):
+            async with asyncio.TaskGroup() as group:
+                group.create_task(_give(process, given))
+                group.create_task(_collect(process.stdout, output, limits.output_bytes))
+                group.create_task(_collect_end(process.stderr, complaint))
+            code = await process.wait()
+    except TimeoutError as cause:
+        text = f"the program was stopped after {limits.seconds:g} seconds"
+        raise StepFailed(text, code="timed_out") from cause
+    except ExceptionGroup as failed:
+        raise failed.exceptions[0] from None
+    return Ended(code, bytes(output), complaint.decode("utf-8", "replace"))
+
+
+async def _give(process: asyncio.subprocess.Process, given: bytes) -> None:
+    """Hand over the input; a program that does not read it may be right."""
+    if process.stdin is None:
+        raise AssertionError("a program without a standard input")
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        process.stdin.write(given)
+        await process.stdin.drain()
+    process.stdin.close()
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        await process.stdin.wait_closed()
+
+
+async def _collect(stream: asyncio.StreamReader | None, into: bytearray, most: int) -> None:
+    while stream is not None and (chunk := await stream.read(_CHUNK)):
+        into += chunk
+        if len(into) > most:
+            raise StepFailed(f"the program wrote more than {most:,} bytes", code="output_too_large")
+
+
+async def _collect_end(stream: asyncio.StreamReader | None, into: bytearray) -> None:
+    while stream is not None and (chunk := await stream.read(_CHUNK)):
+        into += chunk
+        if len(into) > COMPLAINT_BYTES:
+            del into[:-COMPLAINT_BYTES]
+
+
+async def _stop(process: asyncio.subprocess.Process, control: int) -> None:
+    """Ask the guard to stop what still runs, and wait for it, whatever cancels us meanwhile."""
+    if process.returncode is None:
+        with contextlib.suppress(OSError):
+            os.write(control, b"t")
+    waiting = asyncio.ensure_future(_drained(process))
+    cancelled = False
+    while not waiting.done():
+        try:
+            await asyncio.shield(waiting)
+        except asyncio.CancelledError:
+            cancelled = True
+    os.close(control)
+    if cancelled:
+        raise asyncio.CancelledError
+
+
+async def _drained(process: asyncio.subprocess.Process) -> None:
+    """Wait for the end; what is written meanwhile is read and forgotten, or the program would wait for us."""
+    sink = bytearray()
+    await asyncio.gather(
+        *(_collect_end(stream, sink) for stream in (process.stdout, process.stderr)), return_exceptions=True
+    )
+    await process.wait()

@@ -1,0 +1,147 @@
+"""Where a step works: a directory of its own for each claim, plain or a git worktree, made and removed by the runner.
+
+A killed runner leaves its directory behind. Each is guarded by a locked file beside it, so the next runner on the same
+root can tell what nobody uses any more, and removes it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import hashlib
+import os
+import shutil
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from redkey.errors import WorkplaceRefused
+from redkey.runner.process import Ended, Limits, run
+
+_GIT_LIMITS: Final = Limits(seconds=600.0, output_bytes=1024 * 1024)
+# No prompts, no settings of the machine, no hooks, and only transports that fetch and do not execute.
+_GIT_ENVIRONMENT: Final[Mapping[str, str]] = {
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_ALLOW_PROTOCOL": "file:https:ssh",
+    "GIT_CONFIG_COUNT": "1",
+    "GIT_CONFIG_KEY_0": "core.hooksPath",
+    "GIT_CONFIG_VALUE_0": os.devnull,
+    "LC_ALL": "C",
+}
+
+
+class Place(msgspec.Struct, frozen=True):
+    """A directory to work in; of a worktree also the branch made for it and the commit that it grew from."""
+
+    directory: Path
+    base: str = ""
+    branch: str = ""
+
+
+class Workplace:
+    """Makes places under one root. `repositories` are prefixes of the URLs that may be cloned; none, no clones."""
+
+    def __init__(self, root: Path, *, repositories: Sequence[str] = (), shared: Path | None = None) -> None:
+        self._root, self._repositories, self._shared = root, tuple(repositories), shared
+        try:
+            (root / "places").mkdir(parents=True, exist_ok=True)
+            (root / "repositories").mkdir(exist_ok=True)
+        except OSError as cause:
+            raise WorkplaceRefused(f"{root} cannot be used: {cause.strerror}") from cause
+        self._root = root.resolve()
+
+    def sweep(self) -> int:
+        """Remove the places of runners that are gone; how many there were."""
+        removed = 0
+        for lock in sorted((self._root / "places").glob("*.lock")):
+            with contextlib.suppress(BlockingIOError, FileNotFoundError), _locked(lock, wait=False):
+                shutil.rmtree(lock.with_suffix(""), ignore_errors=True)
+                lock.unlink(missing_ok=True)
+                removed += 1
+        return removed
+
+    @contextlib.asynccontextmanager
+    async def place(self, name: str, repository: str | None = None) -> AsyncIterator[Place]:
+        """A place for one claim, gone when the block ends."""
+        if self._shared is not None:
+            yield Place(self._shared)
+            return
+        directory = self._root / "places" / name
+        with _locked(directory.with_suffix(".lock"), wait=False):
+            try:
+                if repository is not None and self._repositories:
+                    yield await self._worktree(directory, name, repository)
+                else:
+                    directory.mkdir()
+                    yield Place(directory)
+            finally:
+                await asyncio.shield(asyncio.to_thread(self._remove, directory))
+
+    def _remove(self, directory: Path) -> None:
+        shutil.rmtree(directory, ignore_errors=True)
+        directory.with_suffix(".lock").unlink(missing_ok=True)
+
+    async def _worktree(self, directory: Path, name: str, url: str) -> Place:
+        if not any(url.startswith(prefix) for prefix in self._repositories) or url.startswith("-"):
+            text = f"the repository {url[:200]!r} is not among those this runner may clone"
+            raise WorkplaceRefused(text, code="repository_not_allowed")
+        clone = self._root / "repositories" / f"{hashlib.sha256(url.encode()).hexdigest()[:16]}.git"
+        branch = f"redkey/{name}"
+        lock = clone.with_suffix(".lock")
+        async with _locked_in_thread(lock):
+            if not clone.exists():
+                await self._git("init", "--quiet", "--bare", str(clone))
+            head = (await self._git("ls-remote", "--symref", url, "HEAD", within=clone)).output.decode()
+            default = next((line.split()[1] for line in head.splitlines() if line.startswith("ref: ")), "")
+            if not default:
+                raise WorkplaceRefused(f"{url[:200]!r} has no default branch to work from", code="repository_empty")
+            fetched = f"+{default}:refs/remotes/origin/{default.removeprefix('refs/heads/')}"
+            await self._git("fetch", "--quiet", "--no-tags", url, fetched, within=clone)
+            start = f"refs/remotes/origin/{default.removeprefix('refs/heads/')}"
+            await self._git("worktree", "prune", within=clone)
+            await self._git("worktree", "add", "--quiet", "-b", branch, str(directory), start, within=clone)
+        base = (await self._git("rev-parse", "HEAD", within=directory)).output.decode().strip()
+        return Place(directory, base, branch)
+
+    async def _git(self, *arguments: str, within: Path | None = None) -> Ended:
+        return await git(*arguments, within=within or self._root)
+
+
+async def git(*arguments: str, within: Path, check: bool = True) -> Ended:
+    """Run git without the settings, hooks and prompts of anybody."""
+    environment = {**_GIT_ENVIRONMENT, "PATH": os.environ.get("PATH", os.defpath), "HOME": str(within)}
+    if "SSH_AUTH_SOCK" in os.environ:
+        environment["SSH_AUTH_SOCK"] = os.environ["SSH_AUTH_SOCK"]
+    ended = await run(["git", *arguments], directory=within, environment=environment, limits=_GIT_LIMITS)
+    if check and ended.code:
+        said = ended.complaint.strip().splitlines()
+        text = f"git {arguments[0]} ended with {ended.code}: {said[-1][:300] if said else 'it said nothing'}"
+        raise WorkplaceRefused(text, code="git_failed")
+    return ended
+
+
+@contextlib.contextmanager
+def _locked(path: Path, *, wait: bool) -> Iterator[None]:
+    """Hold a lock on a file; the kernel lets go of it when the process ends, however it ends."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        yield
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.asynccontextmanager
+async def _locked_in_thread(path: Path) -> AsyncIterator[None]:
+    """Hold a lock that another runner may have for a while, without standing still."""
+    lock = _locked(path, wait=True)
+    await asyncio.to_thread(lock.__enter__)
+    try:
+        yield
+    finally:
+        lock.__exit__(None, None, None)

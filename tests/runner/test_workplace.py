@@ -1,0 +1,115 @@
+"""Working directories: one for each claim, a worktree where asked and allowed, none left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from redkey.errors import WorkplaceRefused
+from redkey.runner.workplace import Workplace
+from tests.runner.repository import git, make_repository
+
+
+def test_a_plain_place_is_empty_and_gone_afterwards(tmp_path: Path) -> None:
+    async def scene() -> Path:
+        async with Workplace(tmp_path).place("task_1-clm_1") as place:
+            assert not any((place.directory).iterdir())
+            (place.directory / "x").write_text("x")
+            return place.directory
+
+    assert not asyncio.run(scene()).exists()
+    assert not any((tmp_path / "places").iterdir())
+
+
+def test_a_worktree_stands_on_the_default_branch_and_its_commits_stay(tmp_path: Path) -> None:
+    origin = make_repository(tmp_path / "origin")
+    head = git(origin, "rev-parse", "HEAD")
+
+    async def scene() -> str:
+        workplace = Workplace(tmp_path / "work", repositories=[str(tmp_path)])
+        async with workplace.place("one", str(origin)) as place:
+            assert (place.directory / "README.md").read_text() == "hello\n"
+            assert (place.base, place.branch) == (head, "redkey/one")
+            (place.directory / "new").write_text("x")
+            git(place.directory, "add", ".")
+            git(place.directory, "commit", "-q", "-m", "Work")
+            made = git(place.directory, "rev-parse", "HEAD")
+        # The same repository again, from the clone that is there.
+        async with workplace.place("two", str(origin)) as place:
+            assert place.base == head
+        return made
+
+    made = asyncio.run(scene())
+    (clone,) = (tmp_path / "work" / "repositories").glob("*.git")
+    assert git(clone, "rev-parse", "redkey/one") == made
+    assert not any((tmp_path / "work" / "places").iterdir())
+
+
+@pytest.mark.parametrize(
+    "url", ["https://elsewhere.example/x.git", "--upload-pack=touch pwned", "ext::sh -c touch% pwned"]
+)
+def test_a_repository_that_is_not_allowed_is_not_called(url: str, tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with Workplace(tmp_path / "work", repositories=[str(tmp_path)]).place("one", url):
+            raise AssertionError("unreachable")
+
+    with pytest.raises(WorkplaceRefused) as refused:
+        asyncio.run(scene())
+    assert refused.value.code == "repository_not_allowed"
+    assert not any((tmp_path / "work" / "places").iterdir())
+
+
+def test_a_transport_that_executes_is_refused_even_where_a_prefix_allows_it(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with Workplace(tmp_path / "work", repositories=[""]).place("one", f"ext::touch% {tmp_path}/pwned"):
+            raise AssertionError("unreachable")
+
+    with pytest.raises(WorkplaceRefused) as refused:
+        asyncio.run(scene())
+    assert refused.value.code == "git_failed"
+    assert not (tmp_path / "pwned").exists()
+
+
+def test_a_repository_that_is_not_there_is_named_with_gits_words(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with Workplace(tmp_path, repositories=[str(tmp_path)]).place("one", str(tmp_path / "none")):
+            raise AssertionError("unreachable")
+
+    with pytest.raises(WorkplaceRefused, match="ls-remote"):
+        asyncio.run(scene())
+
+
+def test_places_of_a_killed_runner_are_swept_and_those_in_use_are_not(tmp_path: Path) -> None:
+    code = textwrap.dedent(f"""
+        import asyncio
+        from pathlib import Path
+        from redkey.runner.workplace import Workplace
+        async def scene():
+            async with Workplace(Path({str(tmp_path)!r})).place("theirs"):
+                print("ready", flush=True)
+                await asyncio.sleep(600)
+        asyncio.run(scene())
+    """)
+    other = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+    assert other.stdout is not None
+    try:
+        other.stdout.readline()
+        assert Workplace(tmp_path).sweep() == 0
+        assert (tmp_path / "places" / "theirs").is_dir()
+    finally:
+        other.kill()
+        other.wait()
+        other.stdout.close()
+    assert Workplace(tmp_path).sweep() == 1
+    assert not any((tmp_path / "places").iterdir())
+
+
+def test_a_root_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(WorkplaceRefused):
+        Workplace(tmp_path / "file")
