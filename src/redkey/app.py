@@ -21,7 +21,7 @@ from redkey.api.metrics import Metrics
 from redkey.api.surface import routes
 from redkey.commands.caller import Caller
 from redkey.commands.registry import CreateKey
-from redkey.config import Config
+from redkey.config import CREDENTIALS, Config, Credentials
 from redkey.errors import ConfigRefused, RedKeyError
 from redkey.ledger.checkpoint import log_name
 from redkey.services.coordinator import Coordinator
@@ -42,16 +42,6 @@ _log = structlog.get_logger("redkey.app")
 _FIRST_KEY_SCOPES = ("operator", "admin")
 # Threads for queries and receipts: enough that one long query does not hold up the others.
 _THREADS = 4
-CREDENTIALS = "credentials.json"
-
-
-class Credentials(msgspec.Struct, frozen=True, rename="camel"):
-    """What `redkey serve` leaves for the command line and SDKs, in a file that its owner alone can read."""
-
-    url: str
-    uds: str | None
-    workspace_id: str
-    api_key: str
 
 
 class App:
@@ -163,14 +153,6 @@ def write_credentials(data: Path, credentials: Credentials) -> Path:
     path = data / CREDENTIALS
     replace_file(path, msgspec.json.format(msgspec.json.encode(credentials)) + b"\n", 0o600)
     return path
-
-
-def read_credentials(data: Path) -> Credentials | None:
-    """What an earlier `redkey serve` on this data directory left."""
-    try:
-        return msgspec.json.decode((data / CREDENTIALS).read_bytes(), type=Credentials)
-    except (FileNotFoundError, msgspec.DecodeError):
-        return None
 
 
 def _issuing_secret(directory: Path) -> bytes:

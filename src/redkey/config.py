@@ -99,6 +99,30 @@ class Config(_Table, frozen=True):
     cards: Cards = Cards()
 
 
+CREDENTIALS = "credentials.json"
+
+
+class Credentials(msgspec.Struct, frozen=True, rename="camel"):
+    """What `redkey serve` leaves for the command line and SDKs, in a file that its owner alone can read."""
+
+    url: str
+    uds: str | None
+    workspace_id: str
+    api_key: str
+
+    def __repr__(self) -> str:
+        """Without the key: this may end in a log."""
+        return f"Credentials(url={self.url!r}, uds={self.uds!r}, workspace_id={self.workspace_id!r})"
+
+
+def read_credentials(data: Path) -> Credentials | None:
+    """What an earlier `redkey serve` on this data directory left."""
+    try:
+        return msgspec.json.decode((data / CREDENTIALS).read_bytes(), type=Credentials)
+    except (FileNotFoundError, NotADirectoryError, msgspec.DecodeError):
+        return None
+
+
 _TABLES: Mapping[str, type[_Table]] = {"limits": Limits, "rate": Rate, "cards": Cards}
 
 

@@ -13,8 +13,8 @@ import structlog
 import uvloop
 
 from redkey.api.host import Host, close, listen, url_of
-from redkey.app import App, Credentials, read_credentials, write_credentials
-from redkey.config import Config
+from redkey.app import App, write_credentials
+from redkey.config import Config, Credentials, read_credentials
 from redkey.logs import set_up_logs
 from redkey.stores.durable import replace_file
 

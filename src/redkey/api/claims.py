@@ -36,6 +36,8 @@ class Claim(Body, frozen=True, kw_only=True):
 
     agent_id: Id
     lease_seconds: AskedLease | None = None
+    # Whether the task's input and brief come with the claim, as they do with claim-next.
+    with_task: bool = False
     idempotency_key: IdempotencyKey | None = None
 
 
@@ -54,8 +56,9 @@ async def claim_task(call: Call, body: Claim) -> ClaimReply:
     task_id = call.path["task_id"]
     outcome = await call.submit(ClaimTask(task_id, body.agent_id, _lease(body.lease_seconds)))
     if outcome.answer is not None:
-        return replies.claimed(_claimed_wire(call, outcome.answer["held"]))
-    return _one(call, outcome, with_task=False)
+        wire = _claimed_wire(call, outcome.answer["held"])
+        return replies.claimed(wire, _assignment(call, wire) if body.with_task else None)
+    return _one(call, outcome, with_task=body.with_task)
 
 
 def _lease(asked: int | None) -> int:

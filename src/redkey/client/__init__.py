@@ -1,0 +1,113 @@
+"""The Python SDK of RedKey: two clients over one core without I/O, and workers.
+
+    from redkey.client import RedKey
+
+    rk = RedKey()                                     # the server that `redkey serve` runs here; or RedKey(url, key)
+    rk.queues.create("podcast")
+    task = rk.tasks.create("podcast", title="Research Piers Gorman", required_roles=["researcher"], input={...})
+
+    @rk.worker(queue="podcast", roles=["researcher"]) # claims, heartbeats, completes; see `redkey.client.worker`
+    def research(ctx):
+        return {"facts": find(ctx.input["guestName"])}
+
+    rk.run()
+
+What there is, by the words of the API; `AsyncRedKey` has the same, awaited:
+
+    workspaces  list create                      keys         list create revoke
+    agents      register list get update heartbeat deactivate claim_history events follow inbox
+    roles       create list get grant revoke     queues       create list get update claim_next
+    tasks       create create_many list available get explain claim cancel retry unblock add_message messages
+                raise_concern events context
+    claims      start heartbeat release complete complete_many fail block add_artifact plan events
+    definitions validate create list get update create_version publish
+    workflows   start list get state graph mermaid pause resume cancel approve reject events follow
+    gates       list get approve reject          inbox        send list read
+    ledger      query                            events       get follow
+    receipts    get summary tlog_proof page      checkpoints  latest
+    content     put get pieces erase             usage        get
+    billing     credits grant set_prices         oauth        token metadata key_set
+    server      health ready metrics openapi docs
+
+- Lists are walked (`for agent in rk.agents.list()`), a page at a time; `.page()` is the first page, with its cursor.
+- `claim` and `claim_next` answer `Claimed | Missed | Rejected | NoTasks`: a race that was lost is no error.
+- `follow` gives events as they happen and resumes by itself; leave the loop to end it.
+- Everything that is refused is an `ApiError` by its kind (`NotFound`, `LeaseLost`, ...) with `code`, `status`,
+  `detail`, `errors`. What may succeed later is sent again, under the same idempotency key, and after `Retry-After`.
+- `rk.with_options(timeout=, max_retries=, idempotency_key=)` is the same client with other options.
+- Replies are structs with the names of the API in snake_case; `msgspec.json.encode(reply)` gives the API's JSON.
+"""
+
+from redkey.client.clients import AsyncRedKey, RedKey
+from redkey.client.replies import Page
+from redkey.client.resources.claims import (
+    Assignment,
+    Claimed,
+    ClaimNext,
+    ClaimNextOutcome,
+    ClaimOutcome,
+    Missed,
+    NoTasks,
+    Rejected,
+)
+from redkey.client.resources.ledger import Event
+from redkey.client.resources.receipts import Receipt
+from redkey.client.resources.tasks import ApprovalGate, NewTask, Retry, Task
+from redkey.errors import (
+    AlreadyTerminal,
+    ApiError,
+    CallMisused,
+    ClientError,
+    Conflict,
+    CreditsExhausted,
+    Forbidden,
+    Invalid,
+    LeaseLost,
+    NotFound,
+    RateLimited,
+    RedKeyError,
+    ReplyRefused,
+    ServerFailed,
+    TimedOut,
+    Unauthorized,
+    Unreachable,
+    WorkInterrupted,
+)
+
+__all__ = [
+    "AlreadyTerminal",
+    "ApiError",
+    "ApprovalGate",
+    "Assignment",
+    "AsyncRedKey",
+    "CallMisused",
+    "ClaimNext",
+    "ClaimNextOutcome",
+    "ClaimOutcome",
+    "Claimed",
+    "ClientError",
+    "Conflict",
+    "CreditsExhausted",
+    "Event",
+    "Forbidden",
+    "Invalid",
+    "LeaseLost",
+    "Missed",
+    "NewTask",
+    "NoTasks",
+    "NotFound",
+    "Page",
+    "RateLimited",
+    "Receipt",
+    "RedKey",
+    "RedKeyError",
+    "Rejected",
+    "ReplyRefused",
+    "Retry",
+    "ServerFailed",
+    "Task",
+    "TimedOut",
+    "Unauthorized",
+    "Unreachable",
+    "WorkInterrupted",
+]

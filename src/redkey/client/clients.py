@@ -1,0 +1,179 @@
+"""The two clients: `RedKey` answers at once, `AsyncRedKey` is awaited. Everything else about them is the same."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, Self
+
+from redkey.client.operation import Async, Mode, Sender, Sync
+from redkey.client.policy import Policy
+from redkey.client.resources.agents import Agents
+from redkey.client.resources.claims import Claims
+from redkey.client.resources.content import Content
+from redkey.client.resources.definitions import Definitions
+from redkey.client.resources.gates import Gates
+from redkey.client.resources.inbox import Inbox
+from redkey.client.resources.ledger import Events, Ledger
+from redkey.client.resources.queues import Queues
+from redkey.client.resources.receipts import Checkpoints, Receipts
+from redkey.client.resources.roles import Roles
+from redkey.client.resources.server import OAuth, Server
+from redkey.client.resources.tasks import Tasks
+from redkey.client.resources.usage import Billing, Usage
+from redkey.client.resources.workflows import Workflows
+from redkey.client.resources.workspaces import Keys, Workspaces
+from redkey.client.settings import Settings, find_settings
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    import httpx2
+
+    from redkey.client.async_connection import AsyncConnection
+    from redkey.client.connection import Connection
+
+
+class _Resources(Generic[Mode]):
+    """Every family of operations, over one sender."""
+
+    settings: Settings
+    policy: Policy
+
+    def _open(self, sender: Sender) -> None:
+        self.workspaces: Workspaces[Mode] = Workspaces(sender)
+        self.keys: Keys[Mode] = Keys(sender)
+        self.oauth: OAuth[Mode] = OAuth(sender)
+        self.agents: Agents[Mode] = Agents(sender)
+        self.roles: Roles[Mode] = Roles(sender)
+        self.queues: Queues[Mode] = Queues(sender)
+        self.tasks: Tasks[Mode] = Tasks(sender)
+        self.claims: Claims[Mode] = Claims(sender)
+        self.definitions: Definitions[Mode] = Definitions(sender)
+        self.workflows: Workflows[Mode] = Workflows(sender)
+        self.gates: Gates[Mode] = Gates(sender)
+        self.inbox: Inbox[Mode] = Inbox(sender)
+        self.ledger: Ledger[Mode] = Ledger(sender)
+        self.events: Events[Mode] = Events(sender)
+        self.receipts: Receipts[Mode] = Receipts(sender)
+        self.checkpoints: Checkpoints[Mode] = Checkpoints(sender)
+        self.content: Content[Mode] = Content(sender)
+        self.usage: Usage[Mode] = Usage(sender)
+        self.billing: Billing[Mode] = Billing(sender)
+        self.server: Server[Mode] = Server(sender)
+
+    def __repr__(self) -> str:
+        """Where it calls, never with which key."""
+        return f"{type(self).__name__}({self.settings.shown_url!r})"
+
+
+class RedKey(_Resources[Sync]):
+    """The sync client. Threads may share one; close it, or use it in a `with` block.
+
+    `url` is `http://host:port`, `https://host` or `unix:/path/to/socket`. What is not given comes from `REDKEY_URL`,
+    `REDKEY_API_KEY` and `REDKEY_DATA`, then from the file that `redkey serve` left in its data directory.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        api_key: str | None = None,
+        *,
+        data: str | Path | None = None,
+        timeout: float = 30.0,
+        max_retries: int = 4,
+        transport: httpx2.BaseTransport | None = None,
+    ) -> None:
+        from redkey.client.connection import Connection
+
+        self.settings = find_settings(url, api_key, data, os.environ)
+        self.policy = Policy(timeout, max_retries)
+        self._transport = transport
+        self._begin(Connection(self.settings, self.policy, transport))
+
+    def _begin(self, connection: Connection) -> None:
+        from redkey.client.connection import SyncSender
+
+        self._connection = connection
+        self._open(SyncSender(connection, self.policy))
+
+    def with_options(
+        self, *, timeout: float | None = None, max_retries: int | None = None, idempotency_key: str | None = None
+    ) -> RedKey:
+        """The same client over the same connections, with other options for the calls that are made through it."""
+        other = object.__new__(type(self))
+        other.settings, other._transport = self.settings, self._transport
+        other.policy = _changed(self.policy, timeout, max_retries, idempotency_key)
+        other._begin(self._connection)
+        return other
+
+    def close(self) -> None:
+        """Close its connections."""
+        self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class AsyncRedKey(_Resources[Async]):
+    """The async client, for one event loop; close it, or use it in an `async with` block. Configured like `RedKey`."""
+
+    def __init__(
+        self,
+        url: str | None = None,
+        api_key: str | None = None,
+        *,
+        data: str | Path | None = None,
+        timeout: float = 30.0,
+        max_retries: int = 4,
+        transport: httpx2.AsyncBaseTransport | None = None,
+    ) -> None:
+        from redkey.client.async_connection import AsyncConnection
+
+        self.settings = find_settings(url, api_key, data, os.environ)
+        self.policy = Policy(timeout, max_retries)
+        self._transport = transport
+        self._begin(AsyncConnection(self.settings, self.policy, transport))
+
+    def _begin(self, connection: AsyncConnection) -> None:
+        from redkey.client.async_connection import AsyncSender
+
+        self._connection = connection
+        self._open(AsyncSender(connection, self.policy))
+
+    def with_options(
+        self, *, timeout: float | None = None, max_retries: int | None = None, idempotency_key: str | None = None
+    ) -> AsyncRedKey:
+        """The same client over the same connections, with other options for the calls that are made through it."""
+        other = object.__new__(type(self))
+        other.settings, other._transport = self.settings, self._transport
+        other.policy = _changed(self.policy, timeout, max_retries, idempotency_key)
+        other._begin(self._connection)
+        return other
+
+    async def close(self) -> None:
+        """Close its connections."""
+        await self._connection.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+def _changed(policy: Policy, timeout: float | None, max_retries: int | None, idempotency_key: str | None) -> Policy:
+    asked: dict[str, Any] = {
+        "timeout_seconds": timeout,
+        "max_retries": max_retries,
+        "idempotency_key": idempotency_key,
+    }
+    return replace(policy, **{name: value for name, value in asked.items() if value is not None})

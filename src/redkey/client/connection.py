@@ -1,0 +1,206 @@
+"""The connection of the sync client: does what flows ask for, over httpx2."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import httpx2
+
+from redkey.client.flow import OPENED, Answer, Broken, Emit, Flow, Flowing, Open, Pause, Send, call
+from redkey.client.operation import Pages, Steps
+from redkey.client.policy import CONNECT_SECONDS, Policy
+from redkey.client.request import Request
+from redkey.client.settings import Settings
+from redkey.errors import ClientError
+
+T = TypeVar("T")
+PIECE_BYTES = 256 * 1024
+
+
+def client_options(settings: Settings, policy: Policy) -> dict[str, Any]:
+    """What both kinds of httpx2 clients are told."""
+    limits = httpx2.Limits(max_connections=None, max_keepalive_connections=100, keepalive_expiry=30.0)
+    # Plain HTTP needs no certificates, and to load them takes longer than many a script.
+    verify = settings.base_url.startswith("https:")
+    # What stays on this machine does not go through a proxy that the environment names, nor does its key.
+    return {
+        "base_url": settings.base_url,
+        "timeout": policy.timeout_seconds,
+        "trust_env": not settings.is_local,
+        "limits": limits,
+        "verify": verify,
+    }
+
+
+def timeout(sending: Send) -> httpx2.Timeout:
+    """How long each part of a try may be silent."""
+    return httpx2.Timeout(sending.silence_seconds, connect=min(CONNECT_SECONDS, sending.silence_seconds), pool=None)
+
+
+def broken(failure: Exception) -> Broken:
+    """A failure on the way; its words never hold headers, and so no key."""
+    timed_out = isinstance(failure, httpx2.TimeoutException)
+    said = str(failure) or type(failure).__name__
+    return Broken("no answer in time" if timed_out else said, timed_out)
+
+
+class Connection:
+    """Sends, waits and reads for one sync client. Threads may share it."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        policy: Policy,
+        transport: httpx2.BaseTransport | None = None,
+        sleep: Callable[[float], Any] = time.sleep,
+    ) -> None:
+        options = client_options(settings, policy)
+        if transport is None and settings.uds is not None:
+            transport = httpx2.HTTPTransport(uds=settings.uds, verify=False, limits=options["limits"])
+        self.settings = settings
+        self._http = httpx2.Client(transport=transport, **options)
+        self._key = {"authorization": f"Bearer {settings.api_key}"}
+        self._sleep = sleep
+
+    def close(self) -> None:
+        self._http.close()
+
+    def run(self, flow: Flow[T]) -> T:
+        """Do what a flow asks for until it has its result."""
+        told: Any = None
+        while True:
+            try:
+                effect = flow.send(told)
+            except StopIteration as done:
+                result: T = done.value
+                return result
+            if isinstance(effect, Pause):
+                self._sleep(effect.seconds)
+                told = None
+            else:
+                told = self._send(effect)
+
+    def emit(self, flow: Flow[None]) -> Iterator[Any]:
+        """What a flow hands on; the stream is closed when the caller has enough."""
+        opened, told = _Opened(), None
+        try:
+            while True:
+                try:
+                    effect = flow.send(told)
+                except StopIteration:
+                    return
+                told = None
+                if isinstance(effect, Emit):
+                    yield effect.value
+                elif isinstance(effect, Pause):
+                    opened.close()
+                    self._sleep(effect.seconds)
+                elif isinstance(effect, Open):
+                    told = self._open(effect.sending, opened)
+                else:
+                    told = opened.read()
+        finally:
+            opened.close()
+
+    def _request(self, sending: Send) -> httpx2.Request:
+        return self._http.build_request(
+            sending.method,
+            sending.path,
+            params=sending.query,
+            headers={**sending.headers, **({} if sending.public else self._key)},
+            content=_pieces(sending.body) if isinstance(sending.body, Path) else sending.body,
+            timeout=timeout(sending),
+        )
+
+    def _send(self, sending: Send) -> Answer | Broken:
+        try:
+            found = self._http.send(self._request(sending))
+        except (httpx2.TransportError, httpx2.DecodingError) as failure:
+            return broken(failure)
+        return Answer(found.status_code, found.headers, found.content)
+
+    def _open(self, sending: Send, opened: _Opened) -> Any:
+        opened.close()
+        try:
+            found = self._http.send(self._request(sending), stream=True)
+            if found.is_success:
+                opened.take(found)
+                return OPENED
+            try:
+                return Answer(found.status_code, found.headers, found.read())
+            finally:
+                found.close()
+        except (httpx2.TransportError, httpx2.DecodingError) as failure:
+            return broken(failure)
+
+
+def _pieces(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        while piece := file.read(PIECE_BYTES):
+            yield piece
+
+
+class _Opened:
+    """The answer that is being read, if any."""
+
+    def __init__(self) -> None:
+        self._response: httpx2.Response | None = None
+        self._chunks: Iterator[bytes] = iter(())
+
+    def take(self, response: httpx2.Response) -> None:
+        self._response, self._chunks = response, response.iter_bytes()
+
+    def read(self) -> bytes | Broken:
+        try:
+            return next(self._chunks, b"")
+        except (httpx2.TransportError, httpx2.DecodingError, httpx2.StreamError) as failure:
+            return broken(failure)
+
+    def close(self) -> None:
+        if self._response is not None:
+            self._response.close()
+        self._response, self._chunks = None, iter(())
+
+    def cut(self) -> None:
+        """From another thread: end what is being read, so that its reader wakes."""
+        response = self._response
+        stream = response.extensions.get("network_stream") if response is not None else None
+        found = stream.get_extra_info("socket") if stream is not None else None
+        if isinstance(found, socket.socket):
+            with suppress(OSError):
+                found.shutdown(socket.SHUT_RDWR)
+
+
+class SyncSender:
+    """Sends what resources build, by one policy."""
+
+    def __init__(self, connection: Connection, policy: Policy) -> None:
+        self.connection, self.policy = connection, policy
+
+    def send(self, request: Request[T]) -> T:
+        return self.connection.run(call(request, self.policy))
+
+    def take(self, steps: Steps[T]) -> T:
+        go_on: Callable[[], Request[Any]] = partial(next, steps)
+        while True:
+            try:
+                request = go_on()
+            except StopIteration as done:
+                result: T = done.value
+                return result
+            try:
+                go_on = partial(steps.send, self.send(request))
+            except ClientError as error:
+                go_on = partial(steps.throw, error)
+
+    def pages(self, request: Request[Any]) -> Pages[Any]:
+        return Pages(self.send, request)
+
+    def stream(self, flowing: Flowing[T]) -> Iterator[T]:
+        return self.connection.emit(flowing.begin(self.policy))

@@ -1,0 +1,182 @@
+"""Flows: everything that a call takes, as generators without I/O.
+
+A flow yields what it wants done (`Send`, `Pause`, `Open`, `Read`, `Emit`) and is told what came of it. The sync and the
+async connection only do these things, so that retries, keys, cursors and resuming exist once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Generic, TypeAlias, TypeVar
+
+from redkey.client.policy import SILENCE_SECONDS, Policy
+from redkey.client.problem import error_of
+from redkey.client.request import EVENT_STREAM, Request
+from redkey.client.sse import Parser
+from redkey.errors import ClientError, ReplyRefused, TimedOut, Unreachable
+
+T = TypeVar("T")
+NAME = "redkey-python"
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Send this and tell the whole answer: an `Answer` or `Broken`."""
+
+    method: str
+    path: str
+    query: Mapping[str, str]
+    headers: Mapping[str, str]
+    body: bytes | Path | None
+    silence_seconds: float
+    # Without the key of the client.
+    public: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """Send this and tell how it was answered: `OPENED` for a success, else an `Answer` or `Broken`."""
+
+    sending: Send
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Tell the next piece of what is open: bytes, none at the end, or `Broken`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Wait."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Emit(Generic[T]):
+    """Hand this to the caller."""
+
+    value: T
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back; names of headers are in lower case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """Nothing whole came back."""
+
+    reason: str
+    timed_out: bool = False
+
+
+OPENED = object()
+Flow: TypeAlias = Generator[Any, Any, T]
+
+
+@dataclass(frozen=True, slots=True)
+class Flowing(Generic[T]):
+    """A flow that has not begun, and will hand on values of this type as it goes."""
+
+    begin: Callable[[Policy], Flow[None]]
+
+
+def call(request: Request[T], policy: Policy) -> Flow[T]:
+    """One request, sent again as the policy allows, under one key: its reply, or the error that it ended in."""
+    sending = _sending(request, policy)
+    tries = 0
+    while True:
+        tries += 1
+        found = yield sending
+        if isinstance(found, Answer) and 200 <= found.status < 300:
+            return request.read(found.body)
+        error = _error(found, request)
+        pause = policy.pause_seconds(tries, error)
+        if pause is None or _is_told_not_to(found):
+            raise error
+        yield Pause(pause)
+
+
+def follow(request: Request[T], policy: Policy) -> Flow[None]:
+    """Events as they come, from where the last connection ended, until the caller has enough.
+
+    Before the first event the policy's patience holds. A stream that was open once is taken up again however long
+    that takes: whoever follows wants to know what comes next, and nothing is missed meanwhile.
+    """
+    cursor, tries, was_open = "", 0, False
+    while True:
+        found = yield Open(_sending(request, policy, cursor))
+        if found is OPENED:
+            was_open, parser = True, Parser()
+            while isinstance(found := (yield Read()), bytes) and found:
+                for message in parser.feed(found):
+                    cursor, tries = message.id or cursor, 0
+                    if message.data:
+                        yield Emit(request.read(message.data.encode()))
+            tries += 1
+            yield Pause(policy.back_off_seconds(tries))
+            continue
+        tries += 1
+        error = _error(found, request)
+        pause = policy.pause_seconds(1 if was_open else tries, error)
+        if pause is None or _is_told_not_to(found):
+            raise error
+        yield Pause(max(pause, policy.back_off_seconds(tries)) if was_open else pause)
+
+
+def download(request: Request[bytes], digest: str, policy: Policy) -> Flow[None]:
+    """A body in pieces; an error in place of its end when it is not what its hash promises."""
+    tries = 0
+    while True:
+        tries += 1
+        found = yield Open(_sending(request, policy))
+        if found is OPENED:
+            break
+        error = _error(found, request)
+        pause = policy.pause_seconds(tries, error)
+        if pause is None or _is_told_not_to(found):
+            raise error
+        yield Pause(pause)
+    seen = sha256()
+    while isinstance(found := (yield Read()), bytes) and found:
+        seen.update(found)
+        yield Emit(found)
+    if isinstance(found, Broken):
+        raise _error(found, request)
+    if seen.hexdigest() != digest:
+        raise ReplyRefused(f"the content that came does not have the SHA-256 {digest}", code="content_hash")
+
+
+def _sending(request: Request[Any], policy: Policy, cursor: str = "") -> Send:
+    headers = {"accept": request.accept, "user-agent": NAME}
+    if request.body is not None:
+        headers["content-type"] = request.media
+    if request.keyed:
+        headers["idempotency-key"] = policy.new_key()
+    if cursor:
+        headers["last-event-id"] = cursor
+    headers.update(request.headers)
+    streams = request.accept == EVENT_STREAM
+    silence = SILENCE_SECONDS if streams else policy.timeout_seconds + request.wait_seconds
+    return Send(request.method, request.path, request.query, headers, request.body, silence, request.public)
+
+
+def _error(found: Any, request: Request[Any]) -> ClientError:
+    if isinstance(found, Broken):
+        said = f"{request.method} {request.path}: {found.reason}"
+        return TimedOut(said) if found.timed_out else Unreachable(said)
+    return error_of(found.status, found.headers, found.body)
+
+
+def _is_told_not_to(found: Any) -> bool:
+    """Some answers say themselves that the same request will never succeed."""
+    return isinstance(found, Answer) and found.headers.get("x-should-retry") == "false"

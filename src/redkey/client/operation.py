@@ -1,0 +1,188 @@
+"""Operations: one declaration for both clients.
+
+A method of a resource is written once, as a function that builds a `Request`. On a `Resource[Sync]` calling it gives
+the reply, on a `Resource[Async]` an awaitable of it, with the same parameters, and type checkers and editors know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator
+from functools import wraps
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, overload
+
+from redkey.client.flow import Flowing
+from redkey.client.replies import Item, Page
+from redkey.client.request import Request
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Sync:
+    """Marks what answers at once."""
+
+
+class Async:
+    """Marks what is awaited."""
+
+
+Mode = TypeVar("Mode", Sync, Async)
+# Several calls in order that are one operation to the caller.
+Steps = Generator[Request[Any], Any, T]
+
+
+class Sender(Protocol):
+    """What sends requests: at once, or when awaited."""
+
+    def send(self, request: Request[Any]) -> Any: ...
+
+    def take(self, steps: Steps[Any]) -> Any: ...
+
+    def pages(self, request: Request[Any]) -> Any: ...
+
+    def stream(self, flowing: Flowing[Any]) -> Any: ...
+
+
+class Resource(Generic[Mode]):
+    """A family of operations over one sender."""
+
+    def __init__(self, sender: Sender) -> None:
+        self._sender = sender
+
+
+class _Declared(Generic[P, T]):
+    """What the four kinds of operations share: the function that builds, and where the result is sent."""
+
+    def __init__(self, build: Callable[Concatenate[Any, P], Any]) -> None:
+        self.build = build
+        # What `help` shows of the method.
+        self.__doc__, self.__name__ = build.__doc__, build.__name__
+        self.__wrapped__ = build
+
+    def _bind(self, owner: Resource[Any] | None) -> Any:
+        if owner is None:
+            return self
+        build = self.build
+
+        @wraps(build)
+        def bound(*arguments: P.args, **named: P.kwargs) -> Any:
+            return self._pass_on(owner._sender, lambda: build(owner, *arguments, **named))
+
+        return bound
+
+    def _pass_on(self, sender: Sender, build: Callable[[], Any]) -> Any:
+        raise NotImplementedError
+
+
+class Operation(_Declared[P, T]):
+    """One request."""
+
+    def __init__(self, build: Callable[Concatenate[Any, P], Request[T]]) -> None:
+        super().__init__(build)
+
+    @overload
+    def __get__(self, owner: None, kind: Any) -> Self: ...
+    @overload
+    def __get__(self, owner: Resource[Sync], kind: Any) -> Callable[P, T]: ...
+    @overload
+    def __get__(self, owner: Resource[Async], kind: Any) -> Callable[P, Coroutine[Any, Any, T]]: ...
+    def __get__(self, owner: Resource[Any] | None, kind: Any) -> Any:
+        return self._bind(owner)
+
+    def _pass_on(self, sender: Sender, build: Callable[[], Any]) -> Any:
+        return sender.send(build())
+
+
+class Procedure(_Declared[P, T]):
+    """Several requests, each built from the answers before it."""
+
+    def __init__(self, build: Callable[Concatenate[Any, P], Steps[T]]) -> None:
+        super().__init__(build)
+
+    @overload
+    def __get__(self, owner: None, kind: Any) -> Self: ...
+    @overload
+    def __get__(self, owner: Resource[Sync], kind: Any) -> Callable[P, T]: ...
+    @overload
+    def __get__(self, owner: Resource[Async], kind: Any) -> Callable[P, Coroutine[Any, Any, T]]: ...
+    def __get__(self, owner: Resource[Any] | None, kind: Any) -> Any:
+        return self._bind(owner)
+
+    def _pass_on(self, sender: Sender, build: Callable[[], Any]) -> Any:
+        return sender.take(build())
+
+
+class Listing(_Declared[P, T]):
+    """A list, a page at a time."""
+
+    def __init__(self, build: Callable[Concatenate[Any, P], Request[Page[T]]]) -> None:
+        super().__init__(build)
+
+    @overload
+    def __get__(self, owner: None, kind: Any) -> Self: ...
+    @overload
+    def __get__(self, owner: Resource[Sync], kind: Any) -> Callable[P, Pages[T]]: ...
+    @overload
+    def __get__(self, owner: Resource[Async], kind: Any) -> Callable[P, AsyncPages[T]]: ...
+    def __get__(self, owner: Resource[Any] | None, kind: Any) -> Any:
+        return self._bind(owner)
+
+    def _pass_on(self, sender: Sender, build: Callable[[], Any]) -> Any:
+        return sender.pages(build())
+
+
+class Stream(_Declared[P, T]):
+    """What goes on coming: events, or the pieces of a body."""
+
+    def __init__(self, build: Callable[Concatenate[Any, P], Flowing[T]]) -> None:
+        super().__init__(build)
+
+    @overload
+    def __get__(self, owner: None, kind: Any) -> Self: ...
+    @overload
+    def __get__(self, owner: Resource[Sync], kind: Any) -> Callable[P, Iterator[T]]: ...
+    @overload
+    def __get__(self, owner: Resource[Async], kind: Any) -> Callable[P, AsyncIterator[T]]: ...
+    def __get__(self, owner: Resource[Any] | None, kind: Any) -> Any:
+        return self._bind(owner)
+
+    def _pass_on(self, sender: Sender, build: Callable[[], Any]) -> Any:
+        return sender.stream(build())
+
+
+class Pages(Generic[Item]):
+    """A list that is fetched as it is walked; `page()` is its first page alone."""
+
+    def __init__(self, send: Callable[[Request[Page[Item]]], Page[Item]], request: Request[Page[Item]]) -> None:
+        self._send, self._request = send, request
+
+    def page(self) -> Page[Item]:
+        return self._send(self._request)
+
+    def __iter__(self) -> Iterator[Item]:
+        found = self._send(self._request)
+        yield from found.items
+        while found.next is not None:
+            found = self._send(self._request.after(found.next))
+            yield from found.items
+
+
+class AsyncPages(Generic[Item]):
+    """A list that is fetched as it is walked; `page()` is its first page alone."""
+
+    def __init__(
+        self, send: Callable[[Request[Page[Item]]], Coroutine[Any, Any, Page[Item]]], request: Request[Page[Item]]
+    ) -> None:
+        self._send, self._request = send, request
+
+    async def page(self) -> Page[Item]:
+        return await self._send(self._request)
+
+    async def __aiter__(self) -> AsyncIterator[Item]:
+        found = await self._send(self._request)
+        for item in found.items:
+            yield item
+        while found.next is not None:
+            found = await self._send(self._request.after(found.next))
+            for item in found.items:
+                yield item

@@ -1,0 +1,93 @@
+"""Problems: what an answer that is no success means, as an error by its code."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+import msgspec
+
+from redkey import errors
+from redkey.errors import ApiError, Finding
+
+_BY_CODE: Mapping[str, type[ApiError]] = {
+    "lease_lost": errors.LeaseLost,
+    "already_terminal": errors.AlreadyTerminal,
+}
+_BY_STATUS: Mapping[int, type[ApiError]] = {
+    400: errors.Invalid,
+    401: errors.Unauthorized,
+    402: errors.CreditsExhausted,
+    403: errors.Forbidden,
+    404: errors.NotFound,
+    409: errors.Conflict,
+    413: errors.Invalid,
+    415: errors.Invalid,
+    422: errors.Invalid,
+    429: errors.RateLimited,
+}
+
+
+class _Wrong(msgspec.Struct, frozen=True):
+    code: str = ""
+    pointer: str = ""
+    # What a plan's validation calls its pointer.
+    path: str = ""
+    message: str = ""
+
+
+class _Problem(msgspec.Struct, frozen=True):
+    """RFC 9457, and RFC 6749 section 5.2 where tokens are asked for."""
+
+    code: str = ""
+    detail: str = ""
+    title: str = ""
+    advice: str = ""
+    errors: tuple[_Wrong, ...] = ()
+    error: str = ""
+    error_description: str = ""
+
+
+def error_of(status: int, headers: Mapping[str, str], body: bytes) -> ApiError:
+    """The error that an answer is; it need not come from RedKey: proxies answer too."""
+    problem = _read(body)
+    code = problem.code or problem.error or f"http_{status}"
+    kind = _BY_CODE.get(code) or _BY_STATUS.get(status) or (errors.ServerFailed if status >= 500 else ApiError)
+    return kind(
+        status,
+        code,
+        problem.detail or problem.error_description or problem.title or f"The server answered {status}.",
+        advice=problem.advice,
+        errors=[Finding(one.code, one.pointer or one.path, one.message) for one in problem.errors],
+        request_id=headers.get("x-request-id", ""),
+        retry_after_seconds=_retry_after(headers),
+    )
+
+
+def _read(body: bytes) -> _Problem:
+    try:
+        return msgspec.json.decode(body, type=_Problem)
+    except msgspec.DecodeError:
+        return _Problem()
+
+
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds, or a date of HTTP; what is neither is not there."""
+    text = headers.get("retry-after", "").strip()
+    if not text:
+        return None
+    try:
+        return max(0.0, float(text))
+    except ValueError:
+        pass
+    try:
+        return max(0.0, parsedate_to_datetime(text).timestamp() - time.time())
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def problem_of(fields: Any) -> ApiError | None:
+    """The error in a part of a batch; None when there is none."""
+    return None if fields is None else error_of(fields.get("status", 0), {}, msgspec.json.encode(fields))

@@ -1,0 +1,54 @@
+"""Content by its hash: put, got, erased."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+from redkey.client.flow import Flowing, download
+from redkey.client.operation import Mode, Operation, Resource, Stream
+from redkey.client.replies import Reply
+from redkey.client.request import Request, at, delete, get, reader
+
+_OCTETS = "application/octet-stream"
+
+
+class KeptContent(Reply, frozen=True, kw_only=True):
+    """Content that is kept: its name and its size."""
+
+    sha256: str
+    bytes: int
+
+
+class ErasedContent(Reply, frozen=True, kw_only=True):
+    """Content that is gone; its hash stays on the ledger."""
+
+    sha256: str
+    status: str
+    event_id: str
+
+
+class Content(Resource[Mode]):
+    """Bodies that the ledger names and never holds."""
+
+    @Operation
+    def put(self, data: bytes | str | Path, *, sha256: str | None = None) -> Request[KeptContent]:
+        """Keep bytes, text or a file of up to 1 GiB under its SHA-256; another one than `sha256` is refused."""
+        body = data.encode() if isinstance(data, str) else data
+        query = {"sha256": sha256} if sha256 is not None else {}
+        return Request("PUT", "/content", reader(KeptContent), query, body, _OCTETS)
+
+    @Operation
+    def get(self, sha256: str) -> Request[bytes]:
+        """A body, whole."""
+        return get(at("content", sha256), bytes, accept=_OCTETS)
+
+    @Stream
+    def pieces(self, sha256: str) -> Flowing[bytes]:
+        """A body in pieces, for what does not fit in memory; its hash is checked at the end."""
+        return Flowing(partial(download, get(at("content", sha256), bytes, accept=_OCTETS), sha256))
+
+    @Operation
+    def erase(self, sha256: str) -> Request[ErasedContent]:
+        """Erase a body; that it was there stays on the record."""
+        return delete(at("content", sha256), ErasedContent)

@@ -1,0 +1,98 @@
+"""The inbox: messages to an agent, to the holders of a role, or to the humans."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from redkey.client.operation import Listing, Mode, Operation, Resource
+from redkey.client.replies import Page, Reply
+from redkey.client.request import Request, at, get, post
+
+MessageType = Literal["task.feedback", "status.update", "task.blocked", "exec.gate", "question", "info"]
+
+
+class SentMessage(Reply, frozen=True, kw_only=True):
+    """One message that was sent."""
+
+    message_id: str
+    to: str
+    event_id: str
+
+
+class SentMessages(Reply, frozen=True, kw_only=True):
+    """What was sent; to a role, one message went to each active agent that has it."""
+
+    message_id: str
+    event_id: str
+    messages: tuple[SentMessage, ...]
+
+
+class InboxMessage(Reply, frozen=True, kw_only=True):
+    """An inbox message."""
+
+    message_id: str
+    to: str
+    sender: str
+    priority: int
+    message_type: str
+    subject: str = ""
+    body: str = ""
+    action_required: bool
+    ref_task_id: str = ""
+    sent_at: str
+    read_at: str | None = None
+    erased: bool = False
+
+
+class MessageRead(Reply, frozen=True, kw_only=True):
+    """The message is read; an event only when it was not before."""
+
+    message_id: str
+    event_id: str = ""
+    status: str
+
+
+class Inbox(Resource[Mode]):
+    """Messages."""
+
+    @Operation
+    def send(
+        self,
+        to: str,
+        subject: str,
+        *,
+        body: str | None = None,
+        priority: Literal[1, 2, 3] | None = None,
+        message_type: MessageType | None = None,
+        ref_task_id: str | None = None,
+        action_required: bool | None = None,
+    ) -> Request[SentMessages]:
+        """Send a message to an agent (id or slug), to a role, or to `human`."""
+        return post(
+            "/inbox",
+            SentMessages,
+            to=to,
+            subject=subject,
+            body=body,
+            priority=priority,
+            message_type=message_type,
+            ref_task_id=ref_task_id,
+            action_required=action_required,
+        )
+
+    @Listing
+    def list(
+        self,
+        *,
+        to: str | None = None,
+        unread: bool | None = None,
+        limit: int | None = None,
+        after: str | None = None,
+    ) -> Request[Page[InboxMessage]]:
+        """Messages to the humans or to an agent, by priority, then by age."""
+        return get("/inbox", Page[InboxMessage], to=to, unread=unread, limit=limit, after=after)
+
+    @Operation
+    def read(self, message_id: str) -> Request[MessageRead]:
+        """Mark a message as read."""
+        return post(at("inbox", message_id, "read"), MessageRead)

@@ -1,0 +1,119 @@
+"""The server itself: is it alive, what does it count, what can it do; and tokens in exchange for keys."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+from urllib.parse import urlencode
+
+from redkey.client.operation import Mode, Operation, Resource
+from redkey.client.replies import Reply, SecretReply
+from redkey.client.request import Request, get, reader
+
+_FORM = "application/x-www-form-urlencoded"
+
+
+class Health(Reply, frozen=True, kw_only=True):
+    """The server answers."""
+
+    status: str = "ok"
+
+
+class Readiness(Reply, frozen=True, kw_only=True):
+    """The server takes requests, and its store can be read."""
+
+    status: str = "ready"
+
+
+class AccessToken(SecretReply, rename=None, frozen=True, kw_only=True):
+    """An access token."""
+
+    access_token: str
+    token_type: str
+    expires_in: int
+    scope: str
+
+
+class OAuthMetadata(Reply, rename=None, frozen=True, kw_only=True):
+    """What this authorization server can do (RFC 8414)."""
+
+    issuer: str
+    token_endpoint: str
+    jwks_uri: str
+    scopes_supported: tuple[str, ...]
+    response_types_supported: tuple[str, ...]
+    grant_types_supported: tuple[str, ...]
+    token_endpoint_auth_methods_supported: tuple[str, ...]
+    service_documentation: str
+
+
+class JsonWebKey(Reply, rename=None, frozen=True, kw_only=True):
+    """A public key (RFC 7517, RFC 8037)."""
+
+    kty: str
+    crv: str
+    x: str
+    kid: str
+    use: str
+    alg: str
+
+
+class JsonWebKeySet(Reply, rename=None, frozen=True, kw_only=True):
+    """The keys that sign access tokens."""
+
+    keys: tuple[JsonWebKey, ...]
+
+
+def _public(request: Request[Any]) -> Request[Any]:
+    """The same request without the client's key, which these answers do not need."""
+    return replace(request, public=True)
+
+
+class Server(Resource[Mode]):
+    """What operators look at."""
+
+    @Operation
+    def health(self) -> Request[Health]:
+        """The process is alive."""
+        return _public(get("/healthz", Health))
+
+    @Operation
+    def ready(self) -> Request[Readiness]:
+        """The server can serve."""
+        return _public(get("/readyz", Readiness))
+
+    @Operation
+    def metrics(self) -> Request[str]:
+        """Figures for Prometheus."""
+        return get("/metrics", str, accept="text/plain")
+
+    @Operation
+    def openapi(self) -> Request[dict[str, Any]]:
+        """The OpenAPI document of the server."""
+        return _public(get("/openapi.json", dict[str, Any]))
+
+    @Operation
+    def docs(self) -> Request[str]:
+        """The same as a page, in HTML."""
+        return _public(get("/docs", str, accept="text/html"))
+
+
+class OAuth(Resource[Mode]):
+    """Short-lived access tokens (RFC 6749, client credentials)."""
+
+    @Operation
+    def token(self, client_id: str, client_secret: str, *, scope: str | None = None) -> Request[AccessToken]:
+        """A token for a key: its public id and its secret; `scope` asks for fewer scopes than all of the key's."""
+        form = {"grant_type": "client_credentials", "client_id": client_id, "client_secret": client_secret}
+        body = urlencode(form | ({"scope": scope} if scope is not None else {})).encode()
+        return Request("POST", "/oauth/token", reader(AccessToken), body=body, media=_FORM, public=True)
+
+    @Operation
+    def metadata(self) -> Request[OAuthMetadata]:
+        """Where tokens are given and checked (RFC 8414)."""
+        return _public(get("/.well-known/oauth-authorization-server", OAuthMetadata))
+
+    @Operation
+    def key_set(self) -> Request[JsonWebKeySet]:
+        """The public keys of access tokens."""
+        return _public(get("/.well-known/jwks.json", JsonWebKeySet))

@@ -1,0 +1,95 @@
+"""Workspaces and their API keys."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from redkey.client.operation import Listing, Mode, Operation, Resource
+from redkey.client.replies import Page, Reply, SecretReply
+from redkey.client.request import Request, at, delete, get, post
+
+Scope = Literal["operator", "admin", "produce", "agent", "runner", "read"]
+
+
+class Workspace(Reply, frozen=True, kw_only=True):
+    """A workspace."""
+
+    workspace_id: str
+    name: str | None
+    created_at: str
+
+
+class CreatedWorkspace(SecretReply, frozen=True, kw_only=True):
+    """A workspace that was begun, and its first key (scope admin), which is shown here and never again."""
+
+    workspace_id: str
+    key_id: str
+    api_key: str
+    event_id: str
+
+
+class Key(Reply, frozen=True, kw_only=True):
+    """A key as lists show it: by its prefix, never its secret."""
+
+    key_id: str
+    prefix: str
+    scopes: tuple[str, ...]
+    name: str | None
+    agent_id: str | None
+    created_at: str
+    revoked_at: str | None
+
+
+class CreatedKey(SecretReply, frozen=True, kw_only=True):
+    """A new key; `apiKey` is shown here and never again."""
+
+    key_id: str
+    api_key: str
+    scopes: tuple[str, ...]
+    agent_id: str | None
+    event_id: str
+
+
+class RevokedKey(Reply, frozen=True, kw_only=True):
+    """A key that is no longer valid."""
+
+    key_id: str
+    status: str
+    event_id: str
+
+
+class Workspaces(Resource[Mode]):
+    """Workspaces: one order, one ledger, one set of keys each."""
+
+    @Listing
+    def list(self, *, limit: int | None = None, after: str | None = None) -> Request[Page[Workspace]]:
+        """The caller's workspace; all of them for operators."""
+        return get("/workspaces", Page[Workspace], limit=limit, after=after)
+
+    @Operation
+    def create(self, *, name: str | None = None) -> Request[CreatedWorkspace]:
+        """Begin a workspace; its first key is shown once."""
+        return post("/workspaces", CreatedWorkspace, name=name)
+
+
+class Keys(Resource[Mode]):
+    """API keys of a workspace."""
+
+    @Listing
+    def list(self, workspace_id: str, *, limit: int | None = None, after: str | None = None) -> Request[Page[Key]]:
+        """The keys of a workspace, by prefix."""
+        return get(at("workspaces", workspace_id, "api-keys"), Page[Key], limit=limit, after=after)
+
+    @Operation
+    def create(
+        self, workspace_id: str, *, scopes: Sequence[Scope], name: str | None = None, agent_id: str | None = None
+    ) -> Request[CreatedKey]:
+        """Make a key; its secret is shown once. A key with the scope agent names its agent."""
+        path = at("workspaces", workspace_id, "api-keys")
+        return post(path, CreatedKey, scopes=scopes, name=name, agent_id=agent_id)
+
+    @Operation
+    def revoke(self, workspace_id: str, key_id: str) -> Request[RevokedKey]:
+        """Make a key invalid, at once and for good."""
+        return delete(at("workspaces", workspace_id, "api-keys", key_id), RevokedKey)
