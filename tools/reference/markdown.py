@@ -45,6 +45,8 @@ def _bounds(schema: Any) -> str:
     low = schema.get("minimum", schema.get("minLength", schema.get("exclusiveMinimum")))
     high = schema.get("maximum", schema.get("maxLength"))
     unit = " signs" if "minLength" in schema or "maxLength" in schema else ""
+    if low is not None and low == high:
+        return f", {low:,}{unit}"
     if low is not None and high is not None:
         return f", {low:,} to {high:,}{unit}"
     if high is not None:

@@ -21,15 +21,29 @@ if TYPE_CHECKING:
 SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "Start": {
         "serve": ("serve", "Serve the API."),
+        "status": ("status", "Is the server there, and how does the workspace stand."),
         "completion": ("completion", "Let the shell complete commands and options."),
     },
     "Work": {
+        "task": ("task", "Put work on a queue, and follow it to its end."),
+        "queue": ("queue", "Make queues, see what lies in them, pause them."),
+        "claim": ("claim", "Claim tasks and report on them, as an agent does."),
         "plan": ("plan", "Validate, show and simulate plans."),
+        "workflow": ("workflow", "Start plans, and follow, pause and end their runs."),
+        "gate": ("gate", "Approve what was done, or send it back."),
+        "inbox": ("inbox", "Read and send messages."),
+    },
+    "Who may do what": {
+        "agent": ("agent", "Register agents, and see how they do."),
+        "role": ("role", "Make roles, and grant them to agents."),
+        "key": ("key", "Make, list and revoke API keys."),
+        "workspace": ("workspace", "See workspaces, and begin new ones."),
     },
     "The record": {
-        "receipt": ("receipt", "Verify receipts offline, and make them from a data directory."),
+        "events": ("events", "What happened, and what happens."),
+        "receipt": ("receipt", "Get receipts, and verify them offline."),
         "ledger": ("ledger", "Dump, load, tail, replay and export ledgers."),
-        "usage": ("usage", "What workspaces used, and whether it was counted right."),
+        "usage": ("usage", "What was used, and whether it was counted right."),
     },
     "Operate": {
         "fsck": ("fsck", "Check a data directory, trusting nothing in it."),
@@ -76,14 +90,13 @@ class LazyGroup(click.Group):
         return [CompletionItem(name, help=line) for name, (_, line) in COMMANDS.items() if name.startswith(incomplete)]
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Every refusal of RedKey's own ends as one line on stderr and exit 1, never as a traceback."""
+        """Every refusal of RedKey's own ends as a sentence on stderr and exit 1, never as a traceback."""
         try:
             return super().invoke(ctx)
         except RedKeyError as refused:
-            from redkey.cli.report import shown
+            from redkey.cli.refusal import print_refusal
 
-            # Messages may quote what strangers wrote; a terminal must not obey it.
-            click.echo(f"redkey: {shown(refused.message)} [{refused.code}]", err=True)
+            print_refusal(refused)
             ctx.exit(1)
 
 

@@ -1,0 +1,190 @@
+"""`redkey agent`: register agents, see how they do, switch them off and on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from redkey.cli.provision import ensure_roles
+from redkey.cli.screen import ago, print_facts, print_item, print_list, tell
+from redkey.cli.session import agent_id_of, daily, limit_option
+from redkey.cli.values import JSON
+
+if TYPE_CHECKING:
+    from redkey.client import RedKey
+    from redkey.client.resources.agents import Agent, RegisteredAgent
+
+
+@click.group()
+def command() -> None:
+    """Register agents, see how they do, switch them off and on."""
+
+
+@command.command()
+@click.argument("name", required=False)
+@click.option("--card", type=JSON, metavar="@FILE", help="Its Agent Card: @FILE, - or JSON.")
+@click.option("--card-url", metavar="URL", help="Where the server fetches its Agent Card.")
+@click.option("--role", "roles", multiple=True, metavar="ROLE", help="Grant it this role; repeat. Made when missing.")
+@click.option("--capability", "capabilities", multiple=True, metavar="NAME", help="What NAME can do; repeat.")
+@click.option("--key/--no-key", "issue_key", default=True, show_default=True, help="Give it a key of its own.")
+@daily
+def register(
+    rk: RedKey,
+    name: str | None,
+    card: dict[str, Any] | None,
+    card_url: str | None,
+    roles: tuple[str, ...],
+    capabilities: tuple[str, ...],
+    issue_key: bool,
+    as_json: bool,
+) -> None:
+    """Register an agent, by its Agent Card or just by NAME, and grant it roles.
+
+    Its key is shown here and never again.
+
+    \b
+      redkey agent register atlas --role researcher
+      redkey agent register --card @agent-card.json --role researcher --role writer
+    """
+    if sum(one is not None for one in (name, card, card_url)) != 1:
+        raise click.UsageError("give a NAME, --card or --card-url, and only one of them")
+    if capabilities and name is None:
+        raise click.UsageError("--capability is for agents without a card of their own; a card has skills")
+    ensure_roles(rk, roles)
+    made = rk.agents.register(
+        card=_card(name, capabilities) if name is not None else card, card_url=card_url, issue_key=issue_key
+    )
+    for role in roles:
+        rk.roles.grant(role, made.agent_id)
+    if as_json:
+        print_item(made)
+    else:
+        _print_registered(made, roles)
+
+
+def _card(name: str, capabilities: tuple[str, ...]) -> dict[str, Any]:
+    """The least that is an A2A Agent Card."""
+    skills = [{"id": one, "name": one, "description": one, "tags": [one]} for one in capabilities]
+    return {
+        "name": name,
+        "description": name,
+        "version": "1.0.0",
+        "url": "https://agent.invalid/",
+        "capabilities": {},
+        "defaultInputModes": ["text/plain"],
+        "defaultOutputModes": ["text/plain"],
+        "skills": skills,
+    }
+
+
+def _print_registered(made: RegisteredAgent, roles: tuple[str, ...]) -> None:
+    click.echo(f"{made.agent_id}  {made.slug}" + (f"  ({', '.join(roles)})" if roles else ""))
+    if made.api_key:
+        click.echo("\nIts key, shown only now:\n")
+        click.echo(f"  export REDKEY_AGENT_ID={made.agent_id}\n  export REDKEY_API_KEY={made.api_key}\n")
+
+
+@command.command("list")
+@click.option("--role", metavar="ROLE", help="Only those that have this role.")
+@daily
+def list_agents(rk: RedKey, role: str | None, as_json: bool) -> None:
+    """All agents."""
+    print_list(
+        rk.agents.list(role=role),
+        ("AGENT", "SLUG", "STATE", "HOLDS", "HEARD OF", "ROLES"),
+        lambda one: (
+            one.agent_id,
+            one.slug,
+            _state(one),
+            str(one.live_claims),
+            ago(one.last_act_at),
+            ", ".join(role.removeprefix("role_") for role in one.roles),
+        ),
+        as_json=as_json,
+        empty="no agents yet: redkey agent register NAME --role ROLE",
+    )
+
+
+def _state(agent: Agent) -> str:
+    return "inactive" if not agent.active else "lost" if agent.lost else "active"
+
+
+@command.command()
+@click.argument("agent")
+@daily
+def show(rk: RedKey, agent: str, as_json: bool) -> None:
+    """One agent (id or slug), with what its card says."""
+    found = rk.agents.get(agent_id_of(rk, agent))
+    if as_json:
+        print_item(found)
+        return
+    print_facts(
+        [
+            ("agent", found.agent_id),
+            ("slug", found.slug),
+            ("state", _state(found)),
+            ("name", found.name),
+            ("description", found.description),
+            ("framework", found.framework),
+            ("endpoint", found.endpoint),
+            ("roles", found.roles),
+            ("capabilities", found.capabilities),
+            ("card", f"{found.card_format}, {found.verification.status}"),
+            ("holds", found.live_claims),
+            ("registered", ago(found.registered_at)),
+            ("heard of", ago(found.last_act_at)),
+        ]
+    )
+
+
+@command.command()
+@click.argument("agent")
+@limit_option
+@daily
+def history(rk: RedKey, agent: str, limit: int, as_json: bool) -> None:
+    """How an agent's claims went, the newest first: won, missed to whom, rejected why."""
+    from itertools import islice
+
+    found = list(islice(rk.agents.claim_history(agent_id_of(rk, agent)), limit))
+    print_list(
+        found,
+        ("WHEN", "OUTCOME", "TASK", "EVENT", "WHY"),
+        lambda one: (
+            ago(one.at),
+            one.status,
+            one.task_id,
+            one.event_id,
+            f"won by {one.winning_agent_id}" if one.winning_agent_id else one.reason,
+        ),
+        as_json=as_json,
+        empty="it has claimed nothing yet",
+    )
+    if not as_json and found:
+        counts = Counter(one.status for one in found)
+        click.echo(", ".join(f"{count} {status}" for status, count in counts.most_common()), err=True)
+
+
+@command.command()
+@click.argument("agent")
+@daily
+def deactivate(rk: RedKey, agent: str, as_json: bool) -> None:
+    """Let an agent claim nothing more."""
+    done = rk.agents.deactivate(agent_id_of(rk, agent))
+    if as_json:
+        print_item(done)
+    else:
+        tell(f"{agent} is inactive", next_step=f"redkey agent activate {agent}")
+
+
+@command.command()
+@click.argument("agent")
+@daily
+def activate(rk: RedKey, agent: str, as_json: bool) -> None:
+    """Let a deactivated agent claim again."""
+    done = rk.agents.update(agent_id_of(rk, agent), active=True)
+    if as_json:
+        print_item(done)
+    else:
+        tell(f"{agent} is active")

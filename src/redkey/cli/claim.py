@@ -1,0 +1,189 @@
+"""`redkey claim`: do by hand, or in a shell script, what agents do.
+
+Whoever asks for work and gets none is told so by exit code 1, so that scripts can branch on it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from redkey.cli.screen import ago, print_facts, print_item, tell
+from redkey.cli.session import agent_id_of, agent_option, daily, queue_option
+from redkey.cli.values import JSON
+
+if TYPE_CHECKING:
+    from redkey.client import RedKey
+
+_lease_option = click.option("--lease", "lease_seconds", type=int, metavar="SECONDS", help="How long it lasts.")
+_claim = click.argument("claim_id", metavar="CLAIM")
+_FAILURES = ("error", "timeout", "verification", "rejected")
+_BLOCKERS = ("spec_gap", "dependency", "tool_failure", "ambiguity", "resource", "verification_fail", "auth")
+
+
+@click.group()
+def command() -> None:
+    """Claim tasks and report on them, as an agent does."""
+
+
+@command.command("next")
+@agent_option
+@queue_option
+@click.option("--wait", type=click.FloatRange(0, 60), default=0.0, metavar="SECONDS", help="Wait for a task to come.")
+@_lease_option
+@daily
+@click.pass_context
+def next_claim(
+    ctx: click.Context,
+    rk: RedKey,
+    agent: str,
+    queue: str,
+    wait: float,
+    lease_seconds: int | None,
+    as_json: bool,
+) -> None:
+    """Claim the next task of a queue that the agent may claim. Exit code 1: there was none.
+
+    \b
+      redkey claim next --agent atlas --wait 20
+    """
+    found = rk.queues.claim_next(queue, agent_id_of(rk, agent), lease_seconds=lease_seconds, wait=wait)
+    _say(ctx, found, as_json)
+
+
+@command.command()
+@click.argument("task_id", metavar="TASK")
+@agent_option
+@_lease_option
+@daily
+@click.pass_context
+def take(ctx: click.Context, rk: RedKey, task_id: str, agent: str, lease_seconds: int | None, as_json: bool) -> None:
+    """Claim this TASK. Exit code 1: another agent was first, or the agent may not."""
+    _say(ctx, rk.tasks.claim(task_id, agent_id_of(rk, agent), lease_seconds=lease_seconds, with_task=True), as_json)
+
+
+def _say(ctx: click.Context, found: Any, as_json: bool) -> None:
+    if as_json:
+        print_item(found)
+        ctx.exit(0 if found.status == "claimed" else 1)
+    if found.status == "claimed":
+        task = found.task
+        print_facts(
+            [
+                ("claim", found.claim_id),
+                ("task", found.task_id),
+                ("title", task.title if task else ""),
+                ("input", task.input if task else None),
+                ("criteria", task.completion_criteria if task else ()),
+                ("outputs", task.outputs if task else ()),
+                ("note", task.note if task else ""),
+                ("lease ends", ago(found.lease_expires_at)),
+            ]
+        )
+        return
+    why = {
+        "missed": lambda: f"missed: {found.winning_agent_id} was first",
+        "rejected": lambda: f"rejected: {found.reason} {found.detail}".rstrip(),
+        "no_tasks": lambda: "no task in this queue that the agent may claim",
+    }[found.status]()
+    click.echo(f"{why}; next: {found.next.action.replace('_', ' ')}", err=True)
+    ctx.exit(1)
+
+
+@command.command()
+@_claim
+@daily
+def start(rk: RedKey, claim_id: str, as_json: bool) -> None:
+    """Say that the work has begun."""
+    _done(rk.claims.start(claim_id), as_json)
+
+
+@command.command()
+@_claim
+@daily
+@click.pass_context
+def heartbeat(ctx: click.Context, rk: RedKey, claim_id: str, as_json: bool) -> None:
+    """Keep the lease. Exit code 1: it is lost, or the task was cancelled."""
+    found = rk.claims.heartbeat(claim_id)
+    if as_json:
+        print_item(found)
+    else:
+        click.echo(found.state + (f", lease ends {ago(found.lease_expires_at)}" if found.lease_expires_at else ""))
+    ctx.exit(0 if found.state == "held" else 1)
+
+
+@command.command()
+@_claim
+@daily
+def release(rk: RedKey, claim_id: str, as_json: bool) -> None:
+    """Give the task back, for another agent."""
+    _done(rk.claims.release(claim_id), as_json)
+
+
+@command.command()
+@_claim
+@click.option("--summary", help="What was done, in a sentence.")
+@click.option("--output", type=JSON, metavar="JSON", help="The result: JSON, @FILE, or - for stdin.")
+@click.option(
+    "--artifact", "artifacts", multiple=True, metavar="NAME=FILE", help="Hand this file back as NAME; repeat."
+)
+@daily
+def complete(
+    rk: RedKey, claim_id: str, summary: str | None, output: Any, artifacts: tuple[str, ...], as_json: bool
+) -> None:
+    """Say that the task is done, with its result and artifacts.
+
+    \b
+      redkey claim complete CLAIM --summary "Five facts found" --artifact research_packet=facts.md
+    """
+    added = [_add(rk, claim_id, text) for text in artifacts]
+    told: Any = {"output": output, "summary": summary, "artifact_ids": added or None}
+    _done(rk.claims.complete(claim_id, **told), as_json)
+
+
+def _add(rk: RedKey, claim_id: str, text: str) -> str:
+    name, separator, path = text.partition("=")
+    if not separator or not Path(path).is_file():
+        raise click.BadParameter(f"{text} is not NAME=FILE with a file that is there", param_hint="--artifact")
+    kept = rk.content.put(Path(path))
+    return rk.claims.add_artifact(claim_id, name, sha256=kept.sha256).artifact_id
+
+
+@command.command()
+@_claim
+@click.option("--reason", required=True, help="Why it could not be done.")
+@click.option(
+    "--kind", type=click.Choice(["error", "timeout", "verification", "rejected"]), default="error", show_default=True
+)
+@daily
+def fail(rk: RedKey, claim_id: str, reason: str, kind: Any, as_json: bool) -> None:
+    """Say that the task could not be done."""
+    _done(rk.claims.fail(claim_id, reason, kind=kind), as_json)
+
+
+@command.command()
+@_claim
+@click.option("--reason", required=True, help="What stands in the way.")
+@click.option("--type", "blocker_type", type=click.Choice(_BLOCKERS), required=True, help="Of which kind it is.")
+@click.option("--suggestion", "suggested_resolution", help="What would lift it.")
+@daily
+def block(
+    rk: RedKey,
+    claim_id: str,
+    reason: str,
+    blocker_type: Any,
+    suggested_resolution: str | None,
+    as_json: bool,
+) -> None:
+    """Say that the work cannot go on; whoever can lift the block is told."""
+    done = rk.claims.block(claim_id, reason, blocker_type=blocker_type, suggested_resolution=suggested_resolution)
+    _done(done, as_json)
+
+
+def _done(found: Any, as_json: bool) -> None:
+    if as_json:
+        print_item(found)
+    else:
+        tell(f"{found.task_id} {found.status}")

@@ -1,0 +1,99 @@
+"""`redkey events`: what happened, and what happens."""
+
+from __future__ import annotations
+
+import sys
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from redkey.cli.screen import print_facts, print_item
+from redkey.cli.session import daily
+
+if TYPE_CHECKING:
+    from redkey.client import RedKey
+    from redkey.client.resources.ledger import Event
+
+# What of an event's data tells the reader most, in this order.
+_TOLD = ("agentId", "winningAgentId", "reason", "claimId", "gateId", "workflowId", "name", "leaseExpiresAt")
+
+
+@click.group()
+def command() -> None:
+    """What happened, in the order of the ledger, and what happens."""
+
+
+@command.command()
+@click.option("-n", "--lines", "count", type=click.IntRange(0, 100_000), default=10, show_default=True)
+@click.option("-f", "--follow", is_flag=True, help="Stay, and show what happens from now on.")
+@click.option("--type", "types", multiple=True, metavar="TYPE", help="Only this type, as in task.claimed; repeat.")
+@click.option("--task", "task_id", metavar="TASK", help="Only about this task.")
+@click.option("--agent", "agent_id", metavar="AGENT", help="Only about this agent, by its id.")
+@click.option("--workflow", "workflow_id", metavar="WORKFLOW", help="Only of this run.")
+@click.option("--queue", metavar="QUEUE", help="Only of this queue.")
+@daily
+def tail(
+    rk: RedKey,
+    count: int,
+    follow: bool,
+    types: tuple[str, ...],
+    task_id: str | None,
+    agent_id: str | None,
+    workflow_id: str | None,
+    queue: str | None,
+    as_json: bool,
+) -> None:
+    """The last events.
+
+    \b
+      redkey events tail --follow
+      redkey events tail --type task.claimed --type task.claim_missed --json
+    """
+    chosen: dict[str, Any] = {"agent_id": agent_id, "workflow_id": workflow_id, "queue": queue}
+    head = next(iter(rk.ledger.query(order="desc", limit=1)), None)
+    found = rk.ledger.query(type=types or None, task_id=task_id, order="desc", **chosen)
+    for event in reversed(list(islice(found, count))):
+        print_event(event, as_json=as_json)
+    if not follow:
+        return
+    # From the head that was read first: what is recorded in between comes twice rather than not at all.
+    last = head.sequence if head is not None else 0
+    for event in rk.events.follow(types=types or None, after=last, **chosen):
+        if task_id is None or task_id in (event.subject.id, event.data.get("taskId")):
+            print_event(event, as_json=as_json)
+
+
+@command.command()
+@click.argument("event_id", metavar="EVENT")
+@daily
+def show(rk: RedKey, event_id: str, as_json: bool) -> None:
+    """One event in full."""
+    event = rk.events.get(event_id)
+    if as_json:
+        print_item(event)
+        return
+    print_facts(
+        [
+            ("event", event.event_id),
+            ("type", event.type),
+            ("sequence", event.sequence),
+            ("time", event.timestamp),
+            ("actor", f"{event.actor.type} {event.actor.id}"),
+            ("subject", f"{event.subject.type} {event.subject.id}"),
+            *event.data.items(),
+        ]
+    )
+
+
+def print_event(event: Event, *, as_json: bool) -> None:
+    """One event on one line, at once: somebody may be waiting for it."""
+    if as_json:
+        print_item(event)
+        return
+    told = [f"{name}={event.data[name]}" for name in _TOLD if event.data.get(name)]
+    parts = [f"{event.sequence:>6}", event.timestamp[11:19], f"{event.type:<20}", event.subject.id, *told]
+    from redkey.cli.report import shown
+
+    click.echo(shown("  ".join(parts)))
+    sys.stdout.flush()

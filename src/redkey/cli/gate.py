@@ -1,0 +1,101 @@
+"""`redkey gate`: approve what was done, or send it back."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from redkey.cli.live import watch, watch_option
+from redkey.cli.screen import ago, print_facts, print_item, print_list, rich_table, styled, tell
+from redkey.cli.session import daily, limit_option
+
+if TYPE_CHECKING:
+    from redkey.client import RedKey
+    from redkey.client.resources.gates import Gate
+
+_TITLES = ("GATE", "STATE", "TASK", "OPENED", "TITLE")
+_gate = click.argument("gate_id", metavar="GATE")
+
+
+@click.group()
+def command() -> None:
+    """See what waits for approval, approve it, or send it back. Whoever did the work never decides on it."""
+
+
+@command.command("list")
+@click.option("--closed", is_flag=True, help="Those that are decided, in place of those that wait.")
+@limit_option
+@watch_option
+@daily
+def list_gates(rk: RedKey, closed: bool, limit: int, live: bool, as_json: bool) -> None:
+    """What waits for approval, the oldest first."""
+    state: Any = "closed" if closed else "open"
+    if live:
+        watch(
+            lambda: (rich_table(_TITLES, [_row(one) for one in islice(rk.gates.list(state=state), limit)]), False),
+            rk.events.follow,
+        )
+    found = islice(rk.gates.list(state=state), limit)
+    print_list(found, _TITLES, _row, as_json=as_json, empty="nothing waits for approval")
+
+
+def _row(gate: Gate) -> tuple[str, ...]:
+    return gate.gate_id, gate.state, gate.task_id, ago(gate.opened_at), gate.title
+
+
+@command.command()
+@_gate
+@daily
+def show(rk: RedKey, gate_id: str, as_json: bool) -> None:
+    """One gate, with what was done."""
+    found = rk.gates.get(gate_id)
+    if as_json:
+        print_item(found)
+        return
+    task = rk.tasks.get(found.task_id)
+    print_facts(
+        [
+            ("gate", found.gate_id),
+            ("state", found.state),
+            ("title", found.title),
+            ("task", found.task_id),
+            ("workflow", found.workflow_id),
+            ("worker", found.agent_id or found.worker),
+            ("summary", task.summary),
+            ("artifacts", [f"{one.name} ({one.bytes:,} bytes, {one.sha256})" for one in task.artifacts]),
+            ("approvers", found.approvers or ("admins",)),
+            ("opened", ago(found.opened_at)),
+            ("deadline", ago(found.deadline_at)),
+            ("decided", ago(found.closed_at)),
+            ("by", found.closed_by),
+            ("note", found.note),
+        ]
+    )
+
+
+@command.command()
+@_gate
+@click.option("--note", help="What to say with it.")
+@daily
+def approve(rk: RedKey, gate_id: str, note: str | None, as_json: bool) -> None:
+    """Approve what was done: what depends on it goes on."""
+    _say(rk.gates.approve(gate_id, note=note), as_json)
+
+
+@command.command()
+@_gate
+@click.option("--note", required=True, help="What is missing; whoever tries again reads it.")
+@daily
+def reject(rk: RedKey, gate_id: str, note: str, as_json: bool) -> None:
+    """Send back what was done: another attempt gets the note, while there are attempts."""
+    _say(rk.gates.reject(gate_id, note), as_json)
+
+
+def _say(decided: Any, as_json: bool) -> None:
+    if as_json:
+        print_item(decided)
+        return
+    follows = {None: "", True: "; another attempt follows", False: "; no attempts are left"}[decided.retry]
+    tell(f"{decided.gate_id} is {styled(decided.status)}{follows}")

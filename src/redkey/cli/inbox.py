@@ -1,0 +1,89 @@
+"""`redkey inbox`: messages to the humans, to agents, and to the holders of a role."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from redkey.cli.screen import ago, print_item, print_list, tell
+from redkey.cli.session import daily, limit_option
+
+if TYPE_CHECKING:
+    from redkey.client import RedKey
+
+
+@click.group()
+def command() -> None:
+    """Read and send messages. Blocks and approvals tell the humans here."""
+
+
+@command.command("list")
+@click.option("--to", metavar="AGENT", help="The messages of this agent [those to the humans].")
+@click.option("--all", "read_too", is_flag=True, help="Read ones, too.")
+@limit_option
+@daily
+def list_messages(rk: RedKey, to: str | None, read_too: bool, limit: int, as_json: bool) -> None:
+    """Messages that were not read, by priority, then by age."""
+    print_list(
+        islice(rk.inbox.list(to=to, unread=None if read_too else True), limit),
+        ("MESSAGE", "PRIORITY", "TYPE", "SENT", "TASK", "SUBJECT"),
+        lambda one: (
+            one.message_id,
+            f"{one.priority}{' !' if one.action_required else ''}",
+            one.message_type,
+            ago(one.sent_at),
+            one.ref_task_id,
+            one.subject + (f": {one.body}" if one.body else ""),
+        ),
+        as_json=as_json,
+        empty="no messages",
+    )
+
+
+@command.command()
+@click.argument("message_id", metavar="MESSAGE")
+@daily
+def read(rk: RedKey, message_id: str, as_json: bool) -> None:
+    """Mark a message as read."""
+    done = rk.inbox.read(message_id)
+    if as_json:
+        print_item(done)
+    else:
+        tell(f"{done.message_id} is read")
+
+
+@command.command()
+@click.option("--to", required=True, metavar="WHO", help="An agent (id or slug), a role (role_...), or human.")
+@click.option("--subject", required=True, help="What it is about.")
+@click.option("--body", help="The message.")
+@click.option("--priority", type=click.IntRange(1, 3), default=3, show_default=True, help="1 is the most urgent.")
+@click.option("--task", "ref_task_id", metavar="TASK", help="The task that it is about.")
+@click.option("--question", is_flag=True, help="It asks for an answer.")
+@daily
+def send(
+    rk: RedKey,
+    to: str,
+    subject: str,
+    body: str | None,
+    priority: Any,
+    ref_task_id: str | None,
+    question: bool,
+    as_json: bool,
+) -> None:
+    """Send a message."""
+    sent = rk.inbox.send(
+        to,
+        subject,
+        body=body,
+        priority=priority,
+        message_type="question" if question else "info",
+        ref_task_id=ref_task_id,
+        action_required=question,
+    )
+    if as_json:
+        print_item(sent)
+    else:
+        for one in sent.messages:
+            tell(f"{one.message_id} to {one.to}")

@@ -1,0 +1,90 @@
+"""`redkey key`: API keys of a workspace."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from redkey.cli.screen import ago, print_item, print_list, tell
+from redkey.cli.session import agent_id_of, daily
+
+if TYPE_CHECKING:
+    from redkey.client import RedKey
+
+_SCOPES = ("read", "produce", "agent", "runner", "admin", "operator")
+_workspace = click.option("--workspace", metavar="ID", help="The workspace [your key's own].")
+
+
+@click.group()
+def command() -> None:
+    """Make, list and revoke API keys.
+
+    Scopes: read (look), produce (queues, tasks, workflows), agent (claim and report as one agent), runner (as any
+    agent), admin (everything in the workspace), operator (the whole server).
+    """
+
+
+@command.command()
+@click.option("--scope", "scopes", multiple=True, required=True, type=click.Choice(_SCOPES), help="Repeat for more.")
+@click.option("--agent", metavar="AGENT", help="For the scope agent: which one, by id or slug.")
+@click.option("--name", help="A name for people.")
+@_workspace
+@daily
+def create(
+    rk: RedKey, scopes: tuple[Any, ...], agent: str | None, name: str | None, workspace: str | None, as_json: bool
+) -> None:
+    """Make a key. It is shown here and never again.
+
+    \b
+      redkey key create --scope produce --name pipeline
+      redkey key create --scope agent --agent atlas
+    """
+    agent_id = agent_id_of(rk, agent) if agent else None
+    made = rk.keys.create(workspace or _own(rk), scopes=scopes, name=name, agent_id=agent_id)
+    if as_json:
+        print_item(made)
+    else:
+        tell(f"{made.key_id}\n\n  {made.api_key}\n", next_step="keep the key: it is not shown again")
+
+
+@command.command("list")
+@_workspace
+@daily
+def list_keys(rk: RedKey, workspace: str | None, as_json: bool) -> None:
+    """All keys, by prefix; never their secrets."""
+    print_list(
+        rk.keys.list(workspace or _own(rk)),
+        ("KEY", "PREFIX", "STATE", "CREATED", "SCOPES", "NAME"),
+        lambda key: (
+            key.key_id,
+            key.prefix,
+            "revoked" if key.revoked_at else "active",
+            ago(key.created_at),
+            ", ".join(key.scopes),
+            key.name or key.agent_id or "",
+        ),
+        as_json=as_json,
+        empty="no keys",
+    )
+
+
+@command.command()
+@click.argument("key_id")
+@_workspace
+@daily
+def revoke(rk: RedKey, key_id: str, workspace: str | None, as_json: bool) -> None:
+    """Make a key invalid, at once and for good."""
+    done = rk.keys.revoke(workspace or _own(rk), key_id)
+    if as_json:
+        print_item(done)
+    else:
+        tell(f"{done.key_id} is revoked")
+
+
+def _own(rk: RedKey) -> str:
+    """The workspace that is meant when none is named; an operator may have to choose."""
+    found = list(rk.workspaces.list())
+    if len(found) != 1:
+        raise click.UsageError("this key sees several workspaces: name one with --workspace (redkey workspace list)")
+    return found[0].workspace_id

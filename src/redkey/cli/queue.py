@@ -1,0 +1,153 @@
+"""`redkey queue`: make queues, see what lies in them, pause them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from redkey.cli.live import watch, watch_option
+from redkey.cli.screen import ago, print_facts, print_item, print_list, rich_table, tell
+from redkey.cli.session import daily
+
+if TYPE_CHECKING:
+    from redkey.client import RedKey
+    from redkey.client.resources.queues import Queue
+
+STATES = ("created", "available", "claimed", "working", "blocked", "completed", "failed", "cancelled")
+_PAGE = 500
+_TITLES = ("QUEUE", "STATE", "LEASE", "ATTEMPTS", "PRIORITY", "NAME")
+
+
+@click.group()
+def command() -> None:
+    """Make queues, see what lies in them, pause them."""
+
+
+def _settings(function: Any) -> Any:
+    for option in (
+        click.option("--description", help="What it is for."),
+        click.option("--max-live-claims", type=int, metavar="N", help="How many claims one agent may hold."),
+        click.option("--priority", type=click.Choice(["urgent", "high", "normal", "low"]), help="Of its tasks."),
+        click.option("--max-attempts", type=int, metavar="N", help="How often a task is tried."),
+        click.option("--lease", "lease_seconds", type=int, metavar="SECONDS", help="How long a claim lasts."),
+    ):
+        function = option(function)
+    return function
+
+
+@command.command()
+@click.argument("name")
+@_settings
+@daily
+def create(rk: RedKey, name: str, as_json: bool, **settings: Any) -> None:
+    """Make the queue NAME.
+
+    \b
+      redkey queue create podcast --lease 60 --max-attempts 3
+    """
+    made = rk.queues.create(name, **settings)
+    if as_json:
+        print_item(made)
+    else:
+        tell(made.queue_id, next_step=f"redkey task create --queue {made.queue_id} --title ...")
+
+
+@command.command("list")
+@watch_option
+@daily
+def list_queues(rk: RedKey, live: bool, as_json: bool) -> None:
+    """All queues."""
+    if live:
+        watch(lambda: (rich_table(_TITLES, [_row(one) for one in rk.queues.list()]), False), rk.events.follow)
+    print_list(rk.queues.list(), _TITLES, _row, as_json=as_json, empty="no queues yet: redkey queue create NAME")
+
+
+def _row(queue: Queue) -> tuple[str, ...]:
+    state = "paused" if queue.paused else "open"
+    return queue.queue_id, state, f"{queue.lease_seconds}s", str(queue.max_attempts), queue.priority, queue.name
+
+
+@command.command()
+@click.argument("queue")
+@daily
+def show(rk: RedKey, queue: str, as_json: bool) -> None:
+    """One queue: its settings, and how many tasks are in which state."""
+    found = rk.queues.get(queue)
+    counts = {state: _count(rk, found.queue_id, state) for state in STATES}
+    if as_json:
+        import msgspec
+
+        from redkey.cli.report import print_json
+
+        print_json({**msgspec.to_builtins(found), "tasks": {state: count for state, (count, _) in counts.items()}})
+        return
+    print_facts(
+        [
+            ("queue", found.queue_id),
+            ("name", found.name),
+            ("description", found.description),
+            ("state", "paused" if found.paused else "open"),
+            ("lease", f"{found.lease_seconds}s"),
+            ("attempts", found.max_attempts),
+            ("priority", found.priority),
+            ("created", ago(found.created_at)),
+            *((state, f"{count}{'+' if more else ''}") for state, (count, more) in counts.items() if count),
+        ]
+    )
+
+
+def _count(rk: RedKey, queue: str, state: Any) -> tuple[int, bool]:
+    """How many tasks are in a state, and whether there are more than one page of them."""
+    page = rk.tasks.list(queue, state=state, limit=_PAGE).page()
+    return len(page.items), page.next is not None
+
+
+@command.command("watch")
+@click.argument("queue")
+@daily
+def watch_queue(rk: RedKey, queue: str, as_json: bool) -> None:
+    """Stay, and show what is open and who works on what; without a terminal, events as they come."""
+    from redkey.cli.events import print_event
+    from redkey.cli.screen import on_terminal
+
+    found = rk.queues.get(queue)
+    if as_json or not on_terminal():
+        for event in rk.events.follow(queue=found.queue_id):
+            print_event(event, as_json=as_json)
+        return
+    from redkey.cli.task import live_tasks
+
+    watch(lambda: (live_tasks(rk, found.queue_id), False), lambda: rk.events.follow(queue=found.queue_id))
+
+
+@command.command()
+@click.argument("queue")
+@_settings
+@daily
+def update(rk: RedKey, queue: str, as_json: bool, **settings: Any) -> None:
+    """Change the settings of QUEUE; what is not given stays."""
+    _say(rk.queues.update(queue, **settings), as_json)
+
+
+@command.command()
+@click.argument("queue")
+@daily
+def pause(rk: RedKey, queue: str, as_json: bool) -> None:
+    """Let nobody claim from QUEUE; running claims go on."""
+    _say(rk.queues.update(queue, paused=True), as_json)
+
+
+@command.command()
+@click.argument("queue")
+@daily
+def resume(rk: RedKey, queue: str, as_json: bool) -> None:
+    """Let a paused QUEUE go on."""
+    _say(rk.queues.update(queue, paused=False), as_json)
+
+
+def _say(queue: Queue, as_json: bool) -> None:
+    if as_json:
+        print_item(queue)
+    else:
+        tell(f"{queue.queue_id} is {'paused' if queue.paused else 'open'}")

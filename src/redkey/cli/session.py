@@ -1,0 +1,62 @@
+"""The server that a daily command talks to, by the SDK, and the options that all daily commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from redkey.client import RedKey
+
+DEFAULT_QUEUE = "default"
+AGENT_VARIABLE = "REDKEY_AGENT_ID"
+
+json_option = click.option("--json", "as_json", is_flag=True, help="JSON in place of text.")
+queue_option = click.option("--queue", default=DEFAULT_QUEUE, show_default=True, metavar="QUEUE", help="The queue.")
+limit_option = click.option(
+    "--limit", type=click.IntRange(1, 100_000), default=100, show_default=True, help="At most so many."
+)
+agent_option = click.option(
+    "--agent", "agent", envvar=AGENT_VARIABLE, required=True, metavar="AGENT", help="The agent, by id or slug."
+)
+
+
+def daily(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A command that talks to a server: it gets the client first, and takes --url, --data and --json.
+
+    The key is never an option, because command lines are seen by others: it comes from REDKEY_API_KEY, or from the
+    file that `redkey serve` wrote.
+    """
+
+    @wraps(function)
+    def run(*arguments: Any, url: str | None, data: Path | None, **options: Any) -> Any:
+        with connect(url, data) as rk:
+            return function(rk, *arguments, **options)
+
+    wrapped: Callable[..., Any] = json_option(run)
+    wrapped = click.option(
+        "--data",
+        type=click.Path(path_type=Path, file_okay=False),
+        help="The data directory whose server is meant [.redkey].",
+    )(wrapped)
+    return click.option("--url", metavar="URL", help="The server [REDKEY_URL, else as in the data directory].")(wrapped)
+
+
+def connect(url: str | None = None, data: Path | None = None) -> RedKey:
+    """A client for the server that is meant."""
+    from redkey.client import RedKey
+
+    return RedKey(url, data=data)
+
+
+def agent_id_of(rk: RedKey, name: str) -> str:
+    """The id of an agent that is named by its id or its slug."""
+    if name.startswith("agt_"):
+        return name
+    for agent in rk.agents.list(slug=name):
+        return agent.agent_id
+    raise click.UsageError(f"there is no agent {name}; see redkey agent list, or redkey agent register {name}")

@@ -1,0 +1,272 @@
+"""`redkey task`: put work on a queue, see where it stands, and follow it to its end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from redkey.cli.live import watch, watch_option
+from redkey.cli.provision import ensure_queue, ensure_roles
+from redkey.cli.queue import STATES
+from redkey.cli.screen import ago, on_terminal, print_facts, print_item, print_list, rich_table, styled, tell
+from redkey.cli.session import daily, limit_option, queue_option
+from redkey.cli.values import JSON
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from redkey.client import RedKey
+    from redkey.client.resources.tasks import Task, TaskSummary
+
+_TITLES = ("TASK", "STATE", "TRY", "ROLE", "AGENT", "SINCE", "TITLE")
+_OPEN_STATES = ("created", "available", "claimed", "working", "blocked")
+_ENDED = ("completed", "failed", "cancelled")
+
+
+@click.group()
+def command() -> None:
+    """Put work on a queue, see where it stands, and follow it to its end."""
+
+
+@command.command()
+@click.option("--title", required=True, help="What is to be done, in a sentence.")
+@click.option("--role", "roles", multiple=True, metavar="ROLE", help="Who may claim it; repeat: all are needed.")
+@queue_option
+@click.option("--description", help="More about it.")
+@click.option("--input", type=JSON, metavar="JSON", help="What it works on: JSON, @FILE, or - for stdin.")
+@click.option("--capability", "capabilities", multiple=True, metavar="NAME", help="What its agent must be able to do.")
+@click.option("--depends-on", multiple=True, metavar="TASK", help="A task that must complete first; repeat.")
+@click.option("--output", "outputs", multiple=True, metavar="NAME", help="An artifact that it must hand back; repeat.")
+@click.option("--criterion", "criteria", multiple=True, metavar="TEXT", help="When it is done; repeat.")
+@click.option("--priority", type=click.Choice(["urgent", "high", "normal", "low"]), help="[normal]")
+@click.option("--max-attempts", type=int, metavar="N", help="How often it is tried.")
+@click.option("--lease", "lease_seconds", type=int, metavar="SECONDS", help="How long a claim of it lasts.")
+@click.option("--deadline", "deadline_seconds", type=int, metavar="SECONDS", help="Fails when it takes longer.")
+@click.option("--gate", is_flag=True, help="A human approves its result.")
+@daily
+def create(
+    rk: RedKey,
+    title: str,
+    roles: tuple[str, ...],
+    queue: str,
+    capabilities: tuple[str, ...],
+    criteria: tuple[str, ...],
+    max_attempts: int | None,
+    gate: bool,
+    as_json: bool,
+    **settings: Any,
+) -> None:
+    """Put a task on a queue. The queue and the roles are made when they are not there yet.
+
+    \b
+      redkey task create --role researcher --title "Research Piers Gorman"
+      redkey task create --title "Summarize" --input '{"url": "https://example.com"}' --priority high
+    """
+    ensure_queue(rk, queue)
+    ensure_roles(rk, roles)
+    asked: dict[str, Any] = {
+        "required_roles": roles,
+        "required_capabilities": capabilities,
+        "completion_criteria": criteria,
+        "retry": {"maxAttempts": max_attempts} if max_attempts is not None else None,
+        "approval_gate": gate or None,
+        **settings,
+    }
+    made = rk.tasks.create(
+        queue, title=title, **{name: value for name, value in asked.items() if value not in (None, ())}
+    )
+    if as_json:
+        print_item(made)
+        return
+    for warning in made.warnings:
+        click.echo(f"note: {warning.message} [{warning.code}]", err=True)
+    tell(made.task_id, next_step=f"redkey task watch {made.task_id}")
+
+
+@command.command("list")
+@click.option("--queue", metavar="QUEUE", help="Only of this queue [all].")
+@click.option("--state", "states", multiple=True, type=click.Choice(STATES), help="Repeat for more [those not ended].")
+@limit_option
+@watch_option
+@daily
+def list_tasks(rk: RedKey, queue: str | None, states: tuple[str, ...], limit: int, live: bool, as_json: bool) -> None:
+    """Tasks: those that have not ended, or those in the states you name."""
+    wanted = states or _OPEN_STATES
+    if live:
+        watch(
+            lambda: (rich_table(_TITLES, [_row(one) for one in islice(_tasks(rk, queue, wanted), limit)]), False),
+            lambda: rk.events.follow(queue=queue),
+        )
+    empty = "nothing is waiting or running" if not states else f"no task is {' or '.join(states)}"
+    print_list(islice(_tasks(rk, queue, wanted), limit), _TITLES, _row, as_json=as_json, empty=empty)
+
+
+def _tasks(rk: RedKey, queue: str | None, states: tuple[str, ...]) -> Iterator[TaskSummary]:
+    queues = [queue] if queue else [one.queue_id for one in rk.queues.list()]
+    for state in states:
+        for name in queues:
+            yield from rk.tasks.list(name, state=state)
+
+
+def _row(task: TaskSummary) -> tuple[str, ...]:
+    return (
+        task.task_id,
+        task.state,
+        str(task.attempt),
+        ", ".join(role.removeprefix("role_") for role in task.required_roles),
+        task.agent_id,
+        ago(task.updated_at),
+        task.title or ("(erased)" if task.erased else ""),
+    )
+
+
+def live_tasks(rk: RedKey, queue: str, most: int = 40) -> Table:
+    """What is open in a queue and who works on what, as it is now."""
+    return rich_table(_TITLES, [_row(one) for one in islice(_tasks(rk, queue, _OPEN_STATES), most)])
+
+
+@command.command()
+@click.argument("task_id", metavar="TASK")
+@click.option("--at", type=click.IntRange(min=1), metavar="SEQUENCE", help="As it was at this place of the ledger.")
+@daily
+def show(rk: RedKey, task_id: str, at: int | None, as_json: bool) -> None:
+    """One task in full: what is asked, where it stands, how it went."""
+    found = rk.tasks.get(task_id, at_sequence=at)
+    if as_json:
+        print_item(found)
+    else:
+        print_facts(_facts(found))
+
+
+def _facts(task: Task) -> list[tuple[str, Any]]:
+    claim, blocker, failure = task.claim, task.blocker, task.failure
+    return [
+        ("task", task.task_id),
+        ("title", task.title),
+        ("state", task.state),
+        ("why", task.cancelled_because),
+        ("failure", f"{failure.kind}: {failure.reason}" if failure else ""),
+        ("blocker", f"{blocker.blocker_type}: {blocker.reason}" if blocker else ""),
+        ("gate", task.gate_id),
+        ("note", task.note),
+        ("queue", task.queue_id),
+        ("workflow", f"{task.workflow_id} {task.plan_task_id}" if task.workflow_id else ""),
+        ("attempt", f"{task.attempt} of {task.max_attempts}"),
+        ("priority", task.priority),
+        ("roles", task.required_roles),
+        ("capabilities", task.required_capabilities),
+        ("description", task.description),
+        ("input", task.input),
+        ("waits for", task.waits_for),
+        ("agent", claim.agent_id if claim else task.completed_by),
+        ("claim", claim.claim_id if claim else ""),
+        ("lease ends", ago(claim.lease_expires_at) if claim else ""),
+        ("artifacts", [f"{one.name} ({one.bytes:,} bytes)" for one in task.artifacts]),
+        ("summary", task.summary),
+        ("output", task.output),
+        ("created", ago(task.created_at)),
+        ("ended", ago(task.ended_at)),
+    ]
+
+
+@command.command("watch")
+@click.argument("task_id", metavar="TASK")
+@daily
+@click.pass_context
+def watch_task(ctx: click.Context, rk: RedKey, task_id: str, as_json: bool) -> None:
+    """Follow a task to its end; Ctrl-C stops the watching, not the task.
+
+    Exit code 0: it is completed. 1: it failed or was cancelled.
+    """
+    from redkey.cli.events import print_event
+
+    task = rk.tasks.get(task_id)
+    if on_terminal() and not as_json:
+        watch(lambda: _draw(rk, task_id), lambda: rk.events.follow(queue=task.queue_id))
+    else:
+        for event in rk.tasks.events(task_id):
+            print_event(event, as_json=as_json)
+            last = event.sequence
+        if not _is_over(rk.tasks.get(task_id)):
+            for event in rk.events.follow(queue=task.queue_id, after=last):
+                if event.data.get("taskId") != task_id:
+                    continue
+                print_event(event, as_json=as_json)
+                if _is_over(rk.tasks.get(task_id)):
+                    break
+    ended = rk.tasks.get(task_id)
+    if not as_json:
+        click.echo(f"{task_id} is {styled(ended.state)}" + (f": {ended.summary}" if ended.summary else ""))
+    ctx.exit(0 if ended.state == "completed" else 1)
+
+
+def _is_over(task: Task) -> bool:
+    """Whether nothing will happen to it any more; an approval may still send a completed task back."""
+    return task.state in _ENDED and not task.gate_id
+
+
+def _draw(rk: RedKey, task_id: str) -> tuple[Any, bool]:
+    from rich.console import Group
+    from rich.text import Text
+
+    task = rk.tasks.get(task_id)
+    events = list(rk.tasks.events(task_id, order="desc", limit=8).page().items)[::-1]
+    facts = [(name, str(value)) for name, value in _facts(task) if value and name in _WATCHED]
+    happened = [(ago(event.timestamp), event.type, event.actor.id) for event in events]
+    reasons = [] if _is_over(task) else rk.tasks.explain(task_id).reasons
+    waits = [Text(f"{reason.message}", style="dim") for reason in reasons]
+    return Group(rich_table(("", ""), facts), *waits, rich_table(("WHEN", "EVENT", "BY"), happened)), _is_over(task)
+
+
+_WATCHED = ("task", "title", "state", "failure", "blocker", "gate", "agent", "lease ends", "attempt", "summary")
+
+
+@command.command()
+@click.argument("task_id", metavar="TASK")
+@daily
+def explain(rk: RedKey, task_id: str, as_json: bool) -> None:
+    """Why a task is not running, and what would move it."""
+    found = rk.tasks.explain(task_id)
+    if as_json:
+        print_item(found)
+        return
+    click.echo(f"{found.task_id} is {styled(found.state)}")
+    for reason in found.reasons:
+        click.echo(f"  {reason.message} [{reason.code}]")
+        about = " ".join(filter(None, (reason.next.role_id, reason.next.task_id, reason.next.queue_id)))
+        click.echo(click.style(f"    next: {reason.next.action.replace('_', ' ')} {about}".rstrip(), dim=True))
+
+
+@command.command()
+@click.argument("task_id", metavar="TASK")
+@daily
+def cancel(rk: RedKey, task_id: str, as_json: bool) -> None:
+    """End a task at once; whoever holds it learns it at its next call."""
+    _say(rk.tasks.cancel(task_id), as_json)
+
+
+@command.command()
+@click.argument("task_id", metavar="TASK")
+@daily
+def retry(rk: RedKey, task_id: str, as_json: bool) -> None:
+    """Try a failed or cancelled task again, as a new attempt."""
+    _say(rk.tasks.retry(task_id), as_json)
+
+
+@command.command()
+@click.argument("task_id", metavar="TASK")
+@click.option("--answer", help="What lifts the block; whoever takes the task up reads it.")
+@daily
+def unblock(rk: RedKey, task_id: str, answer: str | None, as_json: bool) -> None:
+    """Answer a block, so that the task can be claimed again."""
+    _say(rk.tasks.unblock(task_id, answer=answer), as_json)
+
+
+def _say(changed: Any, as_json: bool) -> None:
+    if as_json:
+        print_item(changed)
+    else:
+        tell(f"{changed.task_id} is {styled(changed.status)}")

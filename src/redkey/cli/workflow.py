@@ -1,0 +1,199 @@
+"""`redkey workflow`: start plans, and follow, pause and end their runs."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from redkey.cli.live import watch, watch_option
+from redkey.cli.provision import ensure_queue
+from redkey.cli.screen import (
+    ago,
+    on_terminal,
+    print_facts,
+    print_item,
+    print_list,
+    print_table,
+    rich_table,
+    styled,
+    tell,
+)
+from redkey.cli.session import daily, limit_option, queue_option
+from redkey.cli.values import JSON
+
+if TYPE_CHECKING:
+    from redkey.client import RedKey
+    from redkey.client.resources.workflows import Step, Workflow, WorkflowState
+
+_TITLES = ("WORKFLOW", "STATE", "DONE", "STARTED", "NAME")
+_STEPS = ("STEP", "STATE", "TRY", "ROLE", "AGENT", "WAITS FOR", "TITLE")
+_LIVE = ("running", "paused")
+_workflow = click.argument("workflow_id", metavar="WORKFLOW")
+
+
+@click.group()
+def command() -> None:
+    """Start plans, and follow, pause and end their runs."""
+
+
+@command.command()
+@click.argument("plan", metavar="PLAN")
+@queue_option
+@click.option("--input", "given", type=JSON, metavar="JSON", help="What the run works on: JSON, @FILE, or -.")
+@click.option("--version", type=int, help="Which version of a definition [the newest].")
+@daily
+def start(rk: RedKey, plan: str, queue: str, given: Any, version: int | None, as_json: bool) -> None:
+    """Start PLAN: a plan.json, or the id of a published definition (def_...). The queue is made when it is missing.
+
+    \b
+      redkey workflow start plan.json --input '{"guest": "Piers Gorman"}'
+    """
+    ensure_queue(rk, queue)
+    if plan.startswith("def_"):
+        made = rk.workflows.start(queue, definition_id=plan, version=version, input=given)
+    else:
+        if version is not None:
+            raise click.UsageError("--version is for definitions; a file is what it is")
+        made = rk.workflows.start(queue, plan=JSON.convert(f"@{plan}", None, None), input=given)
+    if as_json:
+        print_item(made)
+        return
+    for warning in made.validation.warnings:
+        click.echo(f"note: {warning.message} [{warning.code}]", err=True)
+    tell(made.workflow_id, next_step=f"redkey workflow watch {made.workflow_id}")
+
+
+@command.command("list")
+@click.option("--all", "ended", is_flag=True, help="Those that have ended, too.")
+@limit_option
+@watch_option
+@daily
+def list_workflows(rk: RedKey, ended: bool, limit: int, live: bool, as_json: bool) -> None:
+    """Runs that go on."""
+    state: Any = None if ended else "live"
+    if live:
+        watch(
+            lambda: (rich_table(_TITLES, [_row(one) for one in islice(rk.workflows.list(state=state), limit)]), False),
+            rk.events.follow,
+        )
+    found = islice(rk.workflows.list(state=state), limit)
+    print_list(found, _TITLES, _row, as_json=as_json, empty="nothing runs: redkey workflow start PLAN")
+
+
+def _row(run: Workflow) -> tuple[str, ...]:
+    done = f"{run.counts.completed}/{run.counts.total}"
+    return run.workflow_id, run.status, done, ago(run.started_at), run.name
+
+
+@command.command()
+@_workflow
+@click.option("--at", type=click.IntRange(min=1), metavar="SEQUENCE", help="As it was at this place of the ledger.")
+@daily
+def show(rk: RedKey, workflow_id: str, at: int | None, as_json: bool) -> None:
+    """One run: every task, who has it, and what it waits for."""
+    found = rk.workflows.state(workflow_id, at_sequence=at)
+    if as_json:
+        print_item(found)
+        return
+    print_facts(
+        [
+            ("workflow", found.workflow_id),
+            ("name", found.name),
+            ("state", found.status),
+            ("done", f"{found.counts.completed} of {found.counts.total}"),
+            ("started", ago(found.started_at)),
+            ("ended", ago(found.ended_at)),
+            ("critical path", " → ".join(found.critical_path)),
+        ]
+    )
+    click.echo()
+    print_table(_STEPS, [_step(one) for one in found.tasks])
+
+
+def _step(step: Step) -> tuple[str, ...]:
+    agent = step.claim.agent_id if step.claim else step.completed_by
+    waits = ", ".join(step.blocked_by) or step.waits_because
+    if step.gate is not None and step.gate.state == "open":
+        waits = f"approval: {step.gate.gate_id}"
+    role = step.role.removeprefix("role_")
+    return step.plan_task_id, step.state, f"{step.attempt}/{step.max_attempts}", role, agent, waits, step.title
+
+
+@command.command("watch")
+@_workflow
+@daily
+@click.pass_context
+def watch_workflow(ctx: click.Context, rk: RedKey, workflow_id: str, as_json: bool) -> None:
+    """Follow a run to its end; Ctrl-C stops the watching, not the run.
+
+    Exit code 0: it is completed. 1: it failed or was cancelled.
+    """
+    if on_terminal() and not as_json:
+        watch(lambda: _draw(rk.workflows.state(workflow_id)), lambda: rk.workflows.follow(workflow_id))
+    else:
+        _tell(rk, workflow_id, as_json=as_json)
+    ended = rk.workflows.get(workflow_id)
+    if not as_json:
+        click.echo(f"{workflow_id} is {styled(ended.status)}")
+    ctx.exit(0 if ended.status == "completed" else 1)
+
+
+def _draw(state: WorkflowState) -> tuple[Any, bool]:
+    from rich.console import Group
+    from rich.text import Text
+
+    head = Text(f"{state.name}  {state.counts.completed} of {state.counts.total} done\n", style="bold")
+    return Group(head, rich_table(_STEPS, [_step(one) for one in state.tasks])), state.status not in _LIVE
+
+
+def _tell(rk: RedKey, workflow_id: str, *, as_json: bool) -> None:
+    from redkey.cli.events import print_event
+
+    for event in rk.workflows.follow(workflow_id, after=0):
+        print_event(event, as_json=as_json)
+        if event.type.startswith("workflow.") and rk.workflows.get(workflow_id).status not in _LIVE:
+            return
+
+
+@command.command()
+@_workflow
+@daily
+def graph(rk: RedKey, workflow_id: str, as_json: bool) -> None:
+    """A run as a Mermaid diagram; as nodes and edges with --json."""
+    if as_json:
+        print_item(rk.workflows.graph(workflow_id))
+    else:
+        click.echo(rk.workflows.mermaid(workflow_id))
+
+
+@command.command()
+@_workflow
+@daily
+def pause(rk: RedKey, workflow_id: str, as_json: bool) -> None:
+    """Let nothing open or be claimed; running claims go on."""
+    _say(rk.workflows.pause(workflow_id), as_json)
+
+
+@command.command()
+@_workflow
+@daily
+def resume(rk: RedKey, workflow_id: str, as_json: bool) -> None:
+    """Let a paused run go on."""
+    _say(rk.workflows.resume(workflow_id), as_json)
+
+
+@command.command()
+@_workflow
+@daily
+def cancel(rk: RedKey, workflow_id: str, as_json: bool) -> None:
+    """End a run at once."""
+    _say(rk.workflows.cancel(workflow_id), as_json)
+
+
+def _say(changed: Any, as_json: bool) -> None:
+    if as_json:
+        print_item(changed)
+    else:
+        tell(f"{changed.workflow_id} is {styled(changed.status)}")

@@ -1,0 +1,177 @@
+"""Markdown pages as programs: their code blocks, run in order, in an empty folder, as a reader would.
+
+    sh                 is run by bash; variables live on from block to block of a page
+    sh background      is started and left running: a server, a worker
+    python, json       is run; is read
+    python NAME        and json NAME, sh NAME, toml NAME: the block is the file of that name
+    text               right behind an sh block is what that block prints, where `...` stands for anything
+
+Other languages are for the eye: `mermaid`, and `text` elsewhere.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+PATIENCE_SECONDS = 90
+_FENCE = re.compile(r"^```([a-z]*)([^\n`]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+# The port that pages name. Pages run at the same time, so each gets one of its own in its place.
+_PORT = "8700"
+
+
+@dataclass(frozen=True)
+class Block:
+    """One code block: its language, the words behind it, its text, and the line it begins on."""
+
+    language: str
+    words: tuple[str, ...]
+    text: str
+    line: int
+    # Whether it stands right behind the block before, with nothing but blank lines between.
+    adjoins: bool = False
+
+    @property
+    def file(self) -> str:
+        return next((word for word in self.words if "." in word), "")
+
+
+def blocks(page: Path) -> list[Block]:
+    """The code blocks of a page, in order."""
+    text, found, end = page.read_text(), [], 0
+    for match in _FENCE.finditer(text):
+        adjoins = bool(found) and not text[end : match.start()].strip()
+        line = text.count("\n", 0, match.start()) + 1
+        found.append(Block(match[1], tuple(match[2].split()), match[3], line, adjoins))
+        end = match.end()
+    return found
+
+
+class Reader:
+    """Somebody who follows a page to the letter, in an empty folder, with an empty home."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "work"
+        self.folder.mkdir()
+        home = folder / "home"
+        home.mkdir()
+        self.port = _free_port()
+        path = f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}"
+        self.environment = {"HOME": str(home), "PATH": path, "REDKEY_PORT": str(self.port), "LANG": "C.UTF-8"}
+        self._variables = folder / "variables"
+        self._started: list[subprocess.Popen[bytes]] = []
+        self._log = folder / "background.log"
+
+    def follow(self, page: Path, not_run: dict[tuple[str, int], str] | None = None) -> int:
+        """Run a page; how many blocks were run."""
+        run, printed = 0, None
+        for block in blocks(page):
+            where = f"{page.name}:{block.line}"
+            text = block.text.replace(_PORT, str(self.port))
+            if block.language == "text" and block.adjoins and printed is not None:
+                assert _like(text).fullmatch(printed), f"{where} shows\n{text}\nbut this was printed:\n{printed}"
+            printed = None
+            if (not_run or {}).get(key_of(page, block)):
+                continue
+            if block.language in ("sh", "python", "json", "toml"):
+                printed = self._run(block, text, where)
+                run += 1
+        return run
+
+    def _run(self, block: Block, text: str, where: str) -> str | None:
+        if block.file:
+            (self.folder / block.file).parent.mkdir(parents=True, exist_ok=True)
+            (self.folder / block.file).write_text(text)
+            if block.language == "python":
+                compile(text, block.file, "exec")
+        if block.language == "json":
+            json.loads(text)
+        elif block.language == "python" and not block.file:
+            return self._finish([sys.executable, "-c", text], where)
+        elif block.language == "sh" and "background" in block.words:
+            self._start(text, where)
+        elif block.language == "sh" and not block.file:
+            known = f"set -a; [ ! -e '{self._variables}' ] || . '{self._variables}'\n"
+            kept = f"\nexport -p > '{self._variables}'"
+            return self._finish(["bash", "-euo", "pipefail", "-c", known + text + kept], where)
+        return None
+
+    def _finish(self, command: list[str], where: str) -> str:
+        done = subprocess.run(
+            command, cwd=self.folder, env=self.environment, capture_output=True, text=True, timeout=PATIENCE_SECONDS
+        )
+        told = f"{where} ended with {done.returncode}:\n{done.stdout}\n{done.stderr}\n{self._background()}"
+        assert done.returncode == 0, told
+        return done.stdout
+
+    def _start(self, text: str, where: str) -> None:
+        known = f"set -a; [ ! -e '{self._variables}' ] || . '{self._variables}'\n"
+        with self._log.open("ab") as log:
+            process = subprocess.Popen(
+                ["bash", "-euo", "pipefail", "-c", known + text],
+                cwd=self.folder,
+                env=self.environment,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        self._started.append(process)
+        if "redkey serve" in text:
+            self._wait_for_server(process, where)
+
+    def _wait_for_server(self, process: subprocess.Popen[bytes], where: str) -> None:
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while time.monotonic() < deadline and process.poll() is None:
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
+                    return
+            time.sleep(0.05)
+        raise AssertionError(f"{where}: the server did not come up\n{self._background()}")
+
+    def _background(self) -> str:
+        return self._log.read_text() if self._log.exists() else ""
+
+    def leave(self) -> None:
+        """End what was left running, the servers last."""
+        for process in reversed(self._started):
+            for number in (signal.SIGTERM, signal.SIGKILL):
+                if _signal_group(process, number):
+                    try:
+                        process.wait(20)
+                    except subprocess.TimeoutExpired:
+                        continue
+            process.wait()
+
+
+def key_of(page: Path, block: Block) -> tuple[str, str]:
+    """How the list of blocks that are not run names one: its page and its first line."""
+    return page.relative_to(ROOT).as_posix(), block.text.splitlines()[0] if block.text else ""
+
+
+def _signal_group(process: subprocess.Popen[Any], number: int) -> bool:
+    try:
+        os.killpg(process.pid, number)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def _like(text: str) -> re.Pattern[str]:
+    """What a shown output stands for."""
+    return re.compile(".*".join(re.escape(part) for part in text.split("...")), re.DOTALL)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,49 @@
+"""Every code block of README and docs runs, in the order of its page; what cannot is listed here with its reason."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import ROOT, Reader, blocks, key_of
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+# Pages without a reader: decisions and the generated reference, whose examples tests/api hold against the schemas.
+SHOWN_ONLY = ("docs/decisions/", "docs/reference/")
+# (page, first line of the block) -> why nothing runs it here.
+NOT_RUN = {
+    ("README.md", "git clone https://github.com/redkey/redkey && cd redkey"): "the checkout is what is being tested",
+}
+
+
+def _name(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+READ = [page for page in PAGES if not _name(page).startswith(SHOWN_ONLY)]
+
+
+@pytest.mark.parametrize("page", READ, ids=_name)
+def test_a_page_does_what_it_says(page: Path, tmp_path: Path) -> None:
+    reader = Reader(tmp_path)
+    try:
+        run = reader.follow(page, NOT_RUN)
+    finally:
+        reader.leave()
+    listed = [block for block in blocks(page) if key_of(page, block) in NOT_RUN]
+    runnable = [block for block in blocks(page) if block.language in ("sh", "python", "json", "toml")]
+    assert run == len(runnable) - len(listed)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_every_block_says_what_it_is(page: Path) -> None:
+    known = {"sh", "python", "json", "toml", "text", "mermaid"}
+    strange = [f"{_name(page)}:{block.line}" for block in blocks(page) if block.language not in known]
+    assert strange == []
+
+
+def test_what_is_not_run_is_there_and_is_little() -> None:
+    there = {key_of(page, block) for page in READ for block in blocks(page)}
+    assert NOT_RUN.keys() <= there
+    assert len(NOT_RUN) <= 3
