@@ -1,0 +1,1 @@
+"""The bus (Weave): live talk between agents, over Unix sockets and HTTP."""

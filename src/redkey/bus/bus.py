@@ -1,0 +1,379 @@
+"""The bus: sessions, agents and messages, each change durable before anybody is told of it.
+
+Both faces (Unix sockets and HTTP) call the methods of this class and nothing below it, so they cannot differ. `state`
+decides, `commits` makes durable, `feed` and `deliveries` tell. A method raises BusRefused, or calls `done` once the
+change is durable (with None) or cannot become so (with why).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Protocol
+
+import msgspec
+import structlog
+
+from redkey.bus.commits import Commits, Done
+from redkey.bus.deliveries import Deliveries
+from redkey.bus.envelope import BUS, Envelope
+from redkey.bus.feed import Feed, Follower
+from redkey.bus.limits import BusLimits
+from redkey.bus.log import Log
+from redkey.bus.mailbox import Outlet
+from redkey.bus.state import MESSAGE, Agent, Decided, Posted, Record, Route, Session, State
+from redkey.errors import BusRefused, StoreError
+from redkey.wire.times import write_time
+
+_log = structlog.get_logger("redkey.bus")
+_decode_envelope = msgspec.json.Decoder(Envelope).decode
+_FORGET_AT_ONCE = 500
+
+
+class Member(Outlet, Protocol):
+    """A connection that an agent speaks through."""
+
+    def tell(self, line: bytes) -> None:
+        """Something happened in a session; a reader that is too slow to hear it is told that it missed some."""
+        ...
+
+    def part(self, session: Session) -> None:
+        """A session is over."""
+        ...
+
+
+class Bus:
+    """One bus on one log."""
+
+    def __init__(
+        self,
+        log: Log,
+        limits: BusLimits,
+        *,
+        wall: Callable[[], int],
+        ids: Callable[[], str],
+        route: Route,
+        on_fatal: Callable[[BaseException], None],
+    ) -> None:
+        self.log, self.limits = log, limits
+        self._wall, self._route = wall, route
+        self._state = State(limits, ids)
+        self.commits = Commits(log, on_failure=self._reload, on_fatal=on_fatal)
+        self._deliveries = Deliveries(limits, taken=self._take, given_up=self._give_up)
+        self._feeds: dict[str, Feed] = {}
+        self._members: dict[tuple[str, str], Member] = {}
+        # Messages that are decided and not durable yet, by session number and id.
+        self._fresh: dict[tuple[int, str], Envelope] = {}
+        # Those who watch sessions come and go.
+        self.watchers: set[Follower] = set()
+        self._opened: list[Callable[[Session], None]] = []
+        self._closed: list[Callable[[Session], None]] = []
+        self._posted: list[Callable[[Session, Record], None]] = []
+        self._load()
+
+    def on_session(self, opened: Callable[[Session], None], closed: Callable[[Session], None]) -> None:
+        """Call these when a session has begun or is over, durably; `opened` at once for those that are there."""
+        self._opened.append(opened)
+        self._closed.append(closed)
+        for session in self._state.sessions.values():
+            opened(session)
+
+    def on_post(self, heard: Callable[[Session, Record], None]) -> None:
+        """Call this with every record once it is durable."""
+        self._posted.append(heard)
+
+    async def stop(self) -> None:
+        """Make durable what was taken, then take nothing more."""
+        self._deliveries.stop()
+        await self.commits.stop()
+        self.log.close()
+
+    def now(self) -> str:
+        """The time as records have it: UTC, to the millisecond."""
+        return write_time(self._wall())[:23] + "Z"
+
+    # Looking.
+
+    def session(self, session_id: str) -> Session:
+        """A session, open or closed."""
+        found = self._state.sessions.get(session_id) or self.log.session(session_id)
+        if found is None:
+            raise BusRefused("there is no such session", code="session_not_found", pointer="/session")
+        return found
+
+    def open_sessions(self) -> Iterator[Session]:
+        return (session for session in self._state.sessions.values() if session.status == "open")
+
+    def open_session(self, session_id: str) -> Session:
+        return self._state.open(session_id)
+
+    def agent(self, session: Session, agent_id: str) -> Agent:
+        found = session.agents.get(agent_id)
+        if found is None:
+            raise BusRefused("there is no such agent in this session", code="agent_not_found", pointer="/agent_id")
+        return found
+
+    def is_online(self, session: Session, agent_id: str) -> bool:
+        return (session.id, agent_id) in self._members
+
+    def feed(self, session: Session) -> Feed:
+        """The records of a session; of a closed one, as the log has them."""
+        found = self._feeds.get(session.id)
+        return found or Feed(self.log, session.number, self.log.last_seq(session.number), closed=True)
+
+    def waiting(self, session: Session, agent: Agent, limit: int) -> list[Record]:
+        """The messages that wait for an agent, oldest first."""
+        feed = self.feed(session)
+        found = (feed.record(seq) for seq in self._deliveries.places(agent)[:limit])
+        return [record for record in found if record is not None]
+
+    # Sessions.
+
+    def create_session(
+        self, src: str, name: str | None, done: Done, *, session_id: str | None = None, workspace: str = ""
+    ) -> Session:
+        if session_id is not None and self.log.session(session_id) is not None:
+            raise BusRefused("there is a session of this id already", code="session_exists", pointer="/id")
+        if session_id is not None and session_id in self._state.sessions:
+            raise BusRefused("there is a session of this id already", code="session_exists", pointer="/id")
+        decided = self._state.create(self.now(), src, session_id, name, workspace)
+        self._feeds[decided.session.id] = Feed(self.log, decided.session.number, 0)
+        self._commit(decided, done)
+        return decided.session
+
+    def close_session(self, session_id: str, src: str, done: Done) -> Session:
+        session = self._state.open(session_id)
+        self._commit(self._state.close(session, self.now(), src), done)
+        return session
+
+    # Agents.
+
+    def add_agent(
+        self,
+        session_id: str,
+        agent_id: str,
+        name: str | None,
+        done: Done,
+        *,
+        member: Member | None = None,
+        lead: bool = False,
+        status: str | None = None,
+    ) -> Session:
+        """An agent comes, or comes back. With a connection it is bound to it until that ends."""
+        session = self._state.open(session_id)
+        holder = self._members.get((session_id, agent_id))
+        if holder is not None and holder is not member:
+            message = "an agent of this id speaks through another connection"
+            raise BusRefused(message, code="agent_taken", pointer="/payload/id")
+        known = agent_id in session.agents
+        decided = self._state.add(session, self.now(), agent_id, name, lead, status)
+        agent = session.agents[agent_id]
+        if not known:
+            self._deliveries.open(session, agent, self._feeds[session_id])
+        if member is not None:
+            self._members[session_id, agent_id] = member
+
+        def durable(refused: BusRefused | None) -> None:
+            done(refused)
+            if refused is None and member is not None and self._members.get((session_id, agent_id)) is member:
+                self._deliveries.attach(agent, member)
+
+        self._commit(decided, durable, actor=member)
+        return session
+
+    def update_agent(
+        self,
+        session_id: str,
+        agent_id: str,
+        done: Done,
+        *,
+        actor: Member | None = None,
+        name: str | None = None,
+        lead: bool | None = None,
+        status: str | None = None,
+    ) -> Agent:
+        """Change what is given of an agent."""
+        session = self._state.open(session_id)
+        agent = self.agent(session, agent_id)
+        decided = self._state.update(
+            session,
+            self.now(),
+            agent,
+            agent.name if name is None else name,
+            agent.lead if lead is None else lead,
+            agent.status if status is None else status,
+        )
+        self._commit(decided, done, actor=actor)
+        return agent
+
+    def remove_agent(self, session_id: str, agent_id: str, done: Done, *, actor: Member | None = None) -> None:
+        session = self._state.open(session_id)
+        agent = self.agent(session, agent_id)
+        decided = self._state.remove(session, self.now(), agent)
+        self._members.pop((session_id, agent_id), None)
+        self._deliveries.close(agent)
+        self._commit(decided, done, actor=actor)
+
+    def order_agents(self, session_id: str, src: str, agent_ids: Sequence[str], done: Done) -> Session:
+        session = self._state.open(session_id)
+        self._commit(self._state.order(session, self.now(), src, agent_ids), done)
+        return session
+
+    def leave(self, member: Member, session_id: str, agent_id: str) -> None:
+        """A connection is gone: its agent stays, and what comes for it waits."""
+        if self._members.get((session_id, agent_id)) is member:
+            del self._members[session_id, agent_id]
+            session = self._state.sessions.get(session_id)
+            agent = session.agents.get(agent_id) if session is not None else None
+            if agent is not None:
+                self._deliveries.detach(agent, member)
+
+    def resume(self, session_id: str, agent_id: str) -> None:
+        """A connection has room again."""
+        session = self._state.sessions.get(session_id)
+        agent = session.agents.get(agent_id) if session is not None else None
+        if agent is not None:
+            self._deliveries.pump(agent)
+
+    # Messages.
+
+    def send(self, session_id: str, envelope: Envelope, done: Done) -> Decided:
+        """Record a message for those that it goes to."""
+        session = self._state.open(session_id)
+        decided = self._state.send(session, self.now(), envelope, self._find, self._route)
+        self._commit(decided, done)
+        return decided
+
+    def confirm(self, session_id: str, agent_id: str, message_id: str) -> bool:
+        """An agent has a message; false when none of this id waits for it (any more)."""
+        session = self._state.open(session_id)
+        agent = self.agent(session, agent_id)
+        return self._deliveries.confirm(agent, message_id, lambda key: self._seq_of(session, key))
+
+    def forget_old(self, done: Done) -> None:
+        """Forget records beyond the retention that wait for nobody, and answers older than a day."""
+        moment = datetime.fromtimestamp(self._wall() / 1e9, UTC)
+        old = _written(moment - timedelta(days=self.limits.retention_days))
+        answers = _written(moment - timedelta(days=1))
+        self.commits.add([("delete_old_records", (old, _FORGET_AT_ONCE)), ("delete_answers", (answers,))], done)
+
+    def _seq_of(self, session: Session, message_id: str) -> int | None:
+        record = self.log.find(session.number, message_id)
+        return record.seq if record is not None else None
+
+    def _find(self, session: Session, message_id: str) -> Envelope | None:
+        fresh = self._fresh.get((session.number, message_id))
+        if fresh is not None:
+            return fresh
+        record = self.log.find(session.number, message_id)
+        return _decode_envelope(record.envelope) if record is not None else None
+
+    # From a decision to those who are told.
+
+    def _commit(self, decided: Decided, done: Done, *, actor: Member | None = None) -> None:
+        session = decided.session
+        for one in decided.posted:
+            self._fresh[session.number, one.record.id] = one.envelope
+
+        def durable(refused: BusRefused | None) -> None:
+            for one in decided.posted:
+                self._fresh.pop((session.number, one.record.id), None)
+            if refused is None:
+                self._publish(decided, actor, done)
+            else:
+                done(refused)
+
+        self.commits.add(decided.writes, durable)
+
+    def _publish(self, decided: Decided, actor: Member | None, done: Done) -> None:
+        session = decided.session
+        feed = self._feeds.get(session.id)
+        if feed is None:
+            done(None)
+            return
+        for one in decided.posted:
+            feed.publish(one.record)
+        if decided.posted and decided.posted[0].record.type == "session.created":
+            for opened in self._opened:
+                opened(session)
+        if session.status == "closed":
+            for closed in self._closed:
+                closed(session)
+        # The one who asked learns it first.
+        done(None)
+        for one in decided.posted:
+            self._tell(session, one, actor)
+        if decided.posted:
+            feed.wake()
+        if session.status == "closed":
+            self._end(session, feed)
+
+    def _tell(self, session: Session, posted: Posted, actor: Member | None) -> None:
+        record = posted.record
+        for agent in posted.receivers:
+            self._deliveries.arrive(agent, record.seq)
+        if record.type != MESSAGE:
+            line = record.envelope + b"\n"
+            present = (self._members.get((session.id, key)) for key in session.agents)
+            for member in {id(one): one for one in present if one is not None and one is not actor}.values():
+                member.tell(line)
+        if record.type.startswith("session."):
+            for watcher in tuple(self.watchers):
+                watcher.wake()
+        for heard in self._posted:
+            heard(session, record)
+
+    def _end(self, session: Session, feed: Feed) -> None:
+        feed.closed = True
+        feed.wake()
+        for agent in session.agents.values():
+            self._deliveries.close(agent)
+            member = self._members.pop((session.id, agent.id), None)
+            if member is not None:
+                member.part(session)
+        self._state.forget(session)
+        del self._feeds[session.id]
+
+    def _take(self, session: Session, agent: Agent, seq: int) -> None:
+        self._state.taken(session, agent.id)
+        self.commits.add_lazily(("delete_pending", (agent.number, seq)))
+
+    def _give_up(self, session: Session, agent: Agent, message_id: str, deliveries: int) -> None:
+        if session.status == "open":
+            payload = {"message_id": message_id, "dst": agent.id, "deliveries": deliveries}
+            noted = self._state.note(session, self.now(), "message.unacknowledged", BUS, payload)
+            self._commit(noted, lambda _: None)
+
+    # Beginning, and beginning again.
+
+    def _load(self) -> None:
+        sessions, session_numbers, agent_numbers = self.log.load()
+        self._state.restore(sessions, session_numbers, agent_numbers)
+        for session in sessions:
+            feed = self._feeds.get(session.id)
+            if feed is None:
+                feed = self._feeds[session.id] = Feed(self.log, session.number, session.seq)
+            for agent in session.agents.values():
+                self._deliveries.open(session, agent, feed, self.log.pending(agent.number))
+
+    def _reload(self, failure: StoreError) -> None:
+        """A commit failed: go back to what the log holds, and on from there with everybody who is connected."""
+        _log.error(
+            "the bus could not write; it goes on from its last commit", code=failure.code, reason=failure.message
+        )
+        self._fresh.clear()
+        self._deliveries.forget()
+        self._load()
+        for session_id in self._feeds.keys() - self._state.sessions.keys():
+            del self._feeds[session_id]
+        for (session_id, agent_id), member in list(self._members.items()):
+            session = self._state.sessions.get(session_id)
+            agent = session.agents.get(agent_id) if session is not None else None
+            if agent is None:
+                del self._members[session_id, agent_id]
+            else:
+                self._deliveries.attach(agent, member)
+
+
+def _written(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.000Z"

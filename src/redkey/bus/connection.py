@@ -1,0 +1,242 @@
+"""One connection over a Unix socket: lines in, lines out, both bounded.
+
+It owns framing, the agents that speak through it and the streams that it follows; what a command does is left to
+`commands`. A reader that is too slow holds up nobody: replies stop its own reading, messages and records wait in the
+log, and what it could only have heard live it is told it has missed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import TYPE_CHECKING, Any
+
+import structlog
+
+from redkey.bus.envelope import BUS, LINE_LIMIT, VERSION, Envelope, Fault, asked_id, fault_of, read_line
+from redkey.bus.sockets import peer_user
+from redkey.errors import BusRefused, JsonRefused, RedKeyError
+
+if TYPE_CHECKING:
+    from redkey.bus.state import Session
+    from redkey.bus.uds import UdsFace
+
+_log = structlog.get_logger("redkey.bus")
+# How long a reader that was told that it is too slow has to take that in.
+_FAREWELL_SECONDS = 5.0
+
+
+class Connection(asyncio.Protocol):
+    """A caller on the socket of the bus, or on that of one session."""
+
+    def __init__(self, face: UdsFace, session_id: str | None) -> None:
+        self._face, self.bound_session = face, session_id
+        self.bus, self.workspace = face.bus, face.workspace
+        # (session, agent) that speak through here.
+        self.agents: set[tuple[str, str]] = set()
+        self.streams: dict[str, Any] = {}
+        self.paused = False
+        self._buffer = bytearray()
+        self._missed = 0
+        self._closing = False
+        self._heard_at = 0.0
+        self._stalled: asyncio.TimerHandle | None = None
+        self._patience: asyncio.TimerHandle | None = None
+
+    # What the event loop calls.
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        self._transport, self._loop = transport, asyncio.get_running_loop()
+        transport.set_write_buffer_limits(high=self.bus.limits.output_bytes)
+        self._heard_at = self._loop.time()
+        if not self._face.admit(self):
+            self._refuse(Fault("too_many_connections", "the bus has as many connections as it takes"))
+            return
+        user = peer_user(transport.get_extra_info("socket"))
+        if user not in (os.geteuid(), 0):
+            _log.warning("a connection of another user was refused", user=user)
+            self._refuse(Fault("peer_refused", "this bus is another user's"))
+            return
+        self._watch()
+
+    def data_received(self, data: bytes) -> None:
+        self._heard_at = self._loop.time()
+        if self._closing:
+            return
+        if not self._buffer and data.count(b"\n") == 1 and data.endswith(b"\n") and len(data) <= LINE_LIMIT:
+            self._line(data)
+            return
+        self._buffer += data
+        *lines, rest = self._buffer.split(b"\n")
+        self._buffer = rest
+        for line in lines:
+            self._line(bytes(line))
+        if len(rest) > LINE_LIMIT:
+            self._refuse(Fault("line_too_long", f"a line has at most {LINE_LIMIT:,} bytes"))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._closing = True
+        for timer in (self._stalled, self._patience):
+            if timer is not None:
+                timer.cancel()
+        for stream in tuple(self.streams.values()):
+            stream.end()
+        for session_id, agent_id in self.agents:
+            self.bus.leave(self, session_id, agent_id)
+        self.agents.clear()
+        self._buffer.clear()
+        self._face.gone(self)
+
+    def pause_writing(self) -> None:
+        self.paused = True
+        # Whoever does not read replies is not asked for more requests.
+        self._transport.pause_reading()
+        self._stalled = self._loop.call_later(self.bus.limits.stalled_seconds, self._too_slow)
+
+    def resume_writing(self) -> None:
+        self.paused = False
+        if self._stalled is not None:
+            self._stalled.cancel()
+            self._stalled = None
+        if self._closing:
+            return
+        self._transport.resume_reading()
+        if self._missed:
+            missed, self._missed = self._missed, 0
+            self.say("events.missed", payload={"count": missed})
+        for session_id, agent_id in tuple(self.agents):
+            self.bus.resume(session_id, agent_id)
+        for stream in tuple(self.streams.values()):
+            stream.wake()
+
+    # What the bus calls.
+
+    def write(self, line: bytes) -> None:
+        if not self._closing:
+            self._transport.write(line)
+
+    def tell(self, line: bytes) -> None:
+        if self.paused:
+            self._missed += 1
+        else:
+            self.write(line)
+
+    def part(self, session: Session) -> None:
+        """A session is over. A connection that was there for it alone ends with it."""
+        self.agents = {bound for bound in self.agents if bound[0] != session.id}
+        if not self.agents and not self.streams:
+            self.close()
+
+    # What commands use.
+
+    def reply(
+        self, asked: Envelope, payload: Any = None, *, session: str | None = None, fault: Fault | None = None
+    ) -> None:
+        """Answer a request: its type, `corr` its id, and how it went."""
+        self.write(
+            Envelope(
+                v=VERSION,
+                type=asked.type,
+                id=self._face.new_id(),
+                ts=self.bus.now(),
+                src=BUS,
+                session=session or asked.session,
+                corr=asked.id,
+                payload=payload,
+                status="error" if fault is not None else "ok",
+                error=fault,
+            ).encode()
+            + b"\n"
+        )
+
+    def say(self, event: str, *, payload: Any = None, fault: Fault | None = None, corr: str | None = None) -> None:
+        """Say something that nobody asked for, or that a stream is over."""
+        self.write(
+            Envelope(
+                v=VERSION,
+                type=event,
+                id=self._face.new_id(),
+                ts=self.bus.now(),
+                src=BUS,
+                corr=corr,
+                payload=payload,
+                status="error" if fault is not None else None,
+                error=fault,
+            ).encode()
+            + b"\n"
+        )
+
+    def reply_raw(self, asked: Envelope, payload: bytes) -> None:
+        """Answer with a payload that is JSON already."""
+        head = Envelope(
+            v=VERSION,
+            type=asked.type,
+            id=self._face.new_id(),
+            ts=self.bus.now(),
+            src=BUS,
+            session=asked.session,
+            corr=asked.id,
+            status="ok",
+        ).encode()
+        self.write(b'%s,"payload":%s}\n' % (head[:-1], payload))
+
+    def done(self, asked: Envelope, payload: Any = None, *, session: str | None = None) -> Any:
+        """What answers a request once it is durable."""
+
+        def told(refused: BusRefused | None) -> None:
+            if refused is None:
+                self.reply(asked, payload, session=session)
+            else:
+                self.reply(asked, fault=fault_of(refused))
+
+        return told
+
+    def close(self) -> None:
+        """End the connection after what was written."""
+        if not self._closing:
+            self._closing = True
+            self._transport.close()
+
+    # Inside.
+
+    def _line(self, line: bytes) -> None:
+        line = line.rstrip()
+        if not line or self._closing:
+            return
+        try:
+            asked = read_line(line)
+        except (BusRefused, JsonRefused) as refused:
+            self.say("error", fault=fault_of(refused), corr=asked_id(line))
+            return
+        try:
+            self._face.run(self, asked)
+        except BusRefused as refused:
+            self.reply(asked, fault=fault_of(refused))
+        except RedKeyError as failed:
+            _log.error("a command failed", type=asked.type[:64], code=failed.code, reason=failed.message)
+            self.reply(asked, fault=Fault("unavailable", "the bus cannot do this now; try again"))
+
+    def _refuse(self, fault: Fault) -> None:
+        self.say("error", fault=fault)
+        self._buffer.clear()
+        self.close()
+        self._loop.call_later(_FAREWELL_SECONDS, self._transport.abort)
+
+    def _too_slow(self) -> None:
+        self._stalled = None
+        seconds = self.bus.limits.stalled_seconds
+        self._refuse(Fault("slow_reader", f"nothing was taken for {seconds:g} seconds; come back for what waits"))
+
+    def _watch(self) -> None:
+        """A line that has begun must end; somebody who is nobody here and says nothing is not kept."""
+        limits = self.bus.limits
+        silent = self._loop.time() - self._heard_at
+        if self._closing:
+            return
+        if self._buffer and silent >= limits.line_seconds:
+            self._refuse(Fault("line_too_slow", f"a line must end within {limits.line_seconds:g} seconds"))
+            return
+        if not self.agents and not self.streams and silent >= limits.idle_seconds:
+            self._refuse(Fault("idle", f"nothing was said for {limits.idle_seconds:g} seconds"))
+            return
+        self._patience = self._loop.call_later(limits.line_seconds / 2, self._watch)

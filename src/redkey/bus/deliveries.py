@@ -1,0 +1,167 @@
+"""Deliveries: every agent's mailbox, the connections they go to, and the clock that redelivers."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import msgspec
+import orjson
+
+from redkey.bus.envelope import EVERYBODY, Ack
+from redkey.bus.feed import Feed
+from redkey.bus.limits import BusLimits
+from redkey.bus.mailbox import InFlight, Mailbox, Outlet, Parcel
+from redkey.bus.state import Agent, Record, Session
+
+# A message was taken: the session, the agent and the place of the message.
+Taken = Callable[[Session, Agent, int], None]
+# A message was given to a connection as often as it may be: also its id and how often.
+GivenUp = Callable[[Session, Agent, str, int], None]
+
+
+class Delivery(msgspec.Struct, eq=False):
+    """One agent's mailbox, and whose it is."""
+
+    session: Session
+    agent: Agent
+    mailbox: Mailbox
+
+
+class _Addressed(msgspec.Struct):
+    """What of an envelope matters to its delivery."""
+
+    topic: str | None = None
+    ack: Ack | None = None
+
+
+_read = msgspec.json.Decoder(_Addressed).decode
+
+
+class Deliveries:
+    """All mailboxes of a bus."""
+
+    def __init__(self, limits: BusLimits, *, taken: Taken, given_up: GivenUp) -> None:
+        self._limits, self._taken, self._given_up = limits, taken, given_up
+        self._all: dict[int, Delivery] = {}
+        self._due: list[tuple[float, int, Delivery, InFlight]] = []
+        self._count = 0
+        self._timer: asyncio.TimerHandle | None = None
+
+    def open(self, session: Session, agent: Agent, feed: Feed, waiting: Iterable[int] = ()) -> None:
+        """Begin an agent's mailbox."""
+
+        def fetch(seq: int) -> Parcel | None:
+            record = feed.record(seq)
+            return parcel(record, agent.id) if record is not None else None
+
+        mailbox = Mailbox(fetch, self._limits.window, self._limits.deliveries, waiting)
+        self._all[agent.number] = Delivery(session, agent, mailbox)
+
+    def close(self, agent: Agent) -> None:
+        self._all.pop(agent.number, None)
+
+    def forget(self) -> None:
+        """Forget everything; the log has it."""
+        self._all.clear()
+        self._due.clear()
+
+    def outlet(self, agent: Agent) -> Outlet | None:
+        delivery = self._all.get(agent.number)
+        return delivery.mailbox.outlet if delivery is not None else None
+
+    def attach(self, agent: Agent, outlet: Outlet) -> None:
+        delivery = self._all.get(agent.number)
+        if delivery is not None:
+            delivery.mailbox.attach(outlet)
+            self.pump(agent)
+
+    def detach(self, agent: Agent, outlet: Outlet) -> None:
+        """The connection is gone; one that came after it is not touched."""
+        delivery = self._all.get(agent.number)
+        if delivery is not None and delivery.mailbox.outlet is outlet:
+            delivery.mailbox.detach()
+
+    def arrive(self, agent: Agent, seq: int) -> None:
+        delivery = self._all.get(agent.number)
+        if delivery is not None:
+            delivery.mailbox.arrive(seq)
+            self.pump(agent)
+
+    def places(self, agent: Agent) -> list[int]:
+        """The messages that wait for an agent, in order."""
+        delivery = self._all.get(agent.number)
+        return delivery.mailbox.places if delivery is not None else []
+
+    def confirm(self, agent: Agent, message_id: str, seq_of: Callable[[str], int | None]) -> bool:
+        """An agent has a message; false when none of this id waits for it."""
+        delivery = self._all.get(agent.number)
+        if delivery is None:
+            return False
+        seq = delivery.mailbox.confirm(message_id)
+        if seq is None:
+            seq = seq_of(message_id)
+            if seq is None or not delivery.mailbox.withdraw(seq):
+                return False
+        self._taken(delivery.session, agent, seq)
+        self.pump(agent)
+        return True
+
+    def pump(self, agent: Agent) -> None:
+        """Send what an agent's connection has room for."""
+        delivery = self._all.get(agent.number)
+        if delivery is None or delivery.mailbox.outlet is None:
+            return
+        sent, over = delivery.mailbox.pump(asyncio.get_running_loop().time())
+        for flight in sent:
+            self._count += 1
+            heapq.heappush(self._due, (flight.due, self._count, delivery, flight))
+        for seq in over:
+            self._taken(delivery.session, agent, seq)
+        if sent:
+            self._set_timer()
+
+    def _set_timer(self) -> None:
+        loop = asyncio.get_running_loop()
+        if self._timer is not None:
+            if self._timer.when() <= self._due[0][0]:
+                return
+            self._timer.cancel()
+        self._timer = loop.call_at(self._due[0][0], self._redeliver)
+
+    def _redeliver(self) -> None:
+        self._timer = None
+        now = asyncio.get_running_loop().time()
+        while self._due and self._due[0][0] <= now:
+            _, _, delivery, flight = heapq.heappop(self._due)
+            if not delivery.mailbox.waits(flight):
+                continue
+            if delivery.mailbox.overdue(flight, now):
+                self._count += 1
+                heapq.heappush(self._due, (flight.due, self._count, delivery, flight))
+            else:
+                self._given_up(delivery.session, delivery.agent, flight.parcel.id, flight.deliveries)
+                self.pump(delivery.agent)
+        if self._due:
+            self._set_timer()
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+def parcel(record: Record, agent_id: str) -> Parcel:
+    """A message as one agent gets it: addressed to it, whether it was sent to it alone or to everybody."""
+    addressed = _read(record.envelope)
+    line = record.envelope
+    if addressed.topic == EVERYBODY:
+        line = b'{"dst":%s,%s' % (orjson.dumps(agent_id), line[1:])
+    return Parcel(record.id, line + b"\n", addressed.ack)
+
+
+def shown(record: Record, agent_id: str) -> Any:
+    """A waiting message as the HTTP face shows it."""
+    return orjson.loads(parcel(record, agent_id).line)

@@ -1,0 +1,76 @@
+"""The bus's home: where its sockets, its log and its token are, and how it is kept private.
+
+HOME/coord.sock                the socket for everything
+HOME/sessions/ID/coord.sock    the socket of one session
+HOME/bus.db, -wal, -shm        the durable log
+HOME/bus.lock                  held while a bus runs here
+HOME/token, HOME/http.json     how the HTTP face is called
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+
+from redkey.errors import CannotListen, ConfigRefused
+
+VARIABLE = "WEAVE_HOME"
+SOCKET = "coord.sock"
+# What the kernel takes for the path of a Unix socket, without the final NUL.
+PATH_LIMIT = 107
+
+
+def home_of(environment: Mapping[str, str]) -> Path:
+    """WEAVE_HOME, or ~/.weave; set and blank is a mistake that must not lead to another place."""
+    text = environment.get(VARIABLE)
+    if text is None:
+        return Path("~/.weave").expanduser()
+    if not text.strip():
+        raise ConfigRefused(f"{VARIABLE} is set and blank; name a directory, or unset it")
+    return Path(text.strip()).expanduser().absolute()
+
+
+def session_socket(home: Path, session_id: str) -> Path:
+    return home / "sessions" / session_id / SOCKET
+
+
+def socket_for(home: Path, session_id: str | None = None) -> Path:
+    """Where a command goes: to the socket of its session if that is there, else to the one for everything."""
+    if session_id is not None:
+        own = session_socket(home, session_id)
+        if own.exists() and len(os.fsencode(own)) <= PATH_LIMIT:
+            return own
+    return home / SOCKET
+
+
+def prepare_home(home: Path) -> None:
+    """Make the home where it is missing, for its owner alone; refuse one that others could change."""
+    for directory in (home, home / "sessions"):
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = directory.lstat()
+        if not stat.S_ISDIR(found.st_mode):
+            raise CannotListen(f"{directory} is not a directory", code="home_unsafe")
+        if found.st_uid != os.geteuid():
+            message = f"{directory} belongs to user {found.st_uid}, this process runs as {os.geteuid()}"
+            raise CannotListen(message, code="home_unsafe")
+        if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            raise CannotListen(f"others may write to {directory}; run chmod go-w on it", code="home_unsafe")
+
+
+class HomeLock:
+    """The right to be the bus of a home; the kernel takes it back when the process dies."""
+
+    def __init__(self, home: Path) -> None:
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        self._descriptor = os.open(home / "bus.lock", flags, 0o600)
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(self._descriptor)
+            raise CannotListen(f"a bus runs in {home} already", code="bus_running") from None
+
+    def release(self) -> None:
+        os.close(self._descriptor)

@@ -1,0 +1,33 @@
+"""How much the bus takes: bounds that keep one caller from costing the others their turn."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class BusLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """What a connection, a session and a mailbox may hold."""
+
+    connections: int = 10_000
+    sessions: int = 10_000
+    agents: int = 1_000
+    # Messages that wait for one agent; beyond it senders are told that its mailbox is full.
+    mailbox: int = 10_000
+    # Messages that wait for all agents together.
+    pending: int = 1_000_000
+    # Messages on their way to one agent that it has not confirmed.
+    window: int = 256
+    # How often one connection is given the same message.
+    deliveries: int = 5
+    # A line that has begun must end within this time.
+    line_seconds: float = 30.0
+    # A reader that takes nothing for so long is told and cut off; what waits for it stays.
+    stalled_seconds: float = 30.0
+    # What is kept in memory for a reader that is slow.
+    output_bytes: int = 256 * 1024
+    # A connection that is no agent, follows nothing and says nothing for so long is closed.
+    idle_seconds: float = 600.0
+    history: int = 5_000
+    history_bytes: int = 8 * 1024 * 1024
+    # Records of messages that everybody has taken are forgotten after this many days.
+    retention_days: float = 30.0

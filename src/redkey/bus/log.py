@@ -1,0 +1,215 @@
+"""The durable log of the bus: one SQLite file of its own, written by one thread and read by the event loop.
+
+A commit is durable when it returns (WAL, synced each time). Reading goes through a second connection and sees the
+last commit. What fails is told as an error of the store; after a failed fsync nothing more may be believed.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib import resources
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from redkey.bus.state import Agent, Record, Session, Write
+from redkey.errors import StoreFailed, StoreFull, StorePoisoned, StoreRefused
+
+FILE = "bus.db"
+# "RKbs" in ASCII.
+APPLICATION_ID = 0x524B6273
+VERSION = 1
+_SEQ_MASK = (1 << 40) - 1
+_SETTINGS = {"journal_mode": "wal", "synchronous": 2, "fullfsync": 1, "temp_store": 2, "wal_autocheckpoint": 0}
+_SAFE: dict[str, str | int] = {"journal_mode": "wal", "synchronous": 2}
+# The write-ahead log is copied into the file after this many commits. SQLite's own hook is off, because it keeps
+# silent about an fsync that failed.
+_COMMITS = 256
+_FSYNC_FAILED = frozenset({sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_DIR_FSYNC})
+
+
+def _read_statements() -> dict[str, str]:
+    text = resources.files(__package__).joinpath("statements.sql").read_text(encoding="utf-8")
+    parts = (part.split("\n", 2) for part in text.split("-- name: ")[1:])
+    return {name: sql.strip() for name, _purpose, sql in parts}
+
+
+SQL = _read_statements()
+
+
+class Log:
+    """The file of one bus."""
+
+    def __init__(self, directory: Path) -> None:
+        path = directory / FILE
+        # Made private before SQLite opens it; its -wal and -shm get the same mode.
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
+        self._writer = _connect(path)
+        try:
+            _prepare(self._writer)
+            self._reader = _connect(path)
+        except BaseException:
+            self._writer.close()
+            raise
+        self._reader.execute("PRAGMA query_only = 1")
+        self._commits = 0
+
+    def close(self) -> None:
+        self._reader.close()
+        self._writer.close()
+
+    # Writing, by one thread at a time.
+
+    def commit(self, writes: Sequence[Write]) -> None:
+        """Make all of it durable, or nothing; the error says which."""
+        with _translated():
+            self._writer.execute("BEGIN IMMEDIATE")
+            try:
+                for name, rows in groupby(writes, key=_statement):
+                    self._writer.executemany(SQL[name], [row for _, row in rows])
+                self._writer.execute("COMMIT")
+            except BaseException:
+                if self._writer.in_transaction:
+                    self._writer.execute("ROLLBACK")
+                raise
+        self._commits += 1
+        if self._commits % _COMMITS == 0:
+            self._copy_log()
+
+    def _copy_log(self) -> None:
+        try:
+            with _translated():
+                self._writer.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+        except StoreFull:
+            # A full disk only makes the log longer for now.
+            return
+
+    # Reading.
+
+    def load(self) -> tuple[list[Session], int, int]:
+        """Every open session with its agents, and the highest numbers given."""
+        sessions = {row[0]: Session(*row) for row in self._fetch("open_sessions")}
+        waiting = dict(self._fetch("pending_counts"))
+        for number, *row in self._fetch("agents"):
+            agent = Agent(*row)
+            agent.lead, agent.waiting = bool(agent.lead), waiting.get(agent.number, 0)
+            sessions[number].agents[agent.id] = agent
+        for session in sessions.values():
+            session.seq = self.last_seq(session.number)
+        ((session_numbers, agent_numbers),) = self._fetch("numbers")
+        return list(sessions.values()), session_numbers, agent_numbers
+
+    def session(self, session_id: str) -> Session | None:
+        """A session, open or closed, without its agents."""
+        for row in self._fetch("session", session_id):
+            return _session(row)
+        return None
+
+    def cursor(self, session_id: str) -> int | None:
+        """How far a bound ledger was told to a session; None when it is bound to none."""
+        for row in self._fetch("session", session_id):
+            found: int | None = row[-1]
+            return found
+        return None
+
+    def sessions(self, workspace: str, after: str, limit: int) -> list[Session]:
+        return [_session(row) for row in self._fetch("sessions", workspace, after, limit)]
+
+    def bound_sessions(self) -> list[tuple[str, int]]:
+        return self._fetch("bound_sessions")
+
+    def pending(self, agent: int) -> Iterator[int]:
+        return (seq for (seq,) in self._fetch("pending", agent))
+
+    def records(self, session: int, after: int, limit: int) -> list[Record]:
+        base = session << 40
+        return _records(self._fetch("records_after", base + after, base | _SEQ_MASK, limit))
+
+    def last_records(self, session: int, before: int, limit: int) -> Iterable[Record]:
+        """The records before a place, newest first."""
+        base = session << 40
+        return _records(self._fetch("records_before", base, base + min(before, _SEQ_MASK), limit))
+
+    def record(self, session: int, seq: int) -> Record | None:
+        return next(iter(_records(self._fetch("record", session << 40 | seq))), None)
+
+    def find(self, session: int, message_id: str) -> Record | None:
+        return next(iter(_records(self._fetch("record_of_message", session, message_id))), None)
+
+    def session_records(self, workspace: str, after: int, limit: int) -> list[tuple[int, Record]]:
+        rows = self._fetch("session_records_after", after, workspace, limit)
+        return [(row[0], _records([row[1:]])[0]) for row in rows]
+
+    def answer(self, scope: str, key: str) -> tuple[bytes, int, bytes] | None:
+        return next(iter(self._fetch("answer", scope, key)), None)
+
+    def last_seq(self, session: int) -> int:
+        base = session << 40
+        ((position,),) = self._fetch("last_seq", base, base | _SEQ_MASK)
+        return int(position) & _SEQ_MASK
+
+    def _fetch(self, name: str, *parameters: Any) -> list[Any]:
+        with _translated():
+            return self._reader.execute(SQL[name], parameters).fetchall()
+
+
+def _statement(write: Write) -> str:
+    return write[0]
+
+
+def _session(row: Sequence[Any]) -> Session:
+    number, key, name, created_at, updated_at, workspace, status, _cursor = row
+    return Session(number, key, name, created_at, updated_at, workspace, status)
+
+
+def _records(rows: Sequence[Any]) -> list[Record]:
+    return [Record(position & _SEQ_MASK, ts, key, kind, envelope) for position, ts, key, kind, envelope in rows]
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    with _translated():
+        connection = sqlite3.connect(path, timeout=5.0, isolation_level=None, check_same_thread=False)
+        try:
+            for name, value in _SETTINGS.items():
+                connection.execute(f"PRAGMA {name} = {value}").fetchall()
+            for name, wanted in _SAFE.items():
+                (found,) = connection.execute(f"PRAGMA {name}").fetchone()
+                if found != wanted:
+                    message = f"{path} has {name}={found} and must have {wanted}; is it on a local file system?"
+                    raise StoreRefused(message, code="unsafe_settings")
+        except BaseException:
+            connection.close()
+            raise
+    return connection
+
+
+def _prepare(connection: sqlite3.Connection) -> None:
+    """Make the tables of a new file; refuse a file that is not the bus's, or of a format to come."""
+    with _translated():
+        (application,) = connection.execute("PRAGMA application_id").fetchone()
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+        if application == APPLICATION_ID and version == VERSION:
+            return
+        if application or version or tables:
+            message = "bus.db is not a file of this bus, or was written by a newer RedKey"
+            raise StoreRefused(message, code="not_redkey" if application != APPLICATION_ID else "newer_format")
+        schema = resources.files(__package__).joinpath("schema.sql").read_text(encoding="utf-8")
+        stamp = f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {VERSION};"
+        connection.executescript(f"BEGIN EXCLUSIVE; {schema} {stamp} COMMIT;")
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.Error as cause:
+        code = getattr(cause, "sqlite_errorcode", 0)
+        if code in _FSYNC_FAILED:
+            raise StorePoisoned(f"an fsync failed, what is on disk is not known; stop the bus: {cause}") from cause
+        if code & 0xFF == sqlite3.SQLITE_FULL:
+            raise StoreFull(f"no space is left for bus.db: {cause}") from cause
+        raise StoreFailed(f"bus.db cannot be used: {cause}") from cause

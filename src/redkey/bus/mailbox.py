@@ -1,0 +1,139 @@
+"""A mailbox: the messages of one agent on their way to it, in order, until it has confirmed each.
+
+It owns the order, the window of unconfirmed messages and the bound on deliveries to one connection. It holds places,
+not bodies: those are fetched when they go out. Time and the connection come from outside.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+import msgspec
+
+from redkey.bus.envelope import ACK_TIMEOUT_MS, Ack
+
+
+class Outlet(Protocol):
+    """Where lines go: one connection."""
+
+    @property
+    def paused(self) -> bool:
+        """True while the reader takes less than it is sent."""
+        ...
+
+    def write(self, line: bytes) -> None: ...
+
+
+class Parcel(msgspec.Struct, frozen=True):
+    """A message made ready to go out."""
+
+    id: str
+    line: bytes
+    ack: Ack | None
+
+
+class InFlight(msgspec.Struct):
+    """A message that was sent and is not confirmed."""
+
+    seq: int
+    parcel: Parcel
+    due: float
+    deliveries: int = 1
+
+
+Fetch = Callable[[int], Parcel | None]
+
+
+class Mailbox:
+    """Messages for one agent."""
+
+    def __init__(self, fetch: Fetch, window: int, deliveries: int, waiting: Iterable[int] = ()) -> None:
+        self._fetch, self._window, self._deliveries = fetch, window, deliveries
+        self._waiting: deque[int] = deque(waiting)
+        self._in_flight: dict[str, InFlight] = {}
+        # Given to this connection as often as it may be; the next connection gets them again.
+        self._parked: dict[str, int] = {}
+        self.outlet: Outlet | None = None
+
+    def __len__(self) -> int:
+        return len(self._waiting) + len(self._in_flight) + len(self._parked)
+
+    @property
+    def places(self) -> list[int]:
+        """Every message that is not confirmed, in order."""
+        sent = [one.seq for one in self._in_flight.values()]
+        return sorted([*sent, *self._parked.values(), *self._waiting])
+
+    def arrive(self, seq: int) -> None:
+        self._waiting.append(seq)
+
+    def attach(self, outlet: Outlet) -> None:
+        """A connection takes the messages from now on: all that are not confirmed, from the oldest."""
+        self.detach()
+        self.outlet = outlet
+
+    def detach(self) -> None:
+        self._waiting = deque(self.places)
+        self._in_flight.clear()
+        self._parked.clear()
+        self.outlet = None
+
+    def pump(self, now: float) -> tuple[list[InFlight], list[int]]:
+        """Send what may go out: what now waits to be confirmed, and the places of what needs no confirmation."""
+        sent: list[InFlight] = []
+        over: list[int] = []
+        outlet = self.outlet
+        while outlet is not None and self._waiting and len(self._in_flight) < self._window and not outlet.paused:
+            seq = self._waiting.popleft()
+            parcel = self._fetch(seq)
+            if parcel is None:
+                over.append(seq)
+                continue
+            outlet.write(parcel.line)
+            if parcel.ack is not None and parcel.ack.mode == "none":
+                over.append(seq)
+                continue
+            flight = InFlight(seq, parcel, now + _seconds(parcel.ack))
+            self._in_flight[parcel.id] = flight
+            sent.append(flight)
+        return sent, over
+
+    def confirm(self, message_id: str) -> int | None:
+        """The place of a message that was sent and is now confirmed; None when none of this id is on its way."""
+        flight = self._in_flight.pop(message_id, None)
+        return flight.seq if flight is not None else self._parked.pop(message_id, None)
+
+    def withdraw(self, seq: int) -> bool:
+        """Confirm a message that was sent by an earlier connection only; false when it does not wait here."""
+        try:
+            self._waiting.remove(seq)
+        except ValueError:
+            return False
+        return True
+
+    def overdue(self, flight: InFlight, now: float) -> bool:
+        """Time is over for a message: send it again. False when it was sent as often as it may be, and is parked."""
+        outlet = self.outlet
+        if outlet is None or self._in_flight.get(flight.parcel.id) is not flight:
+            return True
+        flight.due = now + _seconds(flight.parcel.ack)
+        if outlet.paused:
+            # It has not even taken the first copy.
+            return True
+        if flight.deliveries >= self._deliveries:
+            del self._in_flight[flight.parcel.id]
+            self._parked[flight.parcel.id] = flight.seq
+            return False
+        flight.deliveries += 1
+        outlet.write(flight.parcel.line)
+        return True
+
+    def waits(self, flight: InFlight) -> bool:
+        """True while a message that was sent is still to be confirmed."""
+        return self._in_flight.get(flight.parcel.id) is flight
+
+
+def _seconds(ack: Ack | None) -> float:
+    return (ack.timeout_ms if ack is not None and ack.timeout_ms is not None else ACK_TIMEOUT_MS) / 1000

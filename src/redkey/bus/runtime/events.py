@@ -1,0 +1,180 @@
+"""Bus events made stable: whatever came over a transport becomes one of three inputs, with every default settled.
+
+Nothing above this module looks into an envelope. What a message says is found where clients put it, blank counts as
+absent, and what does not concern the runtime is None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+import orjson
+
+from redkey.bus.envelope import inbox_of
+
+Kind = Literal["user", "reply", "control", "system"]
+KINDS: tuple[Kind, ...] = ("user", "reply", "control", "system")
+# Where existing clients put what belongs to the runtime.
+META = "codex"
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True):
+    """A message with all fields of the seed."""
+
+    id: str
+    session_id: str
+    src: str
+    kind: Kind
+    text: str
+    conversation_id: str
+    conversation_owner: str
+    created_at: str
+    dst: str | None = None
+    parent_message_id: str | None = None
+    reply_to: str | None = None
+    sender_name: str | None = None
+
+
+class Peer(msgspec.Struct, frozen=True):
+    """An agent as the runtime sees it."""
+
+    id: str
+    name: str | None = None
+    lead: bool = False
+
+    @property
+    def label(self) -> str:
+        return self.name or self.id
+
+
+class SessionUpdated(msgspec.Struct, frozen=True):
+    """A session has begun or is over."""
+
+    session_id: str
+    status: Literal["open", "closed"]
+
+
+class AgentsUpdated(msgspec.Struct, frozen=True):
+    """Who is in a session now, in the session's order."""
+
+    session_id: str
+    agents: tuple[Peer, ...]
+
+
+class MessageReceived(msgspec.Struct, frozen=True):
+    """Somebody said something."""
+
+    message: Message
+
+
+Input = SessionUpdated | AgentsUpdated | MessageReceived
+
+
+class Normaliser:
+    """Turns the envelopes of a bus into inputs, keeping the list of agents that they change."""
+
+    def __init__(self) -> None:
+        self._agents: dict[str, dict[str, Peer]] = {}
+
+    def know(self, session_id: str, agents: list[dict[str, Any]]) -> AgentsUpdated:
+        """Take over a list of agents as `agent.list` gives it."""
+        self._agents[session_id] = {one["id"]: _peer(one) for one in agents}
+        return self._listed(session_id)
+
+    def read(self, envelope: Mapping[str, Any]) -> Input | None:
+        """The input that an envelope is; None when it does not concern the runtime."""
+        event, session_id = envelope.get("type"), envelope.get("session")
+        if not isinstance(session_id, str) or not session_id or not isinstance(event, str):
+            return None
+        if event == "message.send":
+            return MessageReceived(message_of(envelope))
+        if event in ("session.created", "session.closed"):
+            return SessionUpdated(session_id, "open" if event == "session.created" else "closed")
+        payload = envelope.get("payload")
+        if event.startswith("agent.") and isinstance(payload, dict):
+            return self._changed(session_id, event, payload)
+        return None
+
+    def _changed(self, session_id: str, event: str, payload: dict[str, Any]) -> AgentsUpdated | None:
+        agents = self._agents.setdefault(session_id, {})
+        if event == "agent.reordered":
+            order = [key for key in payload.get("agent_ids", ()) if key in agents]
+            self._agents[session_id] = {key: agents[key] for key in [*order, *(agents.keys() - order)]}
+            return self._listed(session_id)
+        key = payload.get("id")
+        if not isinstance(key, str):
+            return None
+        if event in ("agent.created", "agent.updated"):
+            agents[key] = _peer({"lead": agents[key].lead if key in agents else False, **payload})
+        elif event == "agent.deleted":
+            agents.pop(key, None)
+        else:
+            return None
+        return self._listed(session_id)
+
+    def _listed(self, session_id: str) -> AgentsUpdated:
+        return AgentsUpdated(session_id, tuple(self._agents[session_id].values()))
+
+
+def _peer(agent: Mapping[str, Any]) -> Peer:
+    return Peer(agent["id"], given(agent.get("name")), bool(agent.get("lead", False)))
+
+
+def message_of(envelope: Mapping[str, Any]) -> Message:
+    """A `message.send` envelope as the message it carries."""
+    payload = envelope.get("payload")
+    found = payload.get(META) if isinstance(payload, dict) else None
+    meta: Mapping[str, Any] = found if isinstance(found, dict) else {}
+    topic = envelope.get("topic")
+    return Message(
+        id=envelope["id"],
+        session_id=envelope["session"],
+        src=envelope["src"],
+        dst=given(envelope.get("dst")) or (inbox_of(topic) if isinstance(topic, str) else None),
+        kind=kind_of(meta.get("kind")),
+        text=text_of(payload),
+        conversation_id=given(meta.get("conversation_id")) or envelope["id"],
+        conversation_owner=given(meta.get("conversation_owner")) or envelope["src"],
+        parent_message_id=given(meta.get("parent_message_id")),
+        reply_to=given(meta.get("reply_to")),
+        sender_name=given(meta.get("sender_name")),
+        created_at=envelope["ts"],
+    )
+
+
+def payload_of(message: Message) -> dict[str, Any]:
+    """What a message's envelope carries; fields without a value are left out."""
+    meta = {
+        "sender_name": message.sender_name,
+        "kind": message.kind if message.kind != "user" else None,
+        "conversation_id": message.conversation_id,
+        "conversation_owner": message.conversation_owner,
+        "parent_message_id": message.parent_message_id,
+        "reply_to": message.reply_to,
+    }
+    return {"text": message.text, META: {name: value for name, value in meta.items() if value is not None}}
+
+
+def text_of(payload: Any) -> str:
+    """What a payload says: itself, its text, its input's text, or all of it as JSON."""
+    if isinstance(payload, str):
+        return payload
+    if isinstance(payload, dict):
+        inner = payload.get("input")
+        for text in (payload.get("text"), inner.get("text") if isinstance(inner, dict) else None):
+            if isinstance(text, str) and text.strip():
+                return text
+    return orjson.dumps(payload).decode()
+
+
+def kind_of(value: Any) -> Kind:
+    """A kind in lower case; absent or unknown means user."""
+    text = value.strip().lower() if isinstance(value, str) else ""
+    return next((kind for kind in KINDS if kind == text), "user")
+
+
+def given(value: Any) -> str | None:
+    """Text that says something; None when it is absent, blank or no text."""
+    return value.strip() or None if isinstance(value, str) else None

@@ -1,0 +1,112 @@
+"""Relay policy: which messages go on to whom, decided by kind and by the chain of replies, never by retries.
+
+User messages are relayed; replies are not unless a policy says so; control and system never are. A message with a
+destination goes there alone, one without goes to the leads. A chain of messages that answer each other ends at a
+bound, so two agents told to answer each other for ever stop at the same message every time.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Literal
+
+import msgspec
+
+from redkey.bus.runtime.events import AgentsUpdated, Input, Kind, Message, MessageReceived, Peer, SessionUpdated
+
+CHAIN_LIMIT = 16
+_REMEMBERED = 10_000
+LeadPolicy = Literal["single", "multiple"]
+
+
+class Policy(msgspec.Struct, frozen=True, kw_only=True):
+    """How a runtime relays."""
+
+    leads: LeadPolicy = "single"
+    relay_replies: bool = False
+    chain: int = CHAIN_LIMIT
+
+
+class SendMessage(msgspec.Struct, frozen=True, kw_only=True):
+    """A message that the runtime wants sent."""
+
+    session_id: str
+    src: str
+    dst: str
+    kind: Kind
+    text: str
+    reply_to: str
+
+
+class Chains:
+    """How long the chains of answers are that messages stand in."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._depths: OrderedDict[str, int] = OrderedDict()
+
+    def note(self, message: Message) -> int:
+        """The place of a message in its chain: 0 for one that answers nothing that is known."""
+        known = self._depths.get(message.id)
+        if known is not None:
+            return known
+        cause = message.parent_message_id or message.reply_to
+        depth = self._depths.get(cause, -1) + 1 if cause is not None else 0
+        self._depths[message.id] = depth
+        if len(self._depths) > _REMEMBERED:
+            self._depths.popitem(last=False)
+        return depth
+
+    def may_answer(self, message: Message) -> bool:
+        """False when the chain has reached its bound: an answer to this would be one too many."""
+        return self.note(message) < self._limit
+
+
+class Relay:
+    """One runtime's view of its sessions, and what it lets through."""
+
+    def __init__(self, policy: Policy | None = None) -> None:
+        self.policy = policy or Policy()
+        self._agents: dict[str, tuple[Peer, ...]] = {}
+        self._chains = Chains(self.policy.chain)
+
+    def handle(self, event: Input) -> list[SendMessage]:
+        """What follows from an input."""
+        if isinstance(event, AgentsUpdated):
+            self._agents[event.session_id] = event.agents
+        elif isinstance(event, SessionUpdated) and event.status == "closed":
+            self._agents.pop(event.session_id, None)
+        elif isinstance(event, MessageReceived):
+            return self._relay(event.message)
+        return []
+
+    def _relay(self, message: Message) -> list[SendMessage]:
+        agents = self._agents.get(message.session_id)
+        if agents is None or not self._passes(message):
+            return []
+        if message.dst is not None:
+            targets = [message.dst] if message.dst != message.src else []
+        else:
+            targets = lead_targets(agents, message.src, self.policy.leads)
+        return [
+            SendMessage(
+                session_id=message.session_id,
+                src=message.src,
+                dst=target,
+                kind=message.kind,
+                text=message.text,
+                reply_to=message.id,
+            )
+            for target in targets
+        ]
+
+    def _passes(self, message: Message) -> bool:
+        if message.kind in ("control", "system") or (message.kind == "reply" and not self.policy.relay_replies):
+            return False
+        return self._chains.may_answer(message)
+
+
+def lead_targets(agents: tuple[Peer, ...], src: str, policy: LeadPolicy) -> list[str]:
+    """The leads that a message without destination goes to: by id, the first of them or all."""
+    leads = sorted(agent.id for agent in agents if agent.lead and agent.id != src)
+    return leads[:1] if policy == "single" else leads

@@ -1,0 +1,46 @@
+-- The bus's own file: what is open, what was said, and for whom it waits. A record's position is its session's
+-- number (shifted by 40 bits) and its place in the session in one integer.
+CREATE TABLE session (
+    number INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    name TEXT,
+    status TEXT NOT NULL DEFAULT 'open',
+    created_at TEXT NOT NULL,
+    updated_at TEXT NOT NULL,
+    workspace TEXT NOT NULL,
+    ledger_cursor INTEGER
+);
+CREATE TABLE agent (
+    number INTEGER PRIMARY KEY,
+    session INTEGER NOT NULL,
+    id TEXT NOT NULL,
+    name TEXT,
+    lead INTEGER NOT NULL,
+    status TEXT,
+    place INTEGER NOT NULL,
+    UNIQUE (session, id)
+);
+CREATE TABLE record (
+    position INTEGER PRIMARY KEY,
+    session INTEGER NOT NULL,
+    ts TEXT NOT NULL,
+    id TEXT NOT NULL,
+    type TEXT NOT NULL,
+    envelope BLOB NOT NULL
+);
+CREATE UNIQUE INDEX record_of_message ON record (session, id);
+-- Beginnings and ends of sessions over all of them, in the order in which they happened.
+CREATE TABLE session_record (number INTEGER PRIMARY KEY AUTOINCREMENT, position INTEGER NOT NULL);
+-- Messages that an agent has not confirmed.
+CREATE TABLE pending (agent INTEGER NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (agent, seq)) WITHOUT ROWID;
+-- Answers to HTTP requests that came with an Idempotency-Key.
+CREATE TABLE answer (
+    scope TEXT NOT NULL,
+    key TEXT NOT NULL,
+    request BLOB NOT NULL,
+    status INTEGER NOT NULL,
+    body BLOB NOT NULL,
+    at TEXT NOT NULL,
+    PRIMARY KEY (scope, key)
+) WITHOUT ROWID;
+CREATE INDEX answer_at ON answer (at);

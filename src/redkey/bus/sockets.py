@@ -1,0 +1,68 @@
+"""Unix sockets: made private before anybody can connect, put in place of dead ones only, taken away at the end."""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+import struct
+from contextlib import suppress
+from pathlib import Path
+
+from redkey.bus.home import PATH_LIMIT
+from redkey.errors import CannotListen
+
+_BACKLOG = 4096
+
+
+def listen(path: Path) -> socket.socket:
+    """A socket that its owner alone may use, in place of one that nobody listens on any more."""
+    if len(os.fsencode(path)) > PATH_LIMIT:
+        message = f"{path} is too long for a Unix socket ({PATH_LIMIT} bytes); choose a shorter home"
+        raise CannotListen(message, code="socket_path_too_long")
+    _remove_stale(path)
+    found = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        found.setblocking(False)
+        found.bind(str(path))
+        # Before listening: until now nobody could connect.
+        path.chmod(0o600)
+        found.listen(_BACKLOG)
+    except OSError as cause:
+        found.close()
+        raise CannotListen(f"cannot listen on {path}: {cause.strerror or cause}") from cause
+    return found
+
+
+def remove(path: Path) -> None:
+    """Take a socket away that was ours."""
+    with suppress(OSError):
+        if stat.S_ISSOCK(path.lstat().st_mode):
+            path.unlink()
+
+
+def peer_user(connection: socket.socket) -> int:
+    """The user at the other end, as the kernel knows it."""
+    packed = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    _pid, user, _group = struct.unpack("3i", packed)
+    return int(user)
+
+
+def _remove_stale(path: Path) -> None:
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return
+    if not stat.S_ISSOCK(mode):
+        # A link could lead anywhere, and a file is somebody's: neither is ours to take away.
+        raise CannotListen(f"{path} is there and is not a socket", code="not_a_socket")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(1.0)
+        try:
+            probe.connect(str(path))
+        except (ConnectionRefusedError, FileNotFoundError):
+            path.unlink(missing_ok=True)
+            return
+        except OSError as cause:
+            raise CannotListen(f"cannot tell whether somebody listens on {path}: {cause}") from cause
+    raise CannotListen(f"somebody listens on {path} already", code="bus_running")

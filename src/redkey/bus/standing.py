@@ -1,0 +1,74 @@
+"""A standing bus: log, state and Unix face put together over one home, from the first line to the last."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from redkey.bus.bus import Bus
+from redkey.bus.home import HomeLock, prepare_home
+from redkey.bus.limits import BusLimits
+from redkey.bus.log import Log
+from redkey.bus.routing import router
+from redkey.bus.runtime.relay import Policy
+from redkey.bus.uds import UdsFace
+
+_FORGET_SECONDS = 3600.0
+
+
+class StandingBus:
+    """The bus of one home."""
+
+    def __init__(
+        self,
+        home: Path,
+        on_fatal: Callable[[BaseException], None],
+        *,
+        limits: BusLimits | None = None,
+        policy: Policy | None = None,
+        workspace: str = "",
+    ) -> None:
+        prepare_home(home)
+        self._lock = HomeLock(home)
+        try:
+            self._log = Log(home)
+        except BaseException:
+            self._lock.release()
+            raise
+        self.home = home
+        self._limits, self._policy, self._on_fatal = limits or BusLimits(), policy, on_fatal
+        self._workspace = workspace
+        self._forgetting: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Take up what the log holds, and listen."""
+        self.bus = Bus(
+            self._log,
+            self._limits,
+            wall=time.time_ns,
+            ids=lambda: str(uuid.uuid4()),
+            route=router(self._policy),
+            on_fatal=self._on_fatal,
+        )
+        self.uds = UdsFace(self.bus, self.home, self._workspace)
+        await self.uds.start()
+        self._forgetting = asyncio.create_task(self._forget())
+
+    async def stop(self) -> None:
+        """Make durable what was taken, take the sockets away, and give the home back."""
+        if self._forgetting is not None:
+            self._forgetting.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._forgetting
+        await self.uds.stop()
+        await self.bus.stop()
+        self._lock.release()
+
+    async def _forget(self) -> None:
+        while True:
+            self.bus.forget_old(lambda _: None)
+            await asyncio.sleep(_FORGET_SECONDS)

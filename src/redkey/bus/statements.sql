@@ -1,0 +1,129 @@
+-- Every statement that the bus runs on its file: a name, a line that says what for, the SQL.
+
+-- name: insert_session
+-- A session begins.
+INSERT INTO session (number, id, name, created_at, updated_at, workspace) VALUES (?, ?, ?, ?, ?, ?)
+
+-- name: close_session
+-- A session is over; its records stay.
+UPDATE session SET status = 'closed', updated_at = ? WHERE number = ?
+
+-- name: put_agent
+-- An agent comes or changes.
+INSERT INTO agent (number, session, id, name, lead, status, place) VALUES (?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (number) DO UPDATE SET name = excluded.name, lead = excluded.lead, status = excluded.status,
+    place = excluded.place
+
+-- name: delete_agent
+-- An agent leaves for good.
+DELETE FROM agent WHERE number = ?
+
+-- name: insert_record
+-- Something was said or happened.
+INSERT INTO record (position, session, ts, id, type, envelope) VALUES (?, ?, ?, ?, ?, ?)
+
+-- name: insert_session_record
+-- What those follow who watch sessions come and go.
+INSERT INTO session_record (position) VALUES (?)
+
+-- name: insert_pending
+-- A message waits for an agent.
+INSERT INTO pending (agent, seq) VALUES (?, ?)
+
+-- name: delete_pending
+-- An agent has confirmed a message.
+DELETE FROM pending WHERE agent = ? AND seq = ?
+
+-- name: delete_mailbox
+-- Nobody waits for these messages any more.
+DELETE FROM pending WHERE agent = ?
+
+-- name: put_cursor
+-- How far a bound ledger has been told to a session.
+UPDATE session SET ledger_cursor = ? WHERE number = ?
+
+-- name: put_answer
+-- A request with an Idempotency-Key was answered.
+INSERT INTO answer (scope, key, request, status, body, at) VALUES (?, ?, ?, ?, ?, ?)
+
+-- name: delete_answers
+-- Keys are kept for a day.
+DELETE FROM answer WHERE at < ?
+
+-- name: answer
+-- What a key was answered before.
+SELECT request, status, body FROM answer WHERE scope = ? AND key = ?
+
+-- name: open_sessions
+-- Everything that is alive, at the start.
+SELECT number, id, name, created_at, updated_at, workspace FROM session WHERE status = 'open' ORDER BY number
+
+-- name: agents
+-- The agents of open sessions, in their order.
+SELECT agent.session, agent.number, agent.id, agent.name, agent.lead, agent.status, agent.place
+FROM agent JOIN session ON session.number = agent.session
+WHERE session.status = 'open' ORDER BY agent.session, agent.place, agent.number
+
+-- name: pending
+-- What waits for an agent, oldest first.
+SELECT seq FROM pending WHERE agent = ? ORDER BY seq
+
+-- name: pending_counts
+-- How many messages wait for each agent.
+SELECT agent, count(*) FROM pending GROUP BY agent
+
+-- name: numbers
+-- The highest numbers given so far.
+SELECT (SELECT coalesce(max(number), 0) FROM session), (SELECT coalesce(max(number), 0) FROM agent)
+
+-- name: last_seq
+-- The place of the last record between two positions.
+SELECT coalesce(max(position), 0) FROM record WHERE position > ? AND position <= ?
+
+-- name: session
+-- A session, open or closed.
+SELECT number, id, name, created_at, updated_at, workspace, status, ledger_cursor FROM session WHERE id = ?
+
+-- name: sessions
+-- All sessions of a workspace by id.
+SELECT number, id, name, created_at, updated_at, workspace, status, ledger_cursor FROM session
+WHERE workspace = ? AND id > ? ORDER BY id LIMIT ?
+
+-- name: bound_sessions
+-- Open sessions of a workspace, and how far its ledger was told to each.
+SELECT id, ledger_cursor FROM session WHERE status = 'open' AND ledger_cursor IS NOT NULL ORDER BY number
+
+-- name: records_after
+-- The next records of a session.
+SELECT position, ts, id, type, envelope FROM record WHERE position > ? AND position <= ? ORDER BY position LIMIT ?
+
+-- name: records_before
+-- The last records of a session.
+SELECT position, ts, id, type, envelope FROM record WHERE position > ? AND position < ?
+ORDER BY position DESC LIMIT ?
+
+-- name: record
+-- One record.
+SELECT position, ts, id, type, envelope FROM record WHERE position = ?
+
+-- name: record_of_message
+-- The record that has an id.
+SELECT position, ts, id, type, envelope FROM record WHERE session = ? AND id = ?
+
+-- name: session_records_after
+-- The next beginnings and ends of sessions of a workspace.
+SELECT session_record.number, record.position, record.ts, record.id, record.type, record.envelope
+FROM session_record JOIN record ON record.position = session_record.position
+JOIN session ON session.number = record.session
+WHERE session_record.number > ? AND session.workspace = ? ORDER BY session_record.number LIMIT ?
+
+-- name: delete_old_records
+-- Forget what is old and waits for nobody, a stretch at a time; the last record of a session keeps its place.
+DELETE FROM record WHERE position IN (
+    SELECT position FROM record
+    WHERE ts < ? AND NOT EXISTS (
+        SELECT 1 FROM agent JOIN pending ON pending.agent = agent.number
+        WHERE agent.session = record.session AND pending.seq = (record.position & 1099511627775)
+    ) AND position < (SELECT max(later.position) FROM record AS later WHERE later.position < (record.session + 1) << 40)
+    LIMIT ?
+)

@@ -1,0 +1,108 @@
+"""The Unix face of the bus: the socket for everything, and one for each open session."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import uuid
+from contextlib import suppress
+from pathlib import Path
+
+import structlog
+
+from redkey.bus import commands
+from redkey.bus.bus import Bus
+from redkey.bus.connection import Connection
+from redkey.bus.envelope import Envelope
+from redkey.bus.home import SOCKET, session_socket
+from redkey.bus.sockets import listen, remove
+from redkey.bus.state import Session
+from redkey.errors import CannotListen
+
+_log = structlog.get_logger("redkey.bus")
+
+
+class UdsFace:
+    """Everybody who is connected by a Unix socket. What is created here belongs to `workspace`."""
+
+    def __init__(self, bus: Bus, home: Path, workspace: str = "") -> None:
+        self.bus, self._home, self.workspace = bus, home, workspace
+        self._connections: set[Connection] = set()
+        self._listeners: dict[str, tuple[socket.socket, Path]] = {}
+        self._servers: dict[str, asyncio.Server] = {}
+        self._starting: set[asyncio.Task[None]] = set()
+        self._prefix, self._count = uuid.uuid4().hex[:20], 0
+
+    async def start(self) -> None:
+        """Listen; the sockets of the sessions that are open come back."""
+        path = self._home / SOCKET
+        self._listeners[""] = listen(path), path
+        await self._serve("", None)
+        self.bus.on_session(self._session_opened, self._session_closed)
+
+    async def stop(self) -> None:
+        """Take the sockets away and end every connection."""
+        for task in tuple(self._starting):
+            with suppress(asyncio.CancelledError):
+                await task
+        for key in list(self._listeners):
+            self._close(key)
+        for connection in tuple(self._connections):
+            connection.close()
+
+    @property
+    def connections(self) -> int:
+        return len(self._connections)
+
+    def admit(self, connection: Connection) -> bool:
+        if len(self._connections) >= self.bus.limits.connections:
+            return False
+        self._connections.add(connection)
+        return True
+
+    def gone(self, connection: Connection) -> None:
+        self._connections.discard(connection)
+
+    def run(self, connection: Connection, asked: Envelope) -> None:
+        commands.run(connection, asked)
+
+    def new_id(self) -> str:
+        """An id for what the bus says: unique, and cheaper than a random one for each line."""
+        self._count += 1
+        text = f"{self._prefix}{self._count:012x}"
+        return f"{text[:8]}-{text[8:12]}-4{text[13:16]}-a{text[17:20]}-{text[20:]}"
+
+    async def _serve(self, key: str, session_id: str | None) -> None:
+        loop = asyncio.get_running_loop()
+        found, _ = self._listeners[key]
+        self._servers[key] = await loop.create_unix_server(lambda: Connection(self, session_id), sock=found)
+
+    def _session_opened(self, session: Session) -> None:
+        path = session_socket(self._home, session.id)
+        try:
+            path.parent.mkdir(mode=0o700, exist_ok=True)
+            if path.parent.is_symlink():
+                raise CannotListen(f"{path.parent} is a link", code="not_a_socket")
+            self._listeners[session.id] = listen(path), path
+        except (CannotListen, OSError) as cause:
+            # Its commands are taken on the socket for everything.
+            _log.warning("a session has no socket of its own", session=session.id, reason=str(cause))
+            return
+        task = asyncio.get_running_loop().create_task(self._serve(session.id, session.id))
+        self._starting.add(task)
+        task.add_done_callback(self._starting.discard)
+
+    def _session_closed(self, session: Session) -> None:
+        self._close(session.id)
+
+    def _close(self, key: str) -> None:
+        server = self._servers.pop(key, None)
+        if server is not None:
+            server.close()
+        found = self._listeners.pop(key, None)
+        if found is not None:
+            found[0].close()
+            remove(found[1])
+            if key:
+                with suppress(OSError):
+                    found[1].parent.rmdir()

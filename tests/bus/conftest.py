@@ -1,0 +1,24 @@
+"""What tests of the bus share: a bus in this process, in a thread of its own, and one as a process."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.bus.running import Running
+
+
+@pytest.fixture
+def home() -> Iterator[Path]:
+    """A home whose path is short enough for sockets."""
+    with tempfile.TemporaryDirectory(prefix="rkbus") as folder:
+        yield Path(folder) / "weave"
+
+
+@pytest.fixture
+def running(home: Path) -> Iterator[Running]:
+    with Running(home) as found:
+        yield found

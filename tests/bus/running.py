@@ -1,0 +1,70 @@
+"""A bus that runs in a thread of this process: real sockets, a real file, and a way into its loop."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from redkey.bus.limits import BusLimits
+from redkey.bus.runtime.relay import Policy
+from redkey.bus.standing import StandingBus
+from tests.bus.weave import Link, join
+
+T = TypeVar("T")
+
+
+class Running:
+    """A bus over a home."""
+
+    def __init__(self, home: Path, limits: BusLimits | None = None, policy: Policy | None = None) -> None:
+        self.home, self._limits, self._policy = home, limits, policy
+        self.failures: list[BaseException] = []
+
+    def __enter__(self) -> Running:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self.standing = StandingBus(self.home, self.failures.append, limits=self._limits, policy=self._policy)
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+        self._await(self.standing.start())
+
+    def stop(self) -> None:
+        self._await(self.standing.stop())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def inside(self, work: Callable[[], T]) -> T:
+        """Do something in the bus's loop."""
+
+        async def run() -> T:
+            return work()
+
+        found: T = self._await(run())
+        return found
+
+    def link(self, **options: Any) -> Link:
+        return Link(self.home / "coord.sock", **options)
+
+    def session(self, name: str = "talk") -> str:
+        with self.link() as link:
+            return str(link.ask("session.create", "codex-cli", payload={"name": name})["session"])
+
+    def join(self, session: str, agent: str, name: str | None = None) -> Link:
+        return join(self.home / "coord.sock", session, agent, name)
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_forever()
+
+    def _await(self, work: Any) -> Any:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(60)
