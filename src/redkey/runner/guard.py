@@ -96,7 +96,7 @@ def _reap(program: int) -> int | None:
 
 
 def _watch(program: int, control: int, wakeup: int, grace_seconds: float) -> int:
-    deadline = None
+    deadline: float | None = None
     while True:
         code = _reap(program)
         if code is not None:

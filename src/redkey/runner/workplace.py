@@ -53,6 +53,8 @@ class Workplace:
             (root / "repositories").mkdir(exist_ok=True)
         except OSError as cause:
             raise WorkplaceRefused(f"{root} cannot be used: {cause.strerror}") from cause
+        if shared is not None and not shared.is_dir():
+            raise WorkplaceRefused(f"{shared} is no directory")
         self._root = root.resolve()
 
     def sweep(self) -> int:
@@ -69,7 +71,8 @@ class Workplace:
     async def place(self, name: str, repository: str | None = None) -> AsyncIterator[Place]:
         """A place for one claim, gone when the block ends."""
         if self._shared is not None:
-            yield Place(self._shared)
+            head = await git("rev-parse", "--verify", "--quiet", "HEAD", within=self._shared, check=False)
+            yield Place(self._shared, head.output.decode().strip())
             return
         directory = self._root / "places" / name
         with _locked(directory.with_suffix(".lock"), wait=False):

@@ -1,0 +1,118 @@
+"""What a step cost: said outright, or tokens by a price table. Nothing is free because its price is not known."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+
+from redkey.errors import ConfigRefused, JsonRefused, OutputRefused
+from redkey.wire import files
+from redkey.wire.decode import decode
+
+_MILLION = 1_000_000
+_DATED = re.compile(r"-\d{8}$")
+_USAGE_LINES = 1000
+
+Tokens = Annotated[int, msgspec.Meta(ge=0, le=10**12)]
+Price = Annotated[float, msgspec.Meta(ge=0, le=10_000)]
+
+
+class Rates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """US dollars for a million tokens of each kind."""
+
+    input: Price
+    output: Price
+    cache_write: Price = 0.0
+    cache_read: Price = 0.0
+
+
+class Usage(msgspec.Struct, frozen=True):
+    """What was used: US dollars, or the tokens of a model."""
+
+    cost_usd: Annotated[float, msgspec.Meta(ge=0, le=1_000_000)] | None = None
+    model: str = ""
+    input_tokens: Tokens = 0
+    output_tokens: Tokens = 0
+    cache_creation_input_tokens: Tokens = 0
+    cache_read_input_tokens: Tokens = 0
+
+
+class PriceTable:
+    """Prices by model; a dated id of a model has the price of the model."""
+
+    def __init__(self, rates: Mapping[str, Rates]) -> None:
+        self._rates = dict(rates)
+
+    def knows(self, model: str) -> bool:
+        return self._find(model) is not None
+
+    def _find(self, model: str) -> Rates | None:
+        return self._rates.get(model) or self._rates.get(_DATED.sub("", model))
+
+    def cost(self, used: Iterable[Usage]) -> float:
+        """US dollars, to a millionth; OutputRefused names a model without a price."""
+        return float(round(sum((self._one(usage) for usage in used), Decimal(0)), 6))
+
+    def _one(self, usage: Usage) -> Decimal:
+        if usage.cost_usd is not None:
+            return Decimal(str(usage.cost_usd))
+        rates = self._find(usage.model)
+        if rates is None:
+            text = f"there is no price for the model {usage.model[:100]!r}; put it into the price table"
+            raise OutputRefused(text, code="price_unknown")
+        counted = (
+            (usage.input_tokens, rates.input),
+            (usage.output_tokens, rates.output),
+            (usage.cache_creation_input_tokens, rates.cache_write),
+            (usage.cache_read_input_tokens, rates.cache_read),
+        )
+        return sum((Decimal(count) * Decimal(str(price)) for count, price in counted), Decimal(0)) / _MILLION
+
+
+def price_table(path: Path | None = None) -> PriceTable:
+    """The table that ships with RedKey, with a file's prices over it."""
+    rates = _rates(files.load("definitions/prices.json"), "definitions/prices.json")
+    if path is not None:
+        try:
+            rates |= _rates(decode(path.read_bytes()), str(path))
+        except (OSError, JsonRefused) as cause:
+            raise ConfigRefused(f"{path} cannot be read: {cause}") from cause
+    return PriceTable(rates)
+
+
+def _rates(value: Any, name: str) -> dict[str, Rates]:
+    try:
+        return msgspec.convert(value, _Table).models
+    except msgspec.ValidationError as cause:
+        raise ConfigRefused(f"{name} is no price table: {cause}") from cause
+
+
+class _Table(msgspec.Struct, frozen=True):
+    models: dict[str, Rates]
+
+
+def read_usage(data: bytes) -> list[Usage]:
+    """What a program wrote into its usage file: JSON objects, one a line; OutputRefused when it is something else."""
+    lines = [line for line in data.splitlines() if line.strip()]
+    if len(lines) > _USAGE_LINES:
+        raise OutputRefused(f"the usage file has more than {_USAGE_LINES} lines", code="usage_invalid")
+    try:
+        values = [decode(data)]
+    except JsonRefused:
+        values = [_line(line) for line in lines]
+    try:
+        return [msgspec.convert(value, Usage) for value in values]
+    except msgspec.ValidationError as cause:
+        raise OutputRefused(f"the usage file is wrong: {cause}", code="usage_invalid") from cause
+
+
+def _line(line: bytes) -> Any:
+    try:
+        return decode(line)
+    except JsonRefused as cause:
+        raise OutputRefused(f"the usage file is not JSON: {cause.message}", code="usage_invalid") from cause

@@ -1,0 +1,1 @@
+"""Executors: how an agent is called. One small port (`port`), and an adapter for each kind of agent."""

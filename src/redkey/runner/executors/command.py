@@ -1,0 +1,100 @@
+"""Any program as an agent: the input envelope on its standard input and in a file, the output on its standard output.
+
+| variable | what it names |
+|---|---|
+| `REDKEY_INPUT_FILE` | the input envelope |
+| `REDKEY_PROMPT_FILE` | the system prompt |
+| `REDKEY_OUTPUT_FILE` | where the output envelope may be written instead of on standard output |
+| `REDKEY_OUTBOX_FILE` | where lines of messages to send may be written |
+| `REDKEY_USAGE_FILE` | where lines of what was used may be written: `cost_usd`, or `model` and tokens |
+
+A text is run by the shell, a list as it is. Nothing of a task is ever part of the command.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from redkey.errors import OutputRefused, StepFailed
+from redkey.runner.artifacts import read_inside
+from redkey.runner.cost import read_usage
+from redkey.runner.envelope import input_bytes, read_output
+from redkey.runner.executors.port import Produced, Step
+from redkey.runner.mail import read_outbox
+from redkey.runner.process import Limits, run
+from redkey.wire.step import StepOutput
+
+# What programs need of the machine they run on; nothing that could be a secret.
+PASSED_ON: Final = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
+_SMALL_FILE: Final = 1024 * 1024
+_COMPLAINT_CHARACTERS: Final = 500
+
+
+class CommandExecutor:
+    """Runs a program for each step."""
+
+    def __init__(
+        self, command: str | Sequence[str], *, pass_on: Sequence[str] = (), limits: Limits | None = None
+    ) -> None:
+        self._command = ["/bin/sh", "-c", command] if isinstance(command, str) else list(command)
+        self._pass_on, self._limits = tuple(pass_on), limits or Limits()
+
+    async def run(self, step: Step) -> Produced:
+        with tempfile.TemporaryDirectory(prefix="redkey-step-") as scratch:
+            files = _lay_out(Path(scratch), step)
+            ended = await run(
+                self._command,
+                directory=step.directory,
+                environment=environment(self._pass_on) | files | {"TMPDIR": scratch},
+                given=input_bytes(step.given),
+                limits=self._limits,
+            )
+            said = _written(Path(scratch), "output.json", self._limits.output_bytes) or ended.output
+            output = _read(said, ended.code, ended.complaint)
+            used = _written(Path(scratch), "usage.jsonl", _SMALL_FILE)
+            mail = _written(Path(scratch), "outbox.jsonl", _SMALL_FILE)
+        return Produced(output, tuple(read_usage(used)) if used.strip() else (), read_outbox(mail))
+
+
+def environment(pass_on: Sequence[str] = ()) -> dict[str, str]:
+    """A clean environment: what every program needs, and what the operator names."""
+    return {name: os.environ[name] for name in (*PASSED_ON, *pass_on) if name in os.environ}
+
+
+def _lay_out(scratch: Path, step: Step) -> dict[str, str]:
+    """Write what the program reads beside what it may write; nobody else may look into it."""
+    (scratch / "input.json").write_bytes(input_bytes(step.given))
+    (scratch / "prompt.md").write_text(step.prompt, encoding="utf-8")
+    return {
+        "REDKEY_INPUT_FILE": str(scratch / "input.json"),
+        "REDKEY_PROMPT_FILE": str(scratch / "prompt.md"),
+        "REDKEY_OUTPUT_FILE": str(scratch / "output.json"),
+        "REDKEY_OUTBOX_FILE": str(scratch / "outbox.jsonl"),
+        "REDKEY_USAGE_FILE": str(scratch / "usage.jsonl"),
+    }
+
+
+def _written(scratch: Path, name: str, most: int) -> bytes:
+    """What the program wrote into one of its files; nothing when it left none."""
+    try:
+        return read_inside(scratch, name, most)
+    except OutputRefused as refused:
+        if refused.code == "artifact_missing":
+            return b""
+        raise StepFailed(refused.message, code="output_too_large") from refused
+
+
+def _read(said: bytes, code: int, complaint: str) -> StepOutput:
+    """The envelope counts, whatever the exit code: a program that says how it failed is worth more than a number."""
+    try:
+        return read_output(said)
+    except StepFailed as failed:
+        if code == 0:
+            raise
+        words = complaint.strip()[-_COMPLAINT_CHARACTERS:]
+        text = f"the program ended with exit code {code}" + (f": {words}" if words else "")
+        raise StepFailed(text, code="exit_code") from failed

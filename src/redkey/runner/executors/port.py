@@ -1,0 +1,39 @@
+"""The port between the runner and an agent: a step goes in, an output envelope with its cost and its mail comes out.
+
+An executor is cancelled when the lease is lost, and returns only when nothing of the agent runs on.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from redkey.runner.cost import Usage
+from redkey.runner.mail import Mail
+from redkey.wire.step import StepInput, StepOutput
+
+
+class Step(msgspec.Struct, frozen=True):
+    """One call of an agent: its prompt, its input, and the directory where it works."""
+
+    prompt: str
+    given: StepInput
+    directory: Path
+
+
+class Produced(msgspec.Struct, frozen=True):
+    """What an agent handed back, what that used, and whom it wrote to."""
+
+    output: StepOutput
+    used: tuple[Usage, ...] = ()
+    mail: tuple[Mail, ...] = ()
+
+
+class Executor(Protocol):
+    """Calls one kind of agent."""
+
+    async def run(self, step: Step) -> Produced:
+        """Run the agent to its end; StepFailed when it hands back no envelope, OutputRefused for a bad one."""
+        ...

@@ -1,0 +1,175 @@
+"""Mechanical verification: what of an output contract can be checked without judgement, before anybody is told of it.
+
+Every finding is a sentence that the agent gets back with its next try. Whether the work is good is `evaluate`'s.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import PurePosixPath
+from typing import Any, Final
+
+import msgspec
+
+from redkey.errors import Finding, JsonRefused, OutputRefused
+from redkey.runner.artifacts import Written, read_inside
+from redkey.runner.contracts import Contracts
+from redkey.runner.escalation import fields
+from redkey.runner.workplace import Place, git
+from redkey.wire.decode import decode
+from redkey.wire.legacy import OutputContract
+from redkey.wire.step import SIZE_LIMIT, StepOutput
+
+_NO_NAME = re.compile(r"[^a-z0-9._-]+")
+_NAME_CHARACTERS: Final = 32
+# Fields of a pull request that notes tell.
+_PR_FIELDS: Final = ("branch", "commit", "url")
+_REF = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,199}")
+
+
+class Named(msgspec.Struct, frozen=True):
+    """A written file under the name that it bears as an artifact."""
+
+    name: str
+    file: Written
+
+
+class Work(msgspec.Struct, frozen=True):
+    """What is verified: what the agent said, what was written, where."""
+
+    place: Place
+    output: StepOutput
+    named: tuple[Named, ...]
+
+
+def name_all(written: Sequence[Written], outputs: Sequence[str]) -> tuple[Named, ...]:
+    """Each file under an output's name where its own name says so, or where there is one of each; else its own name."""
+    if len(written) == 1 and len(outputs) == 1:
+        return (Named(outputs[0], written[0]),)
+    taken: set[str] = set()
+    named = []
+    for file in written:
+        path = PurePosixPath(file.path)
+        name = next((one for one in outputs if one in (path.name, path.stem) and one not in taken), "")
+        name = name or _free(_NO_NAME.sub("-", path.name.lower()).strip(".-_") or "file", taken | set(outputs))
+        taken.add(name)
+        named.append(Named(name, file))
+    return tuple(named)
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """The name, or the first of its kind that is free."""
+    name = name[-_NAME_CHARACTERS:].lstrip(".-_") or "file"
+    number = 1
+    found = name
+    while found in taken:
+        number += 1
+        found = f"{name[: _NAME_CHARACTERS - 5]}-{number}"
+    return found
+
+
+async def mechanical(
+    work: Work, contract: OutputContract, contracts: Contracts, outputs: Sequence[str] = ()
+) -> list[Finding]:
+    """Everything that keeps an output from meeting its contract; an empty list when it does."""
+    found = await asyncio.to_thread(lambda: [*_present(work, outputs), *_stored(work)])
+    if contract.output_ref_required and contract.type != "pr" and not work.named:
+        found.append(Finding("output_missing", "/artifacts", "a stored output is required, and there is no artifact"))
+    if found:
+        return found
+    if contract.type == "pr":
+        document, problems = await _pull_request(work)
+    else:
+        document, problems = await asyncio.to_thread(_document, work, contract)
+    if problems or contract.schema_ref is None:
+        return problems
+    asked = contracts.get(contract.schema_ref)
+    if asked is None:
+        return [Finding("contract_unknown", "/schema_ref", f"there is no output contract {contract.schema_ref!r}")]
+    return asked.checker().findings(document)
+
+
+def _present(work: Work, outputs: Iterable[str]) -> Iterator[Finding]:
+    names = {one.name for one in work.named}
+    for name in outputs:
+        if name not in names:
+            text = f"there is no artifact for the output {name!r}; call its file {name} with any ending"
+            yield Finding("output_missing", "/artifacts", text)
+
+
+def _stored(work: Work) -> Iterator[Finding]:
+    """What was written is still there and still the same."""
+    for one in work.named:
+        try:
+            data = read_inside(work.place.directory, one.file.path, SIZE_LIMIT)
+        except OutputRefused as refused:
+            yield Finding(refused.code, "/artifacts", refused.message)
+            continue
+        if hashlib.sha256(data).hexdigest() != one.file.sha256:
+            yield Finding("artifact_changed", "/artifacts", f"{one.file.path!r} changed after it was written")
+
+
+def _document(work: Work, contract: OutputContract) -> tuple[Any, list[Finding]]:
+    """What a contract's schema is held against, and what is wrong with it already."""
+    if contract.type == "message" or (contract.type == "report" and not work.named):
+        return _sized({}, work.output.summary, contract, "/summary")
+    if not work.named:
+        text = f"an output of type {contract.type} is an artifact, and there is none"
+        return None, [Finding("output_missing", "/artifacts", text)]
+    main = work.named[0].file
+    try:
+        text = read_inside(work.place.directory, main.path, SIZE_LIMIT).decode()
+        if contract.type == "json":
+            return decode(text.encode(), size_limit=SIZE_LIMIT), _sized({}, text, contract, "/artifacts/0")[1]
+    except JsonRefused as refused:
+        return None, [Finding(refused.code, "/artifacts/0/content", f"{main.path!r} is not JSON: {refused.message}")]
+    except (UnicodeDecodeError, OutputRefused) as cause:
+        return None, [Finding("artifact_unreadable", "/artifacts/0", str(cause))]
+    about = {"path": main.path, "media_type": main.media_type, "bytes": main.bytes}
+    if not text.strip():
+        return about, [Finding("output_empty", "/artifacts/0/content", f"{main.path!r} holds nothing")]
+    return _sized(about, text, contract, "/artifacts/0/content")
+
+
+def _sized(
+    about: dict[str, Any], text: str, contract: OutputContract, pointer: str
+) -> tuple[dict[str, Any], list[Finding]]:
+    count = len(text.strip())
+    if count < contract.min_length:
+        said = f"the output has at least {contract.min_length:,} characters; this has {count:,}"
+        return about, [Finding("output_short", pointer, said)]
+    return about | {"characters": count}, []
+
+
+async def _pull_request(work: Work) -> tuple[dict[str, str], list[Finding]]:
+    """A branch and a commit on it, in the worktree, grown from where the work began."""
+    said = {name: text for name, text in fields(work.output.notes or ()).items() if name in _PR_FIELDS}
+    branch, commit = said.get("branch", ""), said.get("commit", "")
+    if not work.place.base:
+        return said, [Finding("pr_no_worktree", "", "a pull request needs a git worktree; this directory is none")]
+    if not _REF.fullmatch(branch) or not re.fullmatch("[0-9a-f]{40}|[0-9a-f]{64}", commit):
+        text = "say in notes which: `branch: NAME` and `commit: FULL ID`"
+        return said, [Finding("pr_unnamed", "/notes", text)]
+    checks = (
+        (("rev-parse", "--verify", "--quiet", f"refs/heads/{branch}"), "pr_no_branch", f"there is no branch {branch}"),
+        (("cat-file", "-e", f"{commit}^{{commit}}"), "pr_no_commit", f"there is no commit {commit}"),
+        (
+            ("merge-base", "--is-ancestor", commit, f"refs/heads/{branch}"),
+            "pr_off_branch",
+            f"the commit {commit} is not on the branch {branch}",
+        ),
+        (
+            ("merge-base", "--is-ancestor", work.place.base, commit),
+            "pr_off_base",
+            f"the commit {commit} does not descend from the base {work.place.base}",
+        ),
+    )
+    for arguments, code, text in checks:
+        if (await git(*arguments, within=work.place.directory, check=False)).code:
+            return said, [Finding(code, "/notes", text)]
+    if commit == work.place.base:
+        return said, [Finding("pr_nothing", "/notes", "the commit is the base itself: nothing was committed")]
+    return said, []
