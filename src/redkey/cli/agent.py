@@ -10,7 +10,7 @@ import click
 from redkey.cli.provision import ensure_roles
 from redkey.cli.screen import ago, print_facts, print_item, print_list, tell
 from redkey.cli.session import agent_id_of, daily, limit_option
-from redkey.cli.values import JSON
+from redkey.cli.values import json_value
 
 if TYPE_CHECKING:
     from redkey.client import RedKey
@@ -24,7 +24,7 @@ def command() -> None:
 
 @command.command()
 @click.argument("name", required=False)
-@click.option("--card", type=JSON, metavar="@FILE", help="Its Agent Card: @FILE, - or JSON.")
+@click.option("--card", type=json_value, metavar="@FILE", help="Its Agent Card: @FILE, - or JSON.")
 @click.option("--card-url", metavar="URL", help="Where the server fetches its Agent Card.")
 @click.option("--role", "roles", multiple=True, metavar="ROLE", help="Grant it this role; repeat. Made when missing.")
 @click.option("--capability", "capabilities", multiple=True, metavar="NAME", help="What NAME can do; repeat.")

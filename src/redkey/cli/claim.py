@@ -12,7 +12,7 @@ import click
 
 from redkey.cli.screen import ago, print_facts, print_item, tell
 from redkey.cli.session import agent_id_of, agent_option, daily, queue_option
-from redkey.cli.values import JSON
+from redkey.cli.values import json_value
 
 if TYPE_CHECKING:
     from redkey.client import RedKey
@@ -83,11 +83,12 @@ def _say(ctx: click.Context, found: Any, as_json: bool) -> None:
             ]
         )
         return
-    why = {
-        "missed": lambda: f"missed: {found.winning_agent_id} was first",
-        "rejected": lambda: f"rejected: {found.reason} {found.detail}".rstrip(),
-        "no_tasks": lambda: "no task in this queue that the agent may claim",
-    }[found.status]()
+    if found.status == "missed":
+        why = f"missed: {found.winning_agent_id} was first"
+    elif found.status == "rejected":
+        why = f"rejected: {found.reason} {found.detail}".rstrip()
+    else:
+        why = "no task in this queue that the agent may claim"
     click.echo(f"{why}; next: {found.next.action.replace('_', ' ')}", err=True)
     ctx.exit(1)
 
@@ -125,7 +126,7 @@ def release(rk: RedKey, claim_id: str, as_json: bool) -> None:
 @command.command()
 @_claim
 @click.option("--summary", help="What was done, in a sentence.")
-@click.option("--output", type=JSON, metavar="JSON", help="The result: JSON, @FILE, or - for stdin.")
+@click.option("--output", type=json_value, metavar="JSON", help="The result: JSON, @FILE, or - for stdin.")
 @click.option(
     "--artifact", "artifacts", multiple=True, metavar="NAME=FILE", help="Hand this file back as NAME; repeat."
 )

@@ -91,7 +91,7 @@ def print_event(event: Event, *, as_json: bool) -> None:
     if as_json:
         print_item(event)
         return
-    told = [f"{name}={event.data[name]}" for name in _TOLD if event.data.get(name)]
+    told = [f"{name}={event.data[name]}" for name in _TOLD if event.data.get(name) not in (None, event.subject.id)]
     parts = [f"{event.sequence:>6}", event.timestamp[11:19], f"{event.type:<20}", event.subject.id, *told]
     from redkey.cli.report import shown
 

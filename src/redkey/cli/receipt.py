@@ -1,9 +1,9 @@
-"""`redkey receipt verify`: what a receipt proves, on nothing but its file and the caller's keys."""
+"""`redkey receipt`: where receipts come from, and what one proves on nothing but its file and the caller's keys."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 import click
 import msgspec
@@ -11,6 +11,7 @@ import msgspec
 from redkey.cli.documents import FILE, decode_document
 from redkey.cli.keys import log_key_option, witness_key_option
 from redkey.cli.report import print_json, shown
+from redkey.cli.session import connected
 from redkey.errors import JsonRefused, ProofRefused
 from redkey.ledger.checkpoint import Checkpoint
 from redkey.ledger.mirror import MirrorRow, parse_row, rows_in
@@ -27,12 +28,45 @@ from redkey.ledger.verify import (
     verify_record_proof,
 )
 
+if TYPE_CHECKING:
+    from redkey.client import RedKey
+
 _MIRROR_LIMIT = 64 * 1024 * 1024
 
 
 @click.group()
 def command() -> None:
-    """Verify receipts offline, and make them from a data directory."""
+    """Get receipts from a server or a data directory, and verify them offline."""
+
+
+@command.command()
+@click.argument("event_id", metavar="EVENT_ID")
+@click.option("--content", is_flag=True, help="Put the bodies that the wire names into the receipt.")
+@click.option("--out", type=click.File("wb", lazy=True), default="-", help="A file [standard output].")
+@connected
+def get(rk: RedKey, event_id: str, content: bool, out: IO[bytes]) -> None:
+    """Write the receipt of an event, with everything that is needed to verify it offline.
+
+    \b
+      redkey receipt get evt_01JTMX9A2B3C4D5E6F7G8H9JKM --out receipt.json
+      redkey receipt verify receipt.json --key log.pub
+    """
+    out.write(rk.receipts.get(event_id, content=content or None).document)
+    out.flush()
+
+
+@command.command("keys")
+@connected
+def keys_command(rk: RedKey) -> None:
+    """Print the log's verifier keys, one a line.
+
+    Hand them on by a way you trust: whoever verifies must have them from somewhere else than the receipt.
+
+    \b
+      redkey receipt keys > log.pub
+    """
+    for key in rk.checkpoints.latest().keys:
+        click.echo(key)
 
 
 @command.command()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,7 +26,12 @@ agent_option = click.option(
 
 
 def daily(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A command that talks to a server: it gets the client first, and takes --url, --data and --json.
+    """A command that talks to a server: it gets the client first, and takes --url, --data and --json."""
+    return connected(json_option(function))
+
+
+def connected(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A command that gets a client first, and takes --url and --data.
 
     The key is never an option, because command lines are seen by others: it comes from REDKEY_API_KEY, or from the
     file that `redkey serve` wrote.
@@ -37,12 +42,11 @@ def daily(function: Callable[..., Any]) -> Callable[..., Any]:
         with connect(url, data) as rk:
             return function(rk, *arguments, **options)
 
-    wrapped: Callable[..., Any] = json_option(run)
     wrapped = click.option(
         "--data",
         type=click.Path(path_type=Path, file_okay=False),
         help="The data directory whose server is meant [.redkey].",
-    )(wrapped)
+    )(run)
     return click.option("--url", metavar="URL", help="The server [REDKEY_URL, else as in the data directory].")(wrapped)
 
 
@@ -51,6 +55,11 @@ def connect(url: str | None = None, data: Path | None = None) -> RedKey:
     from redkey.client import RedKey
 
     return RedKey(url, data=data)
+
+
+def slugs_of(rk: RedKey) -> Mapping[str, str]:
+    """What people call the agents, by their ids: the first 500, which is more than anybody reads."""
+    return {agent.agent_id: agent.slug for agent in rk.agents.list(limit=500).page().items}
 
 
 def agent_id_of(rk: RedKey, name: str) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +13,8 @@ from redkey.cli.live import watch, watch_option
 from redkey.cli.provision import ensure_queue, ensure_roles
 from redkey.cli.queue import STATES
 from redkey.cli.screen import ago, on_terminal, print_facts, print_item, print_list, rich_table, styled, tell
-from redkey.cli.session import daily, limit_option, queue_option
-from redkey.cli.values import JSON
+from redkey.cli.session import daily, limit_option, queue_option, slugs_of
+from redkey.cli.values import json_value
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -36,7 +37,7 @@ def command() -> None:
 @click.option("--role", "roles", multiple=True, metavar="ROLE", help="Who may claim it; repeat: all are needed.")
 @queue_option
 @click.option("--description", help="More about it.")
-@click.option("--input", type=JSON, metavar="JSON", help="What it works on: JSON, @FILE, or - for stdin.")
+@click.option("--input", type=json_value, metavar="JSON", help="What it works on: JSON, @FILE, or - for stdin.")
 @click.option("--capability", "capabilities", multiple=True, metavar="NAME", help="What its agent must be able to do.")
 @click.option("--depends-on", multiple=True, metavar="TASK", help="A task that must complete first; repeat.")
 @click.option("--output", "outputs", multiple=True, metavar="NAME", help="An artifact that it must hand back; repeat.")
@@ -96,36 +97,35 @@ def list_tasks(rk: RedKey, queue: str | None, states: tuple[str, ...], limit: in
     """Tasks: those that have not ended, or those in the states you name."""
     wanted = states or _OPEN_STATES
     if live:
-        watch(
-            lambda: (rich_table(_TITLES, [_row(one) for one in islice(_tasks(rk, queue, wanted), limit)]), False),
-            lambda: rk.events.follow(queue=queue),
-        )
+        watch(lambda: (live_tasks(rk, queue, wanted, limit), False), lambda: rk.events.follow(queue=queue))
     empty = "nothing is waiting or running" if not states else f"no task is {' or '.join(states)}"
-    print_list(islice(_tasks(rk, queue, wanted), limit), _TITLES, _row, as_json=as_json, empty=empty)
+    found = islice(_tasks(rk, queue, wanted), limit)
+    print_list(found, _TITLES, partial(_row, slugs_of(rk)), as_json=as_json, empty=empty)
 
 
-def _tasks(rk: RedKey, queue: str | None, states: tuple[str, ...]) -> Iterator[TaskSummary]:
+def _tasks(rk: RedKey, queue: str | None, states: tuple[Any, ...]) -> Iterator[TaskSummary]:
     queues = [queue] if queue else [one.queue_id for one in rk.queues.list()]
     for state in states:
         for name in queues:
             yield from rk.tasks.list(name, state=state)
 
 
-def _row(task: TaskSummary) -> tuple[str, ...]:
+def _row(slugs: Mapping[str, str], task: TaskSummary) -> tuple[str, ...]:
     return (
         task.task_id,
         task.state,
         str(task.attempt),
         ", ".join(role.removeprefix("role_") for role in task.required_roles),
-        task.agent_id,
+        slugs.get(task.agent_id, task.agent_id),
         ago(task.updated_at),
         task.title or ("(erased)" if task.erased else ""),
     )
 
 
-def live_tasks(rk: RedKey, queue: str, most: int = 40) -> Table:
+def live_tasks(rk: RedKey, queue: str | None, states: tuple[str, ...] = _OPEN_STATES, most: int = 40) -> Table:
     """What is open in a queue and who works on what, as it is now."""
-    return rich_table(_TITLES, [_row(one) for one in islice(_tasks(rk, queue, _OPEN_STATES), most)])
+    slugs = slugs_of(rk)
+    return rich_table(_TITLES, [_row(slugs, one) for one in islice(_tasks(rk, queue, states), most)])
 
 
 @command.command()

@@ -1,15 +1,67 @@
-"""`redkey usage`: what was counted, and whether it was counted right."""
+"""`redkey usage`: what was counted, what may be spent, and whether it was counted right."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
+
+from redkey.cli.screen import print_facts, print_item, print_table
+from redkey.cli.session import daily
+
+if TYPE_CHECKING:
+    from redkey.client import RedKey
 
 
 @click.group()
 def command() -> None:
-    """What workspaces used."""
+    """What was used, what may be spent, and whether it was counted right."""
+
+
+@command.command()
+@click.option("--by", type=click.Choice(["day", "type", "agent"]), default="day", show_default=True)
+@click.option("--from", "since", metavar="DAY", help="From this day on (UTC), as in 2026-05-07.")
+@click.option("--to", "until", metavar="DAY", help="Before this day.")
+@daily
+def show(rk: RedKey, by: Any, since: str | None, until: str | None, as_json: bool) -> None:
+    """What the workspace used: events, claims won and missed, bytes, credits."""
+    found = rk.usage.get(since=since, until=until, by=by)
+    if as_json:
+        print_item(found)
+        return
+    rows = [(one.day or one.type or one.agent_id or "", *_figures(one)) for one in found.items]
+    titles = (by.upper(), "EVENTS", "CLAIMS", "MISSES", "REJECTED", "BYTES", "CREDITS")
+    print_table(titles, [*rows, ("total", *_figures(found.total))])
+
+
+def _figures(one: Any) -> tuple[str, ...]:
+    return tuple(f"{n:,}" for n in (one.events, one.claims, one.misses, one.rejected, one.bytes, one.credits))
+
+
+@command.command()
+@daily
+def credits(rk: RedKey, as_json: bool) -> None:
+    """What the workspace may spend."""
+    found = rk.billing.credits()
+    if as_json:
+        print_item(found)
+        return
+    balance = "unlimited" if found.balance is None else f"{found.balance:,} {found.unit}"
+    print_facts([("granted", f"{found.granted:,}"), ("used", f"{found.used:,}"), ("balance", balance)])
+
+
+@command.command()
+@click.argument("amount", type=click.IntRange(min=1))
+@click.option("--workspace", "workspace_id", metavar="ID", help="The workspace [your key's own].")
+@daily
+def grant(rk: RedKey, amount: int, workspace_id: str | None, as_json: bool) -> None:
+    """Grant credits to a workspace (operators). From the first grant on, what is spent is limited."""
+    done = rk.billing.grant(amount, workspace_id=workspace_id)
+    if as_json:
+        print_item(done)
+    else:
+        click.echo(f"{done.amount:,} {done.unit} granted to {done.workspace_id}")
 
 
 @command.command()

@@ -12,27 +12,23 @@ from redkey.errors import JsonRefused
 _LIMIT = 16 * 1024 * 1024
 
 
-class Json(click.ParamType):
+def json_value(text: str) -> Any:
     """JSON: the text itself, `@FILE`, or `-` for standard input."""
-
-    name = "json"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if not isinstance(value, str):
-            return value
-        source = "-" if value == "-" else value.removeprefix("@") if value.startswith("@") else None
-        try:
-            return decode_document(_read(source) if source else value.encode(), _LIMIT)
-        except OSError as cause:
-            self.fail(f"{source} cannot be read: {cause.strerror}", param, ctx)
-        except JsonRefused as refused:
-            self.fail(f"{refused.message} [{refused.code}]", param, ctx)
+    source = text if text == "-" else text.removeprefix("@") if text.startswith("@") else None
+    return json_file(source) if source is not None else _decoded(text.encode(), text[:40])
 
 
-def _read(source: str) -> bytes:
-    with click.open_file(source, "rb") as stream:
-        data: bytes = stream.read(_LIMIT + 1)
-        return data
+def json_file(path: str) -> Any:
+    """The JSON in a file; `-` is standard input."""
+    try:
+        with click.open_file(path, "rb") as stream:
+            return _decoded(stream.read(_LIMIT + 1), path)
+    except OSError as cause:
+        raise click.BadParameter(f"{path} cannot be read: {cause.strerror}") from cause
 
 
-JSON = Json()
+def _decoded(data: bytes, name: str) -> Any:
+    try:
+        return decode_document(data, _LIMIT)
+    except JsonRefused as refused:
+        raise click.BadParameter(f"{name}: {refused.message} [{refused.code}]") from refused

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +21,8 @@ from redkey.cli.screen import (
     styled,
     tell,
 )
-from redkey.cli.session import daily, limit_option, queue_option
-from redkey.cli.values import JSON
+from redkey.cli.session import daily, limit_option, queue_option, slugs_of
+from redkey.cli.values import json_file, json_value
 
 if TYPE_CHECKING:
     from redkey.client import RedKey
@@ -41,7 +42,7 @@ def command() -> None:
 @command.command()
 @click.argument("plan", metavar="PLAN")
 @queue_option
-@click.option("--input", "given", type=JSON, metavar="JSON", help="What the run works on: JSON, @FILE, or -.")
+@click.option("--input", "given", type=json_value, metavar="JSON", help="What the run works on: JSON, @FILE, or -.")
 @click.option("--version", type=int, help="Which version of a definition [the newest].")
 @daily
 def start(rk: RedKey, plan: str, queue: str, given: Any, version: int | None, as_json: bool) -> None:
@@ -56,7 +57,7 @@ def start(rk: RedKey, plan: str, queue: str, given: Any, version: int | None, as
     else:
         if version is not None:
             raise click.UsageError("--version is for definitions; a file is what it is")
-        made = rk.workflows.start(queue, plan=JSON.convert(f"@{plan}", None, None), input=given)
+        made = rk.workflows.start(queue, plan=json_file(plan), input=given)
     if as_json:
         print_item(made)
         return
@@ -109,16 +110,20 @@ def show(rk: RedKey, workflow_id: str, at: int | None, as_json: bool) -> None:
         ]
     )
     click.echo()
-    print_table(_STEPS, [_step(one) for one in found.tasks])
+    print_table(_STEPS, _steps(found, slugs_of(rk)))
 
 
-def _step(step: Step) -> tuple[str, ...]:
+def _steps(state: WorkflowState, slugs: Mapping[str, str]) -> list[tuple[str, ...]]:
+    return [_step(slugs, one) for one in state.tasks]
+
+
+def _step(slugs: Mapping[str, str], step: Step) -> tuple[str, ...]:
     agent = step.claim.agent_id if step.claim else step.completed_by
     waits = ", ".join(step.blocked_by) or step.waits_because
     if step.gate is not None and step.gate.state == "open":
         waits = f"approval: {step.gate.gate_id}"
-    role = step.role.removeprefix("role_")
-    return step.plan_task_id, step.state, f"{step.attempt}/{step.max_attempts}", role, agent, waits, step.title
+    tries, role = f"{step.attempt}/{step.max_attempts}", step.role.removeprefix("role_")
+    return step.plan_task_id, step.state, tries, role, slugs.get(agent, agent), waits, step.title
 
 
 @command.command("watch")
@@ -131,7 +136,8 @@ def watch_workflow(ctx: click.Context, rk: RedKey, workflow_id: str, as_json: bo
     Exit code 0: it is completed. 1: it failed or was cancelled.
     """
     if on_terminal() and not as_json:
-        watch(lambda: _draw(rk.workflows.state(workflow_id)), lambda: rk.workflows.follow(workflow_id))
+        slugs = slugs_of(rk)
+        watch(lambda: _draw(rk.workflows.state(workflow_id), slugs), lambda: rk.workflows.follow(workflow_id))
     else:
         _tell(rk, workflow_id, as_json=as_json)
     ended = rk.workflows.get(workflow_id)
@@ -140,12 +146,12 @@ def watch_workflow(ctx: click.Context, rk: RedKey, workflow_id: str, as_json: bo
     ctx.exit(0 if ended.status == "completed" else 1)
 
 
-def _draw(state: WorkflowState) -> tuple[Any, bool]:
+def _draw(state: WorkflowState, slugs: Mapping[str, str]) -> tuple[Any, bool]:
     from rich.console import Group
     from rich.text import Text
 
     head = Text(f"{state.name}  {state.counts.completed} of {state.counts.total} done\n", style="bold")
-    return Group(head, rich_table(_STEPS, [_step(one) for one in state.tasks])), state.status not in _LIVE
+    return Group(head, rich_table(_STEPS, _steps(state, slugs))), state.status not in _LIVE
 
 
 def _tell(rk: RedKey, workflow_id: str, *, as_json: bool) -> None:

@@ -14,7 +14,7 @@ GUESTS = ("Piers Gorman", "Ada Chen", "Tomas Varga", "Lena Okafor", "Ravi Menon"
 # fmt: off
 _NAMES = (
     "Abel", "Bo", "Cleo", "Dee", "Eli", "Fay", "Gus", "Hana", "Ida", "Jo", "Kit", "Lux", "Mara", "Nil", "Oda", "Pia",
-    "Quin", "Rex", "Sol", "Tess", "Uma", "Vera", "Wes", "Xan", "Yara", "Zoe", "Arlo", "Bea", "Cruz", "Dov", "Esra", "Fox",
+    "Quin", "Rex", "Sol", "Tess", "Uma", "Vera", "Wes", "Xan", "Yara", "Zoe", "Arlo", "Bea", "Cruz", "Dov", "Fox",
 )
 # fmt: on
 MOST_AGENTS = len(_NAMES) // 4
