@@ -354,3 +354,29 @@ def test_erased_text_leaves_the_run_working(workspace: Workspace) -> None:
     assert work(client, agent)["task"]["erased"]
     state = workspace.admin.get(f"/workflows/{run}/state").json
     assert (state["erased"], state["availableTasks"]) == (True, ["b"])
+
+
+def test_notes_reach_the_tasks_that_depend_without_anybodys_name(workspace: Workspace) -> None:
+    begin_queue(workspace.admin, "queue_podcast")
+    start(workspace.admin, plan_of(step("a"), step("b", "a")))
+    client, agent = worker(workspace, plan_of(step("a"), step("b", "a")))
+    first = client.post("/queues/podcast/claim-next", {"agentId": agent}).json
+    assert "priorContext" not in first["task"]
+    body = {"notes": "Spec complete\n3 edge cases", "attempts": 2, "semantic": "pass"}
+    ended = client.post(f"/claims/{first['claimId']}/complete", body).json
+    second = client.post("/queues/podcast/claim-next", {"agentId": agent}).json
+    assert second["task"]["priorContext"] == ["Spec complete\n3 edge cases"]
+    event = client.get(f"/events/{ended['eventId']}").json
+    assert event["data"]["verification"] == {"mechanical": "pass", "semantic": "pass", "attempts": 2}
+
+
+def test_notes_reach_simple_tasks_that_depend_on_others(workspace: Workspace) -> None:
+    begin_queue(workspace.admin, "queue_podcast")
+    agent = str(workspace.admin.post("/agents/register-card", {"agentCard": CARD}).json["agentId"])
+    client = workspace.caller("agent", agent_id=agent)
+    first = workspace.admin.post("/queues/podcast/tasks", {"title": "First"}).json["taskId"]
+    workspace.admin.post("/queues/podcast/tasks", {"title": "Second", "dependsOn": [first]})
+    held = client.post("/queues/podcast/claim-next", {"agentId": agent}).json["claimId"]
+    client.post(f"/claims/{held}/complete", {"notes": "Mind the gap"})
+    second = client.post("/queues/podcast/claim-next", {"agentId": agent}).json
+    assert second["task"]["priorContext"] == ["Mind the gap"]

@@ -18,7 +18,7 @@ from redkey.readmodel.plan_text import plan_text, task_document
 from redkey.readmodel.replies import ClaimNextReply, ClaimReply
 from redkey.readmodel.rows import entity
 from redkey.readmodel.task_view import Assignment, assignment
-from redkey.readmodel.upstream import note, upstream
+from redkey.readmodel.upstream import note, prior_context, upstream
 from redkey.reducers.entities import Task
 from redkey.services.outcome import Outcome
 from redkey.wire.decode import decode
@@ -100,13 +100,21 @@ def _assignment(call: Call, wire: dict[str, Any]) -> Assignment:
     stream = parse_stream(wire["stream"]["stream_id"])
     task, store = _task(call, stream.subject), call.services.store
     document = task_document(store, call.topic, task)
+    world = call.services.coordinator.peek(call.topic)
     said = note(store, call.topic, task, stream.attempt)
+    notes = prior_context(store, call.topic, world, task, document)
     if not task.workflow_id:
-        return assignment(task, stream.attempt, document, note=said)
-    above = upstream(store, call.topic, call.services.coordinator.peek(call.topic), task)
+        return assignment(task, stream.attempt, document, note=said, prior_context=notes)
     text = plan_text(store, call.topic, task.content_sha256)
-    given_to_run = text.given if text is not None else None
-    return assignment(task, stream.attempt, document, upstream=above, workflow_input=given_to_run, note=said)
+    return assignment(
+        task,
+        stream.attempt,
+        document,
+        upstream=upstream(store, call.topic, world, task),
+        workflow_input=text.given if text is not None else None,
+        note=said,
+        prior_context=notes,
+    )
 
 
 async def claim_next(call: Call, body: Next) -> ClaimNextReply:

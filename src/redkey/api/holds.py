@@ -58,6 +58,8 @@ class Completion(Body, frozen=True, kw_only=True):
     cost_usd: Annotated[float, Meta(ge=0, le=1_000_000)] = 0
     duration_seconds: Annotated[int, Meta(ge=0, le=31_536_000)] | None = None
     semantic: Literal["pass", "fail", "skipped"] = "skipped"
+    # How many tries it took until the work passed its verification.
+    attempts: Annotated[int, Meta(ge=1, le=999)] = 1
     notes: Text = ""
     claim_next: Following | None = None
 
@@ -187,6 +189,7 @@ async def _complete(call: Call, claim_id: str, body: Completion, under: str = ""
         body.cost_usd,
         body.duration_seconds,
         body.semantic,
+        body.attempts,
         claim_next=following,
     )
     return _ended(call, await call.submit(command, contents, part=part), following)

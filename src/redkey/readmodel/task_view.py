@@ -184,6 +184,8 @@ class Assignment(View, frozen=True, kw_only=True):
     upstream: tuple[UpstreamView, ...] = ()
     workflow_input: Any = None
     note: str = ""
+    # The notes that those left who did the tasks before this one; not who they are.
+    prior_context: tuple[str, ...] = ()
     erased: bool = False
 
 
@@ -242,6 +244,7 @@ def assignment(
     upstream: tuple[UpstreamView, ...] = (),
     workflow_input: Any = None,
     note: str = "",
+    prior_context: tuple[str, ...] = (),
 ) -> Assignment:
     stated = document or {}
     return Assignment(
@@ -257,6 +260,7 @@ def assignment(
         upstream=upstream,
         workflow_input=workflow_input,
         note=note,
+        prior_context=prior_context,
     )
 
 

@@ -1,6 +1,6 @@
-"""What reaches a task from the tasks before it: the artifacts of those it depends on, and what an approver said.
+"""What reaches a task from those before it: the artifacts and notes of what it depends on, and what an approver said.
 
-Both are told from what never changes, so that the same claim is told alike.
+All are told from what never changes, so that the same claim is told alike.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from redkey.ledger.ports import Reader
 from redkey.readmodel.plan_text import plan_text
 from redkey.readmodel.rows import entity
 from redkey.readmodel.task_view import UpstreamView
-from redkey.readmodel.view import read_document
+from redkey.readmodel.view import Document, read_document
 from redkey.reducers.entities import Artifact, Task
 from redkey.reducers.world import World
 from redkey.wire.decode import decode
@@ -23,10 +23,7 @@ def upstream(reader: Reader, topic: str, world: World, task: Task) -> tuple[Upst
     """The artifacts that the tasks a plan's task depends on have left, by task and name."""
     found: list[UpstreamView] = []
     for key, task_id in _depends_on(reader, topic, world, task):
-        above = world.tasks.get(task_id)
-        if above is None:
-            row = reader.row(topic, "task", task_id)
-            above = entity(row) if row is not None else None
+        above = _task(reader, topic, world, task_id)
         if above is not None and above.artifacts:
             found += [
                 _shown(reader, topic, above, key, artifact)
@@ -34,6 +31,29 @@ def upstream(reader: Reader, topic: str, world: World, task: Task) -> tuple[Upst
                 if artifact.readiness != "draft"
             ]
     return tuple(found)
+
+
+def prior_context(reader: Reader, topic: str, world: World, task: Task, document: Document | None) -> tuple[str, ...]:
+    """The notes that the tasks before this one ended with, in their order; nobody is named."""
+    if task.workflow_id:
+        named = [task_id for _, task_id in _depends_on(reader, topic, world, task)]
+    else:
+        named = list((document or {}).get("dependsOn", ()))
+    notes: list[str] = []
+    for task_id in named:
+        above = _task(reader, topic, world, task_id)
+        if above is not None and above.output_sha256:
+            notes.append((read_document(reader, topic, above.output_sha256) or {}).get("notes", ""))
+    return tuple(text for text in notes if text)
+
+
+def _task(reader: Reader, topic: str, world: World, task_id: str) -> Task | None:
+    live = world.tasks.get(task_id)
+    if live is not None:
+        return live
+    row = reader.row(topic, "task", task_id)
+    found: Task | None = entity(row) if row is not None else None
+    return found
 
 
 def _shown(reader: Reader, topic: str, above: Task, key: str, artifact: Artifact) -> UpstreamView:
