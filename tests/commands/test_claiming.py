@@ -21,7 +21,7 @@ from redkey.commands.tasks import CancelTask
 from redkey.reducers.world import SECOND, TOMBSTONE_NANOSECONDS
 from tests.desk import OUTCOMES, QUEUE, Desk
 
-A_DAY_LATER = TOMBSTONE_NANOSECONDS // SECOND + 1
+LONG_AFTER = TOMBSTONE_NANOSECONDS // SECOND + 1
 
 
 def told(desk: Desk, task_id: str, agent_id: str, lease_seconds: int = 0) -> tuple[str, str | None, str | None]:
@@ -205,7 +205,7 @@ def test_a_claim_on_a_task_that_has_left_the_world_names_the_winner_from_its_row
     agent, loser, task = desk.agent("ada"), desk.agent("bob"), desk.task()
     claim_id = desk.hold(task, agent)
     desk.complete(claim_id)
-    desk.clock.advance(A_DAY_LATER)
+    desk.clock.advance(LONG_AFTER)
     desk.task()
     assert task not in desk.world.tasks
     missed = desk.claim(task, loser)
@@ -223,10 +223,22 @@ def test_a_claim_on_a_task_that_has_left_the_world_names_the_winner_from_its_row
     assert desk.world.sequence == before
 
 
+def test_a_claim_that_makes_its_task_leave_the_world_names_the_winner_too(desk: Desk) -> None:
+    """The task's time has run out and nothing was recorded since: the attempt's own record would let it go."""
+    agent, loser, task = desk.agent("ada"), desk.agent("bob"), desk.task()
+    claim_id = desk.hold(task, agent)
+    desk.complete(claim_id)
+    desk.clock.advance(LONG_AFTER)
+    assert task in desk.world.tasks
+    missed = desk.claim(task, loser)
+    assert (missed.wire["type"], missed.wire["payload"].get("winning_claim_id")) == ("task.claim_missed", claim_id)
+    assert task not in desk.world.tasks
+
+
 def test_a_claim_on_a_past_task_nobody_completed_is_rejected(desk: Desk) -> None:
     agent, task = desk.agent("ada"), desk.task()
     desk.do(CancelTask(task))
-    desk.clock.advance(A_DAY_LATER)
+    desk.clock.advance(LONG_AFTER)
     assert told(desk, task, agent) == ("claim_rejected", "task_not_available", "cancelled")
 
 

@@ -97,8 +97,10 @@ class Reader(Protocol):
         """Records with a sequence above `after`, in order."""
         ...
 
-    def read_back(self, topic: str, before: int, limit: int = 1000) -> Sequence[Record]:
-        """Records with a sequence below `before`, newest first."""
+    def read_back(
+        self, topic: str, before: int, limit: int = 1000, *, after: int = 0, containing: bytes = b""
+    ) -> Sequence[Record]:
+        """Records below `before` and above `after`, newest first; given bytes, those whose wires contain them."""
         ...
 
     def find(self, topic: str, wire_id: str) -> Record | None:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cache
+from sys import intern
 from typing import Any, TypeVar, get_args
 
 import msgspec
 
 from redkey.ledger.ports import Reader, Row
 from redkey.plans.structure import read_structure
+from redkey.readmodel.moments import since
 from redkey.readmodel.structure import pinned
 from redkey.reducers.entities import (
     Agent,
@@ -225,6 +227,8 @@ def _load_tasks(world: World, reader: Reader, topic: str) -> None:
 
 
 def _place(world: World, task: Task) -> None:
+    # What thousands of tasks say alike is kept once.
+    task.state, task.queue_id, task.context_id = intern(task.state), intern(task.queue_id), intern(task.context_id)
     world.tasks[task.task_id] = task
     if task.deadline_at:
         world.at(task.deadline_at, "deadline", task.task_id)
@@ -259,9 +263,7 @@ def _load_runs(world: World, reader: Reader, topic: str) -> None:
 def _load_tombstones(world: World, reader: Reader, topic: str) -> None:
     """Tasks that ended a while ago and have not left yet: the records of that while name them."""
     ended: list[Task] = []
-    for record in _recent(reader, topic, world.timestamp - TOMBSTONE_NANOSECONDS):
-        if b'"terminal":true' not in record.wire:
-            continue
+    for record in since(reader, topic, world.timestamp - TOMBSTONE_NANOSECONDS, b'"terminal":true'):
         wire = msgspec.json.decode(record.wire)
         task_id = wire["stream"]["stream_id"].split(":")[1]
         row = reader.row(topic, "task", task_id)
@@ -273,25 +275,13 @@ def _load_tombstones(world: World, reader: Reader, topic: str) -> None:
         world.ends(task)
 
 
-def _recent(reader: Reader, topic: str, since: int) -> Iterator[Any]:
-    before = reader.head(topic).sequence + 1
-    while before > 1:
-        records = reader.read_back(topic, before, _PAGE)
-        for record in records:
-            if record.timestamp <= since:
-                return
-            yield record
-        before = records[-1].sequence
-
-
 def _load_done(world: World, reader: Reader, topic: str, decode: Callable[[bytes], Any]) -> None:
     """The idempotency window: who asked for what within the last day, from the records themselves."""
     found: list[tuple[str, str, int, int]] = []
-    for record in _recent(reader, topic, world.timestamp - IDEMPOTENCY_NANOSECONDS):
-        if b'"idem":"' in record.wire:
-            payload = decode(record.wire)["payload"]
-            found.append((payload["idem"], payload.get("body", ""), record.sequence, record.timestamp))
-            if len(found) >= IDEMPOTENCY_LIMIT:
-                break
+    for record in since(reader, topic, world.timestamp - IDEMPOTENCY_NANOSECONDS, b'"idem":"'):
+        payload = decode(record.wire)["payload"]
+        found.append((payload["idem"], payload.get("body", ""), record.sequence, record.timestamp))
+        if len(found) >= IDEMPOTENCY_LIMIT:
+            break
     for idem, body, sequence, timestamp in reversed(found):
         world.remember(idem, body, sequence, timestamp)

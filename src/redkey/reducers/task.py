@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache
+from sys import intern
 from typing import Any
 
 import msgspec
@@ -41,14 +42,14 @@ def created(world: World, e: Event) -> Void:
         task_id=e.subject,
         attempt=e.attempt,
         state="created",
-        queue_id=payload["queue_id"],
+        queue_id=queue.queue_id,
         priority=PRIORITIES.index(payload["priority"]),
         sequence=e.sequence,
         created_at=e.timestamp,
         updated_at=e.timestamp,
         content_sha256=content["sha256"],
         content_bytes=content["bytes"],
-        context_id=stream["context_id"],
+        context_id=intern(stream["context_id"]),
         roles=tuple(needs.get("roles", ())),
         capabilities=tuple(needs.get("capabilities", ())),
         outputs=tuple(needs.get("outputs", ())),

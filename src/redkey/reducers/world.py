@@ -32,7 +32,8 @@ from redkey.reducers.past import NoPast, Past
 from redkey.reducers.run import Run
 
 SECOND = 1_000_000_000
-TOMBSTONE_NANOSECONDS = 15 * 60 * SECOND
+# Long enough for those who were about to ask; a busy workspace ends thousands of tasks a second.
+TOMBSTONE_NANOSECONDS = 60 * SECOND
 LOST_AFTER_NANOSECONDS = 180 * SECOND
 IDEMPOTENCY_NANOSECONDS = 24 * 3600 * SECOND
 IDEMPOTENCY_LIMIT = 250_000
@@ -82,6 +83,8 @@ class Heap(list[T]):
     they may be more than half."""
 
     limit = SMALL_HEAP
+    # What all tasks of the heap ask for, where it is one of tasks.
+    requirement: Requirement
 
     def keep(self, entries: list[T]) -> None:
         """Drop all but these."""
@@ -175,6 +178,9 @@ class World:
         heap = sets.get(requirement)
         if heap is None:
             heap = sets[requirement] = Heap()
+            heap.requirement = requirement
+        # A million tasks that ask for the same hold it once.
+        task.roles, task.capabilities = heap.requirement
         heappush(heap, (task.priority, task.sequence, task.task_id))
         if len(heap) > heap.limit:
             heap.keep([entry for entry in heap if self._is_offer(entry)])

@@ -10,6 +10,7 @@ import msgspec
 from redkey.ledger.ports import Reader
 from redkey.ledger.record import Record
 from redkey.readmodel.events import ShownEvent, show
+from redkey.readmodel.moments import sequence_at
 from redkey.services.subscriptions import place_of
 from redkey.services.unit_of_work import subjects
 from redkey.wire.decode import decode
@@ -111,16 +112,3 @@ def _place(reader: Reader, topic: str, named: tuple[str, ...], places: dict[str,
     if task_id not in places:
         places[task_id] = place_of(reader, topic, task_id)
     return places[task_id]
-
-
-def sequence_at(reader: Reader, topic: str, timestamp: int, head: int) -> int:
-    """The first record at or after a time; head + 1 when there is none. Times increase with the sequence."""
-    low, high = 1, head + 1
-    while low < high:
-        middle = (low + high) // 2
-        record = reader.read(topic, middle - 1, 1)[0]
-        if record.timestamp < timestamp:
-            low = middle + 1
-        else:
-            high = middle
-    return low

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 from redkey.commands.caller import Caller
 from redkey.commands.claims import ClaimNext, CompleteClaim, FailClaim
 from redkey.commands.decide import decide
-from redkey.commands.decision import Refused, key_reused
+from redkey.commands.decision import Decision, Refused, key_reused
 from redkey.commands.draft import Draft, Ids, seal
 from redkey.commands.due import due, follow_ups
 from redkey.errors import Finding, RedKeyError
@@ -27,9 +27,8 @@ from redkey.services import effects
 from redkey.services.outcome import NO_TASKS, Outcome, Settled, closure, following, settled
 from redkey.services.past import LedgerPast
 from redkey.services.submission import Submission
-from redkey.wire.canonical import canonical
 from redkey.wire.ids import parse_stream
-from redkey.wire.validate import too_large, validate
+from redkey.wire.validate import encode, validate
 
 # Under this subject the event index finds what a ledger tells of its signers.
 SIGNERS = "signers"
@@ -114,7 +113,7 @@ class TopicWork:
             effects.apply(self._unit, self._topic, command)
 
     def _decide(self, command: Any, submission: Submission) -> Outcome:
-        decision = decide(self._world, command, submission.caller, self.now, self._ids)
+        decision = self._judge(command, submission.caller)
         if decision.repeat:
             return Outcome([self._read(decision.repeat)], repeated=True)
         if not decision.drafts:
@@ -134,10 +133,19 @@ class TopicWork:
             self._effects.append(command)
         return outcome
 
+    def _judge(self, command: Any, caller: Caller) -> Decision:
+        """Decide in the world as the command's own records will meet it: what they make leave has left."""
+        world = self._world
+        decision = decide(world, command, caller, self.now, self._ids)
+        if decision.drafts and world.tombstones and world.tombstones[0][0] <= self.now:
+            world.bury(self.now)
+            decision = decide(world, command, caller, self.now, self._ids)
+        return decision
+
     def _claim_next(self, command: ClaimNext, caller: Caller, cause: str) -> Outcome:
         """The claim that comes with the end of a hold. What it answers must be told again from records alone, so
         whatever keeps it from being recorded is `no_tasks`; asked for by itself, it is answered in full."""
-        decision = decide(self._world, command, caller, self.now, self._ids)
+        decision = self._judge(command, caller)
         if not decision.drafts:
             return Outcome(answer=NO_TASKS)
         for draft in decision.drafts:
@@ -179,8 +187,7 @@ class TopicWork:
     def _append(self, draft: Draft, *, fresh: bool = False) -> None:
         world, timestamp = self._world, self._timestamp
         wire = seal(world, draft, timestamp, self._ids)
-        message = canonical(wire)
-        findings = validate(wire) or too_large(message)
+        message, findings = encode(wire)
         if findings:
             self._refuse(draft, findings[0], fresh)
         void = fold(world, wire, world.sequence + 1, timestamp, draft.structure or self._structure(wire))

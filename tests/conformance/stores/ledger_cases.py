@@ -185,6 +185,20 @@ class LedgerCases:
         assert [record.sequence for record in store.read_back(topic, 3)] == [2, 1]
         assert [record.sequence for record in store.read_back(topic, 2**62, 1)] == [10]
         assert not store.read_back(topic, 1)
+        assert [record.sequence for record in store.read_back(topic, 9, after=5)] == [8, 7, 6]
+        assert not store.read_back(topic, 9, after=8)
+
+    def test_records_are_found_by_bytes_that_they_contain(self, maker: Maker) -> None:
+        store = maker.open()
+        topic = new_topic(store)
+        append(store, topic, 30)
+        wires = {record.sequence: record.wire for record in store.read(topic)}
+        for part in (wires[7], wires[7][1:-1], b"1", b"\x00", b"%", b"_"):
+            there = [sequence for sequence in range(30, 0, -1) if part in wires[sequence]]
+            assert [record.sequence for record in store.read_back(topic, 31, containing=part)] == there
+            assert [record.sequence for record in store.read_back(topic, 31, 2, containing=part)] == there[:2]
+            some = [sequence for sequence in there if 5 < sequence < 20]
+            assert [record.sequence for record in store.read_back(topic, 20, after=5, containing=part)] == some
 
     def test_a_record_is_found_by_its_wire_id_in_its_topic_only(self, maker: Maker) -> None:
         store = maker.open()

@@ -6,6 +6,7 @@ import threading
 from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from redkey.ledger.ports import Content, ContentFacts, Row
 from redkey.ledger.record import Head, Record
@@ -36,11 +37,14 @@ class MemoryReader(ABC):
             last = min(layer.head().sequence, after + max(limit, 0))
             return [layer.record(sequence) for sequence in range(after + 1, last + 1)]
 
-    def read_back(self, topic: str, before: int, limit: int = 1000) -> Sequence[Record]:
+    def read_back(
+        self, topic: str, before: int, limit: int = 1000, *, after: int = 0, containing: bytes = b""
+    ) -> Sequence[Record]:
         with self._guard:
             layer = self._layer(topic)
-            first = min(before - 1, layer.head().sequence)
-            return [layer.record(sequence) for sequence in range(first, max(first - max(limit, 0), 0), -1)]
+            sequences = range(min(before - 1, layer.head().sequence), max(after, 0), -1)
+            found = (record for record in map(layer.record, sequences) if containing in record.wire)
+            return list(islice(found, max(limit, 0)))
 
     def find(self, topic: str, wire_id: str) -> Record | None:
         with self._guard:

@@ -65,12 +65,18 @@ class Queries(ABC):
         rows = self._fetch(SQL["records_after"], (base + max(after, 0), base + SEQUENCE_LIMIT, max(limit, 0)))
         return self._records(topic, rows)
 
-    def read_back(self, topic: str, before: int, limit: int = 1000) -> Sequence[Record]:
+    def read_back(
+        self, topic: str, before: int, limit: int = 1000, *, after: int = 0, containing: bytes = b""
+    ) -> Sequence[Record]:
         number = self.topic_number(topic)
         if number is None or before <= 0:
             return ()
         base = number << SEQUENCE_BITS
-        rows = self._fetch(SQL["records_before"], (base, base + min(before, SEQUENCE_LIMIT), max(limit, 0)))
+        between = base + min(max(after, 0), SEQUENCE_LIMIT), base + min(before, SEQUENCE_LIMIT)
+        if containing:
+            rows = self._fetch(SQL["records_containing"], (*between, containing, max(limit, 0)))
+        else:
+            rows = self._fetch(SQL["records_before"], (*between, max(limit, 0)))
         return self._records(topic, rows)
 
     def find(self, topic: str, wire_id: str) -> Record | None:

@@ -40,6 +40,11 @@ WHERE position > ? AND position <= ? ORDER BY position LIMIT ?
 SELECT position, timestamp, payer, running_hash, wire FROM record
 WHERE position > ? AND position < ? ORDER BY position DESC LIMIT ?
 
+-- name: records_containing
+-- Records whose wires contain some bytes, newest first, between two positions.
+SELECT position, timestamp, payer, running_hash, wire FROM record
+WHERE position > ? AND position < ? AND instr(wire, ?) ORDER BY position DESC LIMIT ?
+
 -- name: events_after
 -- Records with a subject, in order: from the index, then from the block that is not complete.
 SELECT position, timestamp, payer, running_hash, wire FROM record WHERE position IN (
