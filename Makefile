@@ -26,7 +26,7 @@ run: $(READY)  ## serve the API on this machine, data in .redkey
 	$(BIN)/redkey serve
 
 demo: $(READY)  ## see agents race, one killed, a receipt verified
-	$(BIN)/python examples/demo.py
+	$(BIN)/redkey demo
 
 test: $(READY)  ## run every test
 	$(BIN)/python -m pytest -n 2 --dist loadgroup $(PYTEST_ARGS)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 # `command`.
 SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "Start": {
+        "demo": ("demo", "See agents race, one killed, a receipt verified, in one minute."),
         "serve": ("serve", "Serve the API."),
         "status": ("status", "Is the server there, and how does the workspace stand."),
         "completion": ("completion", "Let the shell complete commands and options."),

@@ -1,4 +1,4 @@
-"""Where the contract files lie: `schemas/`, `fixtures/`, `contracts/`, `definitions/`.
+"""Where the contract files lie: `schemas/`, `fixtures/`, `contracts/`, `definitions/`; and the plan of the example.
 
 They are real files at the root of the repository (seeds 000 and 001), and travel in the wheel under
 `redkey/_contracts/`. This module finds them in either place; nobody else spells a path.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -59,7 +59,6 @@ class Moment:
 
     kind: Kind
     text: str
-    event: dict[str, Any] = field(default_factory=dict)
 
 
 class Scene:

@@ -1,0 +1,43 @@
+"""One performance of the demo, from the empty directory to the refused receipt: its exit code."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+from redkey.cli.demo.proof import check, export
+from redkey.cli.demo.scene import Scene
+from redkey.cli.demo.show import Show
+from redkey.cli.demo.stage import Stage
+from redkey.cli.demo.voices import JsonVoice, PlainVoice, Score, TerminalVoice, Voice
+from redkey.cli.screen import on_terminal
+from redkey.client import RedKey
+
+
+def perform(agents: int, seed: int, *, plain: bool, as_json: bool) -> int:
+    """Show everything; 0 when all that was promised was seen."""
+    voice: Voice = JsonVoice() if as_json else PlainVoice() if plain or not on_terminal() else TerminalVoice()
+    with tempfile.TemporaryDirectory(prefix="redkey-demo-") as place, Stage(Path(place)) as stage:
+        voice.begin(agents)
+        with stage.serve() as rk, voice:
+            show = Show(stage, agents, seed, voice.tell, voice.draw)
+            show.run(rk)
+            stage.stop_agents()
+            scores = history(rk, show.scene)
+            evidence = export(rk, show.scene.contested[0], Path(place))
+        # What follows is proven without it.
+        stage.stop_server()
+        voice.scores(scores)
+        good, bad = check(evidence, evidence.receipt.name), check(evidence, evidence.tampered.name)
+        voice.proof(good, bad)
+        return 0 if good.code == 0 and bad.code == 1 else 1
+
+
+def history(rk: RedKey, scene: Scene) -> list[Score]:
+    """What every agent's claim history says: read from the ledger, not from what was drawn."""
+    scores = []
+    for agent in scene.agents.values():
+        counts = Counter(one.status for one in rk.agents.claim_history(agent.agent_id))
+        scores.append(Score(agent.role, agent.name, counts["claimed"], counts["missed"], agent.killed))
+    return scores

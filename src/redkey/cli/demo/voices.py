@@ -1,0 +1,147 @@
+"""How the demo speaks: a picture on a terminal, lines of text elsewhere, JSON lines for machines."""
+
+from __future__ import annotations
+
+import time
+from typing import NamedTuple, Protocol, Self
+
+import click
+
+from redkey.cli.demo.cast import GUESTS
+from redkey.cli.demo.picture import Picture
+from redkey.cli.demo.proof import Check
+from redkey.cli.demo.scene import Moment, Scene
+from redkey.cli.report import print_json
+from redkey.cli.screen import print_table
+
+_FIRST = "A server with an empty ledger starts in a temporary directory."
+_SECOND = "{count} agents register by their cards: {agents} a role, each a process of its own, with its own key."
+_THIRD = (
+    f"{len(GUESTS)} podcast episodes begin at once. Every agent claims whatever it may; one wins, the others miss."
+)
+_SCORES = "What the ledger says of every agent (its claim history):"
+_GOOD = "The server is stopped. A receipt of one won race is verified with two files and nothing else:"
+_BAD = "The same receipt with one word changed:"
+_NEXT = """What now:
+  redkey serve                                                          your own server, its data in .redkey
+  redkey task create --role researcher --title "Research Piers Gorman"  a first task
+  docs/tutorial.md                                                      an agent of your own, in five lines"""
+
+
+class Score(NamedTuple):
+    """How an agent's claims went, as the ledger has it."""
+
+    role: str
+    name: str
+    won: int
+    missed: int
+    killed: bool
+
+
+class Voice(Protocol):
+    """What a performance is told by. It is a context for the time in which agents are at work."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *reason: object) -> None: ...
+
+    def begin(self, agents: int) -> None: ...
+
+    def tell(self, moment: Moment) -> None: ...
+
+    def draw(self, scene: Scene) -> None: ...
+
+    def scores(self, scores: list[Score]) -> None: ...
+
+    def proof(self, good: Check, bad: Check) -> None: ...
+
+
+class PlainVoice:
+    """Lines of text."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *reason: object) -> None:
+        click.echo()
+
+    def begin(self, agents: int) -> None:
+        click.echo(f"{_FIRST}\n{_SECOND.format(count=4 * agents, agents=agents)}\n{_THIRD}\n")
+
+    def tell(self, moment: Moment) -> None:
+        click.echo(f"{time.monotonic() - self._began:6.1f} s  {moment.text}")
+
+    def draw(self, scene: Scene) -> None:
+        """Lines tell everything."""
+
+    def scores(self, scores: list[Score]) -> None:
+        click.echo(f"{click.style(_SCORES, bold=True)}\n")
+        rows = [
+            (one.role, one.name, str(one.won), str(one.missed), "killed; its task moved on" if one.killed else "")
+            for one in scores
+        ]
+        print_table(("ROLE", "AGENT", "WON", "MISSED", ""), rows)
+        won, missed = sum(one.won for one in scores), sum(one.missed for one in scores)
+        click.echo(f"\n{won} races won, {missed} missed: never two winners, and every loser was told who won.\n")
+
+    def proof(self, good: Check, bad: Check) -> None:
+        for title, one in ((_GOOD, good), (_BAD, bad)):
+            click.echo(click.style(title, bold=True))
+            click.echo(f"\n$ {one.command}\n{one.said.rstrip()}\n")
+        click.echo(_NEXT)
+
+
+class TerminalVoice(PlainVoice):
+    """A picture while agents are at work, lines before and after."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        from rich.console import Console
+
+        self._picture = Picture(Console(highlight=False))
+
+    def __enter__(self) -> Self:
+        self._picture.__enter__()
+        return self
+
+    def __exit__(self, *reason: object) -> None:
+        self._picture.__exit__(*reason)
+        super().__exit__()
+
+    def tell(self, moment: Moment) -> None:
+        self._picture.tell(moment)
+
+    def draw(self, scene: Scene) -> None:
+        self._picture.draw(scene)
+
+
+class JsonVoice:
+    """A JSON object a line: every moment, then the scores, then what the verifier said."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *reason: object) -> None:
+        """There is nothing to close."""
+
+    def begin(self, agents: int) -> None:
+        print_json({"kind": "begin", "agents": 4 * agents, "episodes": len(GUESTS)})
+
+    def tell(self, moment: Moment) -> None:
+        seconds = round(time.monotonic() - self._began, 3)
+        print_json({"kind": moment.kind, "seconds": seconds, "text": moment.text})
+
+    def draw(self, scene: Scene) -> None:
+        """Lines tell everything."""
+
+    def scores(self, scores: list[Score]) -> None:
+        print_json({"kind": "scores", "agents": [one._asdict() for one in scores]})
+
+    def proof(self, good: Check, bad: Check) -> None:
+        print_json({"kind": "proof", "verified": good.code == 0, "tamperedRefused": bad.code == 1})
