@@ -74,14 +74,10 @@ def compile_schema(relative: str) -> Checker:
     return _compile(relative, files.load(relative))
 
 
-@cache
-def compile_own(relative: str) -> Checker:
-    """The checker of what a schema file adds to those it builds on by `allOf`.
-
-    Whoever checks many types of one envelope checks that once, with one set of patterns that stays in the
-    processor's caches; fifty copies of it would not.
-    """
-    return _compile(relative, {key: rule for key, rule in files.load(relative).items() if key != "allOf"})
+def uri_of(relative: str) -> str:
+    """The `$id` of a schema file."""
+    uri: str = files.load(relative)["$id"]
+    return uri
 
 
 def _compile(relative: str, schema: dict[str, Any]) -> Checker:

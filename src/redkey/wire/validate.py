@@ -1,14 +1,17 @@
 """Is this a valid Agent Wire 1.1 message? Schema first, then the rules that no schema can hold (`rules`).
 
-`validate` answers for a decoded value and `read` for bytes. Both give every finding at once, each with a
-code, a JSON pointer and a sentence. What depends on the state of a stream is the reducers' business.
+`validate` answers for a decoded value, `read` for bytes, and `encode` gives the canonical bytes of a wire with its
+answer. All give every finding at once, each with a code, a JSON pointer and a sentence. What depends on the state
+of a stream is the reducers' business.
+
+Almost every wire is valid, and its canonical bytes match the grammar of its type (`grammar`): that is one pass over
+bytes that are needed anyway. Whatever does not match is judged by the schema validator, which alone can refuse.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
-from functools import cache
 from typing import Any, NamedTuple
 
 import orjson
@@ -17,38 +20,76 @@ from redkey.errors import Finding, JsonRefused, WireRefused
 from redkey.wire.canonical import canonical
 from redkey.wire.catalogue import SCHEMAS, VERSION, catalogue
 from redkey.wire.decode import decode
+from redkey.wire.grammar import grammar_of
 from redkey.wire.rules import Rule, rules_of
-from redkey.wire.schema import compile_own, compile_schema
+from redkey.wire.schema import compile_schema, uri_of
 
 MESSAGE_LIMIT = 1024
 KNOWN_VERSIONS = ("1.0", "1.1")
 
 
+_SORTED = orjson.OPT_SORT_KEYS
+
+
 class _Kind(NamedTuple):
     """All that is asked of wires of one type, looked up once for each wire."""
 
-    fits_envelope: Callable[[Any], bool]
-    fits_type: Callable[[Any], bool]
+    matches: Callable[[bytes], object]
     broken_rules: Rule
     schema: str
 
 
-@cache
-def _kinds() -> Mapping[str, _Kind]:
-    envelope = compile_schema(f"{SCHEMAS}/envelope.schema.json")
-    return {
-        name: _Kind(envelope.is_valid, compile_own(event.schema).is_valid, rules_of(event), event.schema)
-        for name, event in catalogue().items()
-    }
+class _Kinds(dict[str, _Kind]):
+    """What is asked of each type, worked out when the first wire of it comes; KeyError when there is no such type."""
+
+    def __missing__(self, name: str) -> _Kind:
+        event = catalogue()[name]
+        grammar = grammar_of(uri_of(event.schema))
+        matches = grammar.fullmatch if grammar is not None else _never
+        kind = self[name] = _Kind(matches, rules_of(event), event.schema)
+        return kind
+
+
+def _never(_: bytes) -> None:
+    """Where a schema has no grammar, every wire is judged by the validator."""
+
+
+_kinds = _Kinds()
 
 
 def validate(value: Any) -> list[Finding]:
     """Everything wrong with a decoded wire; an empty list when it is valid."""
     try:
-        kind = _kinds()[value["type"]]
+        kind = _kinds[value["type"]]
+        if kind.matches(orjson.dumps(value, option=_SORTED)):
+            return kind.broken_rules(value)
+    except (KeyError, TypeError):
+        # There is no such type, or something in the value is not JSON.
+        pass
+    return _judge(value)
+
+
+def encode(wire: dict[str, Any]) -> tuple[bytes, list[Finding]]:
+    """The canonical bytes of a wire, encoded once for check, hash and store, and everything wrong with it."""
+    kind = _kinds[wire["type"]]
+    try:
+        message = orjson.dumps(wire, option=_SORTED)
+    except orjson.JSONEncodeError:
+        message = b""
+    # What matches its grammar is canonical, and within the size that the ledger takes.
+    if kind.matches(message):
+        return message, kind.broken_rules(wire)
+    message = canonical(wire)
+    return message, _judge(wire) or too_large(message)
+
+
+def _judge(value: Any) -> list[Finding]:
+    """What the schema validator says of a value, and then the rules."""
+    try:
+        kind = _kinds[value["type"]]
     except (KeyError, TypeError):
         return _unknown(value)
-    if kind.fits_envelope(value) and kind.fits_type(value):
+    if compile_schema(kind.schema).is_valid(value):
         return kind.broken_rules(value)
     return _refuse(value, kind)
 
@@ -66,37 +107,15 @@ def read(data: bytes) -> dict[str, Any]:
 
 
 def _read_compact(data: bytes) -> dict[str, Any] | None:
-    """The common case, in as few steps as it can be told apart: bytes as a compact writer makes them.
-
-    What the schema lets through has no number beyond its bounds, no unsafe string and no depth, so of all that
-    `decode` refuses only duplicate keys are left to look for, and whole numbers written as fractions.
-    """
-    if len(data) > MESSAGE_LIMIT:
-        return None
+    """The common case: bytes that match the grammar of their type. Nothing in them can be read in two ways."""
     try:
         wire: dict[str, Any] = orjson.loads(data)
-        kind = _kinds()[wire["type"]]
+        kind = _kinds[wire["type"]]
     except (orjson.JSONDecodeError, KeyError, TypeError):
         return None
-    if not (kind.fits_envelope(wire) and kind.fits_type(wire)) or orjson.dumps(wire) != data:
-        return None
-    return None if _has_whole_float(wire) or kind.broken_rules(wire) else wire
-
-
-def _has_whole_float(wire: dict[str, Any]) -> bool:
-    """Whether a valid wire writes an integer as in 1.0; numbers stand no deeper than in a part of the payload."""
-    if type(wire["stream"]["stream_seq"]) is float:
-        return True
-    for item in (wire["payload"] | wire["extensions"] if "extensions" in wire else wire["payload"]).values():
-        kind = type(item)
-        if kind is float:
-            if item.is_integer():
-                return True
-        elif kind is dict:
-            for part in item.values():
-                if type(part) is float and part.is_integer():
-                    return True
-    return False
+    # Many writers leave keys in an order of their own; equal bytes tell that no key stands twice.
+    ordered = kind.matches(data) or (orjson.dumps(wire) == data and kind.matches(orjson.dumps(wire, option=_SORTED)))
+    return None if not ordered or kind.broken_rules(wire) else wire
 
 
 def too_large(message: bytes) -> list[Finding]:
