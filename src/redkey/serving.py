@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import Callable
 from ipaddress import ip_address
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -14,7 +15,10 @@ import uvloop
 
 from redkey.api.host import Host, close, listen, url_of
 from redkey.app import App, write_credentials
+from redkey.bus.hosted import HostedBus
+from redkey.bus.runtime.relay import Policy
 from redkey.config import Config, Credentials, read_credentials
+from redkey.errors import CannotListen
 from redkey.logs import set_up_logs
 from redkey.stores.durable import replace_file
 
@@ -73,6 +77,53 @@ def _run(config: Config, sockets: list[Any], say: Callable[[str], Any]) -> int:
         runner.run(host.serve(sockets))
     _log.info("stopped", url=url)
     return 1 if failures else 0
+
+
+class BusReady(msgspec.Struct, frozen=True):
+    """How a bus that stands alone is called: kept in its home while it runs, and written to the ready file."""
+
+    url: str
+    home: str
+    pid: int
+
+
+def serve_bus(home: Path, config: Config, policy: Policy, say: Callable[[str], Any]) -> int:
+    """Serve a bus until a signal comes or its log fails; the exit code."""
+    set_up_logs(config)
+    if not _is_loopback(config.host):
+        raise CannotListen(f"the bus listens on this machine only, not on {config.host}", code="not_loopback")
+    failures: list[BaseException] = []
+    host: Host | None = None
+
+    def on_fatal(cause: BaseException) -> None:
+        _log.critical("the bus's log failed; the process stops", reason=str(cause))
+        failures.append(cause)
+        if host is not None:
+            host.should_exit = True
+
+    bus = HostedBus(home, on_fatal, policy=policy)
+    sockets = listen(config)
+    told = [path for path in (home / "http.json", config.ready_file) if path is not None]
+
+    def on_ready() -> None:
+        ready = msgspec.json.encode(BusReady(url_of(sockets[0]), str(home), os.getpid()))
+        for path in told:
+            replace_file(path, ready, 0o600)
+        say(f"The bus of {home} listens at {home / 'coord.sock'} and {url_of(sockets[0])}/api (token in {home}/token)")
+
+    host = Host(bus, config, on_ready)
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(host.serve(sockets))
+    finally:
+        close(sockets)
+        for path in told:
+            path.unlink(missing_ok=True)
+    return 1 if failures else 0
+
+
+def _is_loopback(host: str) -> bool:
+    return host == "localhost" or ip_address(host).is_loopback
 
 
 def _tell(app: App, url: str, uds: str | None, say: Callable[[str], Any]) -> None:

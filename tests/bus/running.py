@@ -22,6 +22,7 @@ class Running:
     def __init__(self, home: Path, limits: BusLimits | None = None, policy: Policy | None = None) -> None:
         self.home, self._limits, self._policy = home, limits, policy
         self.failures: list[BaseException] = []
+        self._thread: threading.Thread | None = None
 
     def __enter__(self) -> Running:
         self.start()
@@ -31,14 +32,26 @@ class Running:
         self.stop()
 
     def start(self) -> None:
-        self._loop = asyncio.new_event_loop()
         self.standing = StandingBus(self.home, self.failures.append, limits=self._limits, policy=self._policy)
+        self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
         self._await(self.standing.start())
 
+    def start_and_clean(self) -> None:
+        """Start where that must fail, and leave no thread behind."""
+        try:
+            self.start()
+        finally:
+            if self._thread is not None:
+                self._end()
+
     def stop(self) -> None:
         self._await(self.standing.stop())
+        self._end()
+
+    def _end(self) -> None:
+        assert self._thread is not None
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()

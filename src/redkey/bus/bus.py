@@ -21,13 +21,15 @@ from redkey.bus.feed import Feed, Follower
 from redkey.bus.limits import BusLimits
 from redkey.bus.log import Log
 from redkey.bus.mailbox import Outlet
-from redkey.bus.state import MESSAGE, Agent, Decided, Posted, Record, Route, Session, State
+from redkey.bus.state import MESSAGE, Agent, Decided, Posted, Record, Route, Session, State, Write
 from redkey.errors import BusRefused, StoreError
 from redkey.wire.times import write_time
 
 _log = structlog.get_logger("redkey.bus")
 _decode_envelope = msgspec.json.Decoder(Envelope).decode
 _FORGET_AT_ONCE = 500
+# A row that becomes durable together with what was decided.
+Also = Callable[[Decided], Write] | None
 
 
 class Member(Outlet, Protocol):
@@ -56,7 +58,7 @@ class Bus:
         on_fatal: Callable[[BaseException], None],
     ) -> None:
         self.log, self.limits = log, limits
-        self._wall, self._route = wall, route
+        self._wall, self._route, self.new_id = wall, route, ids
         self._state = State(limits, ids)
         self.commits = Commits(log, on_failure=self._reload, on_fatal=on_fatal)
         self._deliveries = Deliveries(limits, taken=self._take, given_up=self._give_up)
@@ -113,8 +115,9 @@ class Bus:
             raise BusRefused("there is no such agent in this session", code="agent_not_found", pointer="/agent_id")
         return found
 
-    def is_online(self, session: Session, agent_id: str) -> bool:
-        return (session.id, agent_id) in self._members
+    def speaker(self, session: Session, agent_id: str) -> Member | None:
+        """The connection that an agent speaks through; None while it is away."""
+        return self._members.get((session.id, agent_id))
 
     def feed(self, session: Session) -> Feed:
         """The records of a session; of a closed one, as the log has them."""
@@ -130,7 +133,14 @@ class Bus:
     # Sessions.
 
     def create_session(
-        self, src: str, name: str | None, done: Done, *, session_id: str | None = None, workspace: str = ""
+        self,
+        src: str,
+        name: str | None,
+        done: Done,
+        *,
+        session_id: str | None = None,
+        workspace: str = "",
+        also: Also = None,
     ) -> Session:
         if session_id is not None and self.log.session(session_id) is not None:
             raise BusRefused("there is a session of this id already", code="session_exists", pointer="/id")
@@ -138,12 +148,12 @@ class Bus:
             raise BusRefused("there is a session of this id already", code="session_exists", pointer="/id")
         decided = self._state.create(self.now(), src, session_id, name, workspace)
         self._feeds[decided.session.id] = Feed(self.log, decided.session.number, 0)
-        self._commit(decided, done)
+        self._commit(decided, done, also=also)
         return decided.session
 
-    def close_session(self, session_id: str, src: str, done: Done) -> Session:
+    def close_session(self, session_id: str, src: str, done: Done, *, also: Also = None) -> Session:
         session = self._state.open(session_id)
-        self._commit(self._state.close(session, self.now(), src), done)
+        self._commit(self._state.close(session, self.now(), src), done, also=also)
         return session
 
     # Agents.
@@ -158,7 +168,8 @@ class Bus:
         member: Member | None = None,
         lead: bool = False,
         status: str | None = None,
-    ) -> Session:
+        also: Also = None,
+    ) -> Agent:
         """An agent comes, or comes back. With a connection it is bound to it until that ends."""
         session = self._state.open(session_id)
         holder = self._members.get((session_id, agent_id))
@@ -178,8 +189,8 @@ class Bus:
             if refused is None and member is not None and self._members.get((session_id, agent_id)) is member:
                 self._deliveries.attach(agent, member)
 
-        self._commit(decided, durable, actor=member)
-        return session
+        self._commit(decided, durable, actor=member, also=also)
+        return agent
 
     def update_agent(
         self,
@@ -210,13 +221,22 @@ class Bus:
         session = self._state.open(session_id)
         agent = self.agent(session, agent_id)
         decided = self._state.remove(session, self.now(), agent)
-        self._members.pop((session_id, agent_id), None)
+        member = self._members.pop((session_id, agent_id), None)
         self._deliveries.close(agent)
-        self._commit(decided, done, actor=actor)
 
-    def order_agents(self, session_id: str, src: str, agent_ids: Sequence[str], done: Done) -> Session:
+        def durable(refused: BusRefused | None) -> None:
+            done(refused)
+            if refused is None and member is not None and member is not actor:
+                # Somebody else has removed it: it is not among those who are told any more.
+                member.tell(decided.posted[0].record.envelope + b"\n")
+
+        self._commit(decided, durable, actor=actor)
+
+    def order_agents(
+        self, session_id: str, src: str, agent_ids: Sequence[str], done: Done, *, also: Also = None
+    ) -> Session:
         session = self._state.open(session_id)
-        self._commit(self._state.order(session, self.now(), src, agent_ids), done)
+        self._commit(self._state.order(session, self.now(), src, agent_ids), done, also=also)
         return session
 
     def leave(self, member: Member, session_id: str, agent_id: str) -> None:
@@ -237,11 +257,11 @@ class Bus:
 
     # Messages.
 
-    def send(self, session_id: str, envelope: Envelope, done: Done) -> Decided:
+    def send(self, session_id: str, envelope: Envelope, done: Done, *, also: Also = None) -> Decided:
         """Record a message for those that it goes to."""
         session = self._state.open(session_id)
         decided = self._state.send(session, self.now(), envelope, self._find, self._route)
-        self._commit(decided, done)
+        self._commit(decided, done, also=also)
         return decided
 
     def confirm(self, session_id: str, agent_id: str, message_id: str) -> bool:
@@ -270,7 +290,7 @@ class Bus:
 
     # From a decision to those who are told.
 
-    def _commit(self, decided: Decided, done: Done, *, actor: Member | None = None) -> None:
+    def _commit(self, decided: Decided, done: Done, *, actor: Member | None = None, also: Also = None) -> None:
         session = decided.session
         for one in decided.posted:
             self._fresh[session.number, one.record.id] = one.envelope
@@ -283,7 +303,7 @@ class Bus:
             else:
                 done(refused)
 
-        self.commits.add(decided.writes, durable)
+        self.commits.add([*decided.writes, also(decided)] if also is not None else decided.writes, durable)
 
     def _publish(self, decided: Decided, actor: Member | None, done: Done) -> None:
         session = decided.session

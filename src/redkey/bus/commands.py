@@ -41,7 +41,7 @@ def agent_list(connection: Connection, asked: Envelope) -> None:
 
 def _shown(connection: Connection, session: Session, key: str) -> dict[str, Any]:
     shown = {name: part for name, part in session.agents[key].as_json().items() if part is not None}
-    return {**shown, "online": connection.bus.is_online(session, key)}
+    return {**shown, "online": connection.bus.speaker(session, key) is not None}
 
 
 def agent_add(connection: Connection, asked: Envelope) -> None:
@@ -159,7 +159,7 @@ def _own(asked: Envelope, key: str) -> str:
 
 def _check_speaker(connection: Connection, session: Session, key: str) -> None:
     """An agent speaks through the connection that added it, and through no other."""
-    if (session.id, key) not in connection.agents:
+    if connection.bus.speaker(session, key) is not connection:
         message = "src is not an agent that this connection has added; send agent.add first"
         raise BusRefused(message, code="src_not_bound", pointer="/src")
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from redkey.bus.home import PATH_LIMIT
 from redkey.errors import CannotListen
 
-_BACKLOG = 4096
+BACKLOG = 4096
 
 
 def listen(path: Path) -> socket.socket:
@@ -27,7 +27,7 @@ def listen(path: Path) -> socket.socket:
         found.bind(str(path))
         # Before listening: until now nobody could connect.
         path.chmod(0o600)
-        found.listen(_BACKLOG)
+        found.listen(BACKLOG)
     except OSError as cause:
         found.close()
         raise CannotListen(f"cannot listen on {path}: {cause.strerror or cause}") from cause

@@ -55,7 +55,11 @@ class StandingBus:
             on_fatal=self._on_fatal,
         )
         self.uds = UdsFace(self.bus, self.home, self._workspace)
-        await self.uds.start()
+        try:
+            await self.uds.start()
+        except BaseException:
+            await self.stop()
+            raise
         self._forgetting = asyncio.create_task(self._forget())
 
     async def stop(self) -> None:

@@ -15,7 +15,7 @@ from redkey.bus.bus import Bus
 from redkey.bus.connection import Connection
 from redkey.bus.envelope import Envelope
 from redkey.bus.home import SOCKET, session_socket
-from redkey.bus.sockets import listen, remove
+from redkey.bus.sockets import BACKLOG, listen, remove
 from redkey.bus.state import Session
 from redkey.errors import CannotListen
 
@@ -75,7 +75,10 @@ class UdsFace:
     async def _serve(self, key: str, session_id: str | None) -> None:
         loop = asyncio.get_running_loop()
         found, _ = self._listeners[key]
-        self._servers[key] = await loop.create_unix_server(lambda: Connection(self, session_id), sock=found)
+        # Said again, or asyncio would cut the backlog to its own default.
+        self._servers[key] = await loop.create_unix_server(
+            lambda: Connection(self, session_id), sock=found, backlog=BACKLOG
+        )
 
     def _session_opened(self, session: Session) -> None:
         path = session_socket(self._home, session.id)

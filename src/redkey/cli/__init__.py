@@ -33,6 +33,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "workflow": ("workflow", "Start plans, and follow, pause and end their runs."),
         "gate": ("gate", "Approve what was done, or send it back."),
         "inbox": ("inbox", "Read and send messages."),
+        "bus": ("bus", "Serve the bus, and talk with agents live."),
     },
     "Who may do what": {
         "agent": ("agent", "Register agents, and see how they do."),

@@ -1,0 +1,36 @@
+"""A bus that stands alone, as whoever hosts HTTP servers takes it: the Unix face and the HTTP face of one home."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from redkey.bus.http.face import HttpFace
+from redkey.bus.http.token import TokenGate, open_token
+from redkey.bus.runtime.relay import Policy
+from redkey.bus.standing import StandingBus
+
+
+class HostedBus:
+    """Both faces over one bus."""
+
+    def __init__(self, home: Path, on_fatal: Callable[[BaseException], None], *, policy: Policy | None = None) -> None:
+        self.standing = StandingBus(home, on_fatal, policy=policy)
+        self._gate = TokenGate(open_token(home))
+        self._face: HttpFace | None = None
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if self._face is not None:
+            await self._face(scope, receive, send)
+
+    async def start(self) -> None:
+        await self.standing.start()
+        self._face = HttpFace(self.standing.bus, self._gate)
+
+    def begin_stop(self) -> None:
+        if self._face is not None:
+            self._face.begin_stop()
+
+    async def finish_stop(self) -> None:
+        await self.standing.stop()
