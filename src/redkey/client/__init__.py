@@ -53,6 +53,7 @@ from redkey.client.resources.claims import (
 from redkey.client.resources.ledger import Event
 from redkey.client.resources.receipts import Receipt
 from redkey.client.resources.tasks import ApprovalGate, NewTask, Retry, Task
+from redkey.client.worker import AsyncContext, Block, Context, Done, Fail, Release, Tally
 from redkey.errors import (
     AlreadyTerminal,
     ApiError,
@@ -79,7 +80,9 @@ __all__ = [
     "ApiError",
     "ApprovalGate",
     "Assignment",
+    "AsyncContext",
     "AsyncRedKey",
+    "Block",
     "CallMisused",
     "ClaimNext",
     "ClaimNextOutcome",
@@ -87,8 +90,11 @@ __all__ = [
     "Claimed",
     "ClientError",
     "Conflict",
+    "Context",
     "CreditsExhausted",
+    "Done",
     "Event",
+    "Fail",
     "Forbidden",
     "Invalid",
     "LeaseLost",
@@ -102,9 +108,11 @@ __all__ = [
     "RedKey",
     "RedKeyError",
     "Rejected",
+    "Release",
     "ReplyRefused",
     "Retry",
     "ServerFailed",
+    "Tally",
     "Task",
     "TimedOut",
     "Unauthorized",

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Self
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from redkey.client.operation import Async, Mode, Sender, Sync
 from redkey.client.policy import Policy
@@ -25,6 +28,8 @@ from redkey.client.resources.usage import Billing, Usage
 from redkey.client.resources.workflows import Workflows
 from redkey.client.resources.workspaces import Keys, Workspaces
 from redkey.client.settings import Settings, find_settings
+from redkey.client.worker.declared import ClaimMode, Worker
+from redkey.errors import CallMisused
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -33,6 +38,10 @@ if TYPE_CHECKING:
 
     from redkey.client.async_connection import AsyncConnection
     from redkey.client.connection import Connection
+    from redkey.client.worker.crew import Crew
+    from redkey.client.worker.tally import Tally
+
+H = TypeVar("H", bound=Callable[..., Any])
 
 
 class _Resources(Generic[Mode]):
@@ -40,8 +49,48 @@ class _Resources(Generic[Mode]):
 
     settings: Settings
     policy: Policy
+    _workers: list[Worker]
+    _crew: Crew | None = None
+
+    def worker(
+        self,
+        *,
+        queue: str,
+        roles: Sequence[str] = (),
+        agent: str | dict[str, Any] | None = None,
+        concurrency: int = 1,
+        lease_seconds: int = 60,
+        claim: ClaimMode = "next",
+    ) -> Callable[[H], H]:
+        """Declare a function as the handler of a queue's tasks; `run` begins the work. See `redkey.client.worker`.
+
+        `agent` is who claims: an agent's id, a name (registered when it is new), or an Agent Card. Without one the
+        worker registers an agent for this run alone. Missing roles are granted, and a missing queue is made, when
+        the key may.
+        """
+        declared = partial(
+            Worker,
+            queue=queue,
+            roles=tuple(roles),
+            agent=agent,
+            concurrency=concurrency,
+            lease_seconds=lease_seconds,
+            claim=claim,
+        )
+
+        def declare(handler: H) -> H:
+            self._workers.append(declared(handler))
+            return handler
+
+        return declare
+
+    def stop(self) -> None:
+        """End `run`, from whatever thread: handlers may finish. Called again, what they hold is given back at once."""
+        if self._crew is not None:
+            self._crew.stop()
 
     def _open(self, sender: Sender) -> None:
+        self._workers = []
         self.workspaces: Workspaces[Mode] = Workspaces(sender)
         self.keys: Keys[Mode] = Keys(sender)
         self.oauth: OAuth[Mode] = OAuth(sender)
@@ -108,6 +157,25 @@ class RedKey(_Resources[Sync]):
         other._begin(self._connection)
         return other
 
+    def run(self, *, grace_seconds: float = 10.0) -> Tally:
+        """Work until SIGTERM, SIGINT or `stop`: what became of the tasks.
+
+        After a stop, handlers have `grace_seconds` to end; what they still hold then is given back.
+        """
+        from redkey.client.connection import Connection
+        from redkey.client.worker.crew import Crew, stopped_by_signals
+
+        # Heartbeats have connections of their own, unless the caller chose how there are any.
+        pulse = Connection(self.settings, self.policy) if self._transport is None else self._connection
+        self._crew = Crew(self._workers, self._connection, pulse, self.policy, grace_seconds)
+        try:
+            with stopped_by_signals(self._crew.stop):
+                return self._crew.run()
+        finally:
+            self._crew = None
+            if pulse is not self._connection:
+                pulse.close()
+
     def close(self) -> None:
         """Close its connections."""
         self._connection.close()
@@ -157,6 +225,32 @@ class AsyncRedKey(_Resources[Async]):
         other._begin(self._connection)
         return other
 
+    async def run(self, *, grace_seconds: float = 10.0) -> Tally:
+        """Work until SIGTERM, SIGINT, `stop` or cancellation: what became of the tasks.
+
+        Async handlers run on this event loop; claims, heartbeats and verdicts are sent by threads, so that a handler
+        that blocks the loop keeps its claim.
+        """
+        from redkey.client.connection import Connection
+        from redkey.client.worker.crew import Crew, stopped_by_signals
+
+        if self._transport is not None:
+            raise CallMisused(
+                "a worker's threads cannot use an async transport: run workers with RedKey(transport=...)",
+                code="transport_unusable",
+            )
+        connection, pulse = (Connection(self.settings, self.policy) for _ in range(2))
+        self._crew = crew = Crew(
+            self._workers, connection, pulse, self.policy, grace_seconds, asyncio.get_running_loop()
+        )
+        try:
+            with stopped_by_signals(crew.stop):
+                return await _heard_to_its_end(crew)
+        finally:
+            self._crew = None
+            connection.close()
+            pulse.close()
+
     async def close(self) -> None:
         """Close its connections."""
         await self._connection.close()
@@ -168,6 +262,17 @@ class AsyncRedKey(_Resources[Async]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+
+async def _heard_to_its_end(crew: Crew) -> Tally:
+    """The run in a thread; cancelled, it is stopped, and what it holds is given back before the caller goes on."""
+    running = asyncio.ensure_future(asyncio.to_thread(crew.run))
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        crew.stop()
+        await asyncio.wait([running])
+        raise
 
 
 def _changed(policy: Policy, timeout: float | None, max_retries: int | None, idempotency_key: str | None) -> Policy:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import socket
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -86,11 +88,15 @@ class Connection:
             else:
                 told = self._send(effect)
 
-    def emit(self, flow: Flow[None]) -> Iterator[Any]:
-        """What a flow hands on; the stream is closed when the caller has enough."""
-        opened, told = _Opened(), None
+    def emit(self, flow: Flow[None]) -> Emission[Any]:
+        """What a flow hands on, as it comes."""
+        opened = _Opened()
+        return Emission(self._emit(flow, opened), opened)
+
+    def _emit(self, flow: Flow[None], opened: _Opened) -> Iterator[Any]:
+        told: Any = None
         try:
-            while True:
+            while not opened.is_cut.is_set():
                 try:
                     effect = flow.send(told)
                 except StopIteration:
@@ -100,7 +106,7 @@ class Connection:
                     yield effect.value
                 elif isinstance(effect, Pause):
                     opened.close()
-                    self._sleep(effect.seconds)
+                    opened.is_cut.wait(effect.seconds)
                 elif isinstance(effect, Open):
                     told = self._open(effect.sending, opened)
                 else:
@@ -150,6 +156,7 @@ class _Opened:
     """The answer that is being read, if any."""
 
     def __init__(self) -> None:
+        self.is_cut = threading.Event()
         self._response: httpx2.Response | None = None
         self._chunks: Iterator[bytes] = iter(())
 
@@ -169,6 +176,7 @@ class _Opened:
 
     def cut(self) -> None:
         """From another thread: end what is being read, so that its reader wakes."""
+        self.is_cut.set()
         response = self._response
         stream = response.extensions.get("network_stream") if response is not None else None
         found = stream.get_extra_info("socket") if stream is not None else None
@@ -177,11 +185,32 @@ class _Opened:
                 found.shutdown(socket.SHUT_RDWR)
 
 
+class Emission(Iterator[T]):
+    """What goes on coming. Leave the loop to end it, or `close` it, from whatever thread."""
+
+    def __init__(self, values: Iterator[T], opened: _Opened) -> None:
+        self._values, self._opened = values, opened
+
+    def __iter__(self) -> Iterator[T]:
+        return self
+
+    def __next__(self) -> T:
+        return next(self._values)
+
+    def close(self) -> None:
+        """End it: whoever waits for the next value gets the end."""
+        self._opened.cut()
+
+
 class SyncSender:
     """Sends what resources build, by one policy."""
 
     def __init__(self, connection: Connection, policy: Policy) -> None:
         self.connection, self.policy = connection, policy
+
+    def keyed(self, key: str) -> SyncSender:
+        """The same sender for one call that may have to be made several times, under one key."""
+        return SyncSender(self.connection, replace(self.policy, idempotency_key=key))
 
     def send(self, request: Request[T]) -> T:
         return self.connection.run(call(request, self.policy))
@@ -202,5 +231,5 @@ class SyncSender:
     def pages(self, request: Request[Any]) -> Pages[Any]:
         return Pages(self.send, request)
 
-    def stream(self, flowing: Flowing[T]) -> Iterator[T]:
+    def stream(self, flowing: Flowing[T]) -> Emission[T]:
         return self.connection.emit(flowing.begin(self.policy))

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator
 from functools import wraps
-from typing import Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, overload
 
 from redkey.client.flow import Flowing
 from redkey.client.replies import Item, Page
 from redkey.client.request import Request
+
+if TYPE_CHECKING:
+    from redkey.client.connection import Emission
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -77,6 +80,8 @@ class _Declared(Generic[P, T]):
 class Operation(_Declared[P, T]):
     """One request."""
 
+    build: Callable[Concatenate[Any, P], Request[T]]
+
     def __init__(self, build: Callable[Concatenate[Any, P], Request[T]]) -> None:
         super().__init__(build)
 
@@ -140,7 +145,7 @@ class Stream(_Declared[P, T]):
     @overload
     def __get__(self, owner: None, kind: Any) -> Self: ...
     @overload
-    def __get__(self, owner: Resource[Sync], kind: Any) -> Callable[P, Iterator[T]]: ...
+    def __get__(self, owner: Resource[Sync], kind: Any) -> Callable[P, Emission[T]]: ...
     @overload
     def __get__(self, owner: Resource[Async], kind: Any) -> Callable[P, AsyncIterator[T]]: ...
     def __get__(self, owner: Resource[Any] | None, kind: Any) -> Any:

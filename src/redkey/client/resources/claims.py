@@ -61,6 +61,7 @@ class Assignment(Reply, frozen=True, kw_only=True):
     upstream: tuple[Upstream, ...] = ()
     workflow_input: Any = None
     note: str = ""
+    prior_context: tuple[str, ...] = ()
     erased: bool = False
 
 
@@ -180,6 +181,7 @@ class Completion(TypedDict, total=False):
     cost_usd: float
     duration_seconds: int
     semantic: Literal["pass", "fail", "skipped"]
+    attempts: int
     notes: str
     claim_next: ClaimNext
 

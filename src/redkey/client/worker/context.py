@@ -1,0 +1,117 @@
+"""The context of one task: what a handler works from, and what it can say and make while it works."""
+
+from __future__ import annotations
+
+import threading
+from base64 import b64encode
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from redkey.client.operation import Async, Mode, Operation, Procedure, Resource, Sender, Steps, Sync
+from redkey.client.request import Request
+from redkey.client.resources.claims import ArtifactAdded, Assignment, ClaimChanged, Claimed, Claims, Readiness, Upstream
+from redkey.client.resources.content import Content, KeptContent
+from redkey.client.resources.tasks import MessageAdded, Tasks
+from redkey.client.worker.lease import Lease, LeaseLost
+from redkey.errors import CallMisused
+
+# What is larger is put as content first; a request may have 1 MiB in all.
+_INLINE_BYTES = 256 * 1024
+
+
+class WorkContext(Resource[Mode]):
+    """`task` is what is asked, `input` what it works from. In an async handler what calls the server is awaited."""
+
+    def __init__(
+        self, sender: Sender, claimed: Claimed, task: Assignment, lease: Lease, stopping: threading.Event
+    ) -> None:
+        super().__init__(sender)
+        self.task, self.claim_id, self.agent_id = task, claimed.claim_id, claimed.agent_id
+        # True when another agent may have the task; see `LeaseLost`.
+        self.lease_lost = LeaseLost(lease)
+        # Set when the worker was asked to stop: finish soon, or raise `Release`.
+        self.stopping = stopping
+        # The names of the artifacts that were made, ready ones only.
+        self.made: set[str] = set()
+        self._lease = lease
+
+    @property
+    def input(self) -> Any:
+        """The input of the task; of a plan's task without its own, what the run was given."""
+        return self.task.input if self.task.input is not None else self.task.workflow_input
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the task was cancelled: there is no use in working on."""
+        return self._lease.end == "cancelled"
+
+    def check(self) -> None:
+        """Go on, or raise `WorkInterrupted`: call it where the work can be left. It needs no answer of the server."""
+        self._lease.check()
+
+    @Procedure
+    def artifact(
+        self,
+        name: str,
+        content: Any,
+        *,
+        media_type: str | None = None,
+        readiness: Readiness | None = None,
+        artifact_id: str | None = None,
+        derived_from: Sequence[str] | None = None,
+    ) -> Steps[ArtifactAdded]:
+        """Record an output under a name: text, bytes, a file (`Path`), or anything that is JSON."""
+        named: dict[str, Any] = {
+            "media_type": media_type,
+            "readiness": readiness,
+            "artifact_id": artifact_id,
+            "derived_from": derived_from,
+        }
+        data = content.encode() if isinstance(content, str) else content
+        if isinstance(content, str) and media_type is None:
+            named["media_type"] = "text/plain"
+        if isinstance(data, Path) or (isinstance(data, bytes | bytearray) and len(data) > _INLINE_BYTES):
+            kept: KeptContent = yield Content.put.build(None, data if isinstance(data, Path) else bytes(data))
+            named["sha256"] = kept.sha256
+        elif isinstance(content, bytes | bytearray):
+            named["content_base64"] = b64encode(content).decode()
+        else:
+            named["content"] = content
+        added: ArtifactAdded = yield Claims.add_artifact.build(None, self.claim_id, name, **named)
+        if readiness != "draft":
+            self.made.add(name)
+        return added
+
+    @Operation
+    def progress(self, said: str, *, percent: float | None = None) -> Request[MessageAdded]:
+        """Say how the work goes, for those who watch the task."""
+        metadata: dict[str, str | int | float | bool | None] = {"kind": "progress"}
+        if percent is not None:
+            metadata["percent"] = percent
+        return Tasks.add_message.build(None, self.task.task_id, said, metadata=metadata)
+
+    @Operation
+    def plan(self, plan: dict[str, Any] | Sequence[Any]) -> Request[ClaimChanged]:
+        """Record the plan that the work follows."""
+        return Claims.plan.build(None, self.claim_id, plan)
+
+    @Operation
+    def read(self, name: str) -> Request[bytes]:
+        """The bytes of an artifact that a task before this one made, by its name."""
+        return Content.get.build(None, self.upstream(name).sha256)
+
+    def upstream(self, name: str) -> Upstream:
+        """What is known of an artifact that a task before this one made."""
+        for one in self.task.upstream:
+            if one.name == name:
+                return one
+        known = ", ".join(one.name for one in self.task.upstream) or "none"
+        raise CallMisused(f"no task before this one made {name!r}; there is: {known}", code="no_such_artifact")
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.task.task_id}, {self.claim_id})"
+
+
+Context: TypeAlias = WorkContext[Sync]
+AsyncContext: TypeAlias = WorkContext[Async]

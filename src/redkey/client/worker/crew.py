@@ -1,0 +1,225 @@
+"""The crew: all workers of one run, their threads, and how the run ends.
+
+Each worker has as many slots as its concurrency; a slot is a thread that claims, handles and tells. A stop lets
+handlers finish for a while, then gives back what is still held, so that nobody waits for a lease to expire.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from redkey.client.connection import Connection, SyncSender
+from redkey.client.operation import Sync
+from redkey.client.policy import Policy
+from redkey.client.resources.agents import Agents
+from redkey.client.resources.claims import Claimed, ClaimNext, Claims
+from redkey.client.resources.queues import Queues
+from redkey.client.worker.declared import Worker
+from redkey.client.worker.enlist import Enlisted, enlist
+from redkey.client.worker.hold import Hold
+from redkey.client.worker.lease import Lease
+from redkey.client.worker.loop import HandlerLoop, ThreadedSender
+from redkey.client.worker.outputs import share_out
+from redkey.client.worker.race import RaceSource
+from redkey.client.worker.slot import WAIT_SECONDS, NextSource, Slot, Source
+from redkey.client.worker.tally import Tally
+from redkey.client.worker.verdict import Done
+from redkey.errors import CallMisused, ClientError
+
+_log = logging.getLogger("redkey.client.worker")
+# An agent of which nothing is recorded for 180 seconds is taken for lost.
+_PRESENCE_SECONDS = 60.0
+# How long handlers that were told to stop after the grace have to end.
+_LAST_SECONDS = 2.0
+
+
+class Crew:
+    """One run of workers."""
+
+    def __init__(
+        self,
+        workers: Sequence[Worker],
+        connection: Connection,
+        pulse_connection: Connection,
+        policy: Policy,
+        grace_seconds: float,
+        loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        if not workers:
+            raise CallMisused("no worker is declared: put @rk.worker(queue=...) over a function", code="no_worker")
+        self.tally = Tally()
+        self._workers, self._policy, self._grace_seconds = workers, policy, grace_seconds
+        self._sender, self._pulse_connection = SyncSender(connection, policy), pulse_connection
+        self._loop = HandlerLoop(loop)
+        self._stopping, self._hurry = threading.Event(), threading.Event()
+        self._holds: set[Hold] = set()
+        self._lock = threading.Lock()
+        self._races: list[RaceSource] = []
+        self._threads: list[threading.Thread] = []
+        self._error: BaseException | None = None
+
+    def run(self) -> Tally:
+        """Work until a stop; the error that ended the run, if one did."""
+        slots = sum(worker.concurrency for worker in self._workers)
+        # For what async handlers ask of their contexts.
+        self._asides = ThreadPoolExecutor(min(slots, 32), thread_name_prefix="redkey-context")
+        enlisted: list[tuple[Worker, Enlisted]] = []
+        try:
+            for worker in self._workers:
+                found = enlist(self._sender, worker.agent, worker.name, worker.queue, worker.roles)
+                enlisted.append((worker, found))
+                self._begin(worker, found.agent_id)
+            while not self._stopping.wait(_PRESENCE_SECONDS):
+                self._show_presence(enlisted)
+        except BaseException:
+            self.stop()
+            raise
+        finally:
+            self._end(enlisted)
+        if self._error is not None:
+            raise self._error
+        return self.tally
+
+    def stop(self) -> None:
+        """Claim nothing more, finish what is in hand; called again, give it back at once."""
+        if self._stopping.is_set():
+            self._hurry.set()
+        self._stopping.set()
+
+    def _fail(self, error: BaseException) -> None:
+        """The first error that no waiting cures ends the run."""
+        with self._lock:
+            self._error = self._error or error
+        self._stopping.set()
+
+    def _begin(self, worker: Worker, agent_id: str) -> None:
+        source: Source
+        if worker.claim == "race":
+            race = RaceSource(self._sender, worker.queue, agent_id, worker.lease_seconds, self.tally)
+            self._races.append(race)
+            self._spawn(partial(race.follow, self._fail), f"redkey-race-{worker.name}")
+            source = race
+        else:
+            queues: Queues[Sync] = Queues(self._sender)
+            source = NextSource(queues, worker.queue, agent_id, worker.lease_seconds, self._stopping, self.tally)
+        for number in range(worker.concurrency):
+            slot = Slot(source, partial(self._work, worker), self._give_back, self._stopping, self._fail)
+            self._spawn(slot.run, f"redkey-{worker.name}-{number}")
+        _log.info("%s works on %s as %s, %d at once", worker.name, worker.queue, agent_id, worker.concurrency)
+
+    def _spawn(self, target: Callable[[], None], name: str) -> None:
+        # Daemons: a handler that does not end must not keep the process from ending.
+        thread = threading.Thread(target=target, name=name, daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def _work(
+        self, worker: Worker, claimed: Claimed, asked_at: float, following: ClaimNext | None
+    ) -> tuple[Claimed | None, float]:
+        self.tally.count("claimed")
+        lease = Lease(worker.lease_seconds, asked_at, claimed.lease_expires_at)
+        patience = Policy(timeout_seconds=min(max(worker.lease_seconds / 3, 1.0), 10.0), max_retries=0)
+        pulse_claims: Claims[Sync] = Claims(SyncSender(self._pulse_connection, patience))
+        hold = Hold(self._sender, pulse_claims, claimed, lease, self._stopping, self.tally)
+        with self._lock:
+            self._holds.add(hold)
+        try:
+            return hold.work(partial(self._handle, worker), following)
+        except BaseException:
+            hold.give_back()
+            raise
+        finally:
+            with self._lock:
+                self._holds.discard(hold)
+
+    def _handle(self, worker: Worker, hold: Hold) -> Any:
+        """What the handler gives, once the outputs that its task must have are made of it."""
+        context = hold.context(self._sender)
+        if worker.is_async:
+            awaited = hold.context(ThreadedSender(self._sender, self._asides))
+            given = self._loop.call(worker.handler, awaited, hold.lease)
+            made = awaited.made
+        else:
+            given, made = worker.handler(context), context.made
+        output = given.output if isinstance(given, Done) else given
+        named, rest = share_out(hold.task.outputs, made, output)
+        for name, content in named.items():
+            context.artifact(name, content)
+        return replace(given, output=rest) if isinstance(given, Done) else rest
+
+    def _give_back(self, claimed: Claimed) -> None:
+        """A claim that came after the stop."""
+        claims: Claims[Sync] = Claims(self._sender)
+        try:
+            claims.release(claimed.claim_id)
+            self.tally.count("released")
+        except ClientError as failure:
+            _log.warning("%s could not be given back (%s)", claimed.task_id, failure.code)
+
+    def _show_presence(self, enlisted: Sequence[tuple[Worker, Enlisted]]) -> None:
+        agents: Agents[Sync] = Agents(self._sender)
+        for worker, found in enlisted:
+            with self._lock:
+                busy = sum(hold.claimed.agent_id == found.agent_id for hold in self._holds)
+            try:
+                agents.heartbeat(found.agent_id, capacity=worker.concurrency, in_use=busy)
+            except ClientError as failure:
+                _log.warning("%s could not be shown as alive (%s)", found.agent_id, failure.code)
+
+    def _end(self, enlisted: Sequence[tuple[Worker, Enlisted]]) -> None:
+        """Let slots finish, give back what is still held, and leave nothing open."""
+        for race in self._races:
+            race.stop()
+        # A claim-next that waits may be about to win: it is heard to its end.
+        self._join(max(self._grace_seconds, WAIT_SECONDS + 1.0))
+        with self._lock:
+            held = list(self._holds)
+        for hold in held:
+            _log.warning("%s is given back: its handler did not end in time", hold.task.task_id)
+            hold.give_back()
+        self._hurry.clear()
+        self._join(_LAST_SECONDS)
+        agents: Agents[Sync] = Agents(self._sender)
+        for _, found in enlisted:
+            if found.passing:
+                try:
+                    agents.deactivate(found.agent_id)
+                except ClientError as failure:
+                    _log.warning("%s could not be deactivated (%s)", found.agent_id, failure.code)
+        self._asides.shutdown(wait=False, cancel_futures=True)
+        self._loop.close()
+
+    def _join(self, seconds: float) -> None:
+        """Wait for the threads to end, unless there is a hurry."""
+        deadline = time.monotonic() + seconds
+        for thread in self._threads:
+            while thread.is_alive() and not self._hurry.is_set() and (left := deadline - time.monotonic()) > 0:
+                thread.join(min(left, 0.2))
+
+
+@contextmanager
+def stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
+    """SIGTERM and SIGINT stop the run; they are as before afterwards. Only the main thread hears signals."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def heard(number: int, frame: Any) -> None:
+        stop()
+
+    before = {number: signal.signal(number, heard) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,137 @@
+"""Enlisting: who a worker is and where it works, made when it is missing and the key may.
+
+A named agent is found by its name and stays. Without a name the agent is this process alone: two processes of one
+script must not be one agent, because an agent that claims what it holds already is told so, and both would work.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import secrets
+import socket
+from dataclasses import dataclass
+from typing import Any
+
+from redkey.client.connection import SyncSender
+from redkey.client.operation import Sync
+from redkey.client.resources.agents import Agent, Agents
+from redkey.client.resources.queues import Queues
+from redkey.client.resources.roles import Roles
+from redkey.errors import CallMisused, Conflict, Forbidden, NotFound
+from redkey.wire.names import AGENT_ID, SLUG, role_id
+
+_log = logging.getLogger("redkey.client.worker")
+
+
+@dataclass(frozen=True, slots=True)
+class Enlisted:
+    """The agent that a worker acts as; `passing` when it was made for this run alone."""
+
+    agent_id: str
+    passing: bool
+
+
+def enlist(
+    sender: SyncSender, agent: str | dict[str, Any] | None, name: str, queue: str, roles: tuple[str, ...]
+) -> Enlisted:
+    """The agent, with its roles, before its queue."""
+    agents: Agents[Sync] = Agents(sender)
+    found = _agent(agents, agent, name)
+    _grant(sender, found, roles)
+    _queue(Queues(sender), queue)
+    return Enlisted(found.agent_id, agent is None)
+
+
+def _agent(agents: Agents[Sync], agent: str | dict[str, Any] | None, name: str) -> Agent:
+    if isinstance(agent, str) and AGENT_ID.fullmatch(agent):
+        return agents.get(agent)
+    if isinstance(agent, dict):
+        return _by_card(agents, agent)
+    if isinstance(agent, str):
+        if not SLUG.fullmatch(agent):
+            raise CallMisused(
+                f"{agent!r} is no agent: give its id, a name of up to 32 lower-case letters, digits, dots and dashes, "
+                "or a card",
+                code="agent_invalid",
+            )
+        return _by_name(agents, agent)
+    plain = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:20] or "worker"
+    return _register(agents, f"{plain}-{secrets.token_hex(4)}")
+
+
+def _by_name(agents: Agents[Sync], name: str) -> Agent:
+    for found in agents.list(slug=name):
+        return found
+    try:
+        return _register(agents, name)
+    except Conflict:
+        # Another process was faster.
+        for found in agents.list(slug=name):
+            return found
+        raise
+
+
+def _by_card(agents: Agents[Sync], card: dict[str, Any]) -> Agent:
+    """The agent of a card: found by its name when one was registered before, so that a restart is no new agent."""
+    identity = card.get("identity")
+    named = identity.get("slug") if isinstance(identity, dict) else card.get("name")
+    slug = re.sub(r"[^a-z0-9._-]+", "-", str(named).lower()).strip("-")[:32]
+    if SLUG.fullmatch(slug):
+        for found in agents.list(slug=slug):
+            if agents.get(found.agent_id).card == card:
+                return found
+    registered = agents.register(card=card)
+    _log.info("registered agent %s (%s)", registered.slug, registered.agent_id)
+    return registered
+
+
+def _register(agents: Agents[Sync], name: str) -> Agent:
+    description = f"A worker of redkey.client on {socket.gethostname()}"
+    registered = agents.register(card={"name": name, "description": description, "version": "1"}, framework="redkey")
+    _log.info("registered agent %s (%s)", registered.slug, registered.agent_id)
+    return registered
+
+
+def _grant(sender: SyncSender, agent: Agent, names: tuple[str, ...]) -> None:
+    roles: Roles[Sync] = Roles(sender)
+    for name in names:
+        named = role_id(name)
+        if named in agent.roles:
+            continue
+        try:
+            _create_role(roles, named)
+            roles.grant(named, agent.agent_id)
+        except Forbidden:
+            raise CallMisused(
+                f"agent {agent.slug} lacks {named}, and this key may not grant it: ask an admin to run "
+                f"`redkey role grant {named} {agent.agent_id}`",
+                code="missing_role",
+            ) from None
+
+
+def _create_role(roles: Roles[Sync], named: str) -> None:
+    try:
+        roles.get(named)
+    except NotFound:
+        try:
+            roles.create(named.removeprefix("role_"), id=named)
+            _log.warning("there was no %s; it was made", named)
+        except Conflict:
+            return
+
+
+def _queue(queues: Queues[Sync], name: str) -> None:
+    try:
+        queues.get(name)
+    except NotFound:
+        try:
+            made = queues.create(name.removeprefix("queue_").removeprefix("queues."))
+            _log.warning("there was no %s; it was made", made.queue_id)
+        except Conflict:
+            return
+        except Forbidden:
+            raise CallMisused(
+                f"there is no queue {name}, and this key may not make it: run `redkey queue create {name}`",
+                code="queue_not_found",
+            ) from None

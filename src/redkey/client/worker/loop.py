@@ -1,0 +1,100 @@
+"""Async handlers: on the caller's event loop or on one of their own, and how their contexts call the server.
+
+Only handlers run on the loop. Claims, heartbeats and verdicts are sent by threads, so a loop that a handler blocks
+holds up nothing but itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from redkey.client.connection import SyncSender
+from redkey.client.flow import Flowing
+from redkey.client.operation import AsyncPages, Steps
+from redkey.client.request import Request
+from redkey.client.worker.declared import Handler
+from redkey.client.worker.lease import Lease
+from redkey.errors import WorkInterrupted
+
+T = TypeVar("T")
+
+
+class ThreadedSender:
+    """Sends by a thread what is awaited on a loop."""
+
+    def __init__(self, sender: SyncSender, threads: concurrent.futures.Executor) -> None:
+        self._sender, self._threads = sender, threads
+
+    async def send(self, request: Request[T]) -> T:
+        return await self._aside(lambda: self._sender.send(request))
+
+    async def take(self, steps: Steps[T]) -> T:
+        return await self._aside(lambda: self._sender.take(steps))
+
+    def pages(self, request: Request[Any]) -> AsyncPages[Any]:
+        return AsyncPages(self.send, request)
+
+    def stream(self, flowing: Flowing[Any]) -> Any:
+        raise NotImplementedError("a context follows nothing")
+
+    async def _aside(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+
+class HandlerLoop:
+    """The loop of async handlers; without one that is given, a thread runs one from the first call on."""
+
+    def __init__(self, given: asyncio.AbstractEventLoop | None) -> None:
+        self._loop = given
+        self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()
+
+    def call(self, handler: Handler, context: Any, lease: Lease) -> Any:
+        """Run a handler to its end, from another thread; it is cancelled when its hold has ended."""
+        loop = self._running()
+
+        async def guarded() -> Any:
+            task = asyncio.current_task()
+
+            def cancel() -> None:
+                with suppress(RuntimeError):
+                    loop.call_soon_threadsafe(task.cancel)  # type: ignore[union-attr]
+
+            lease.watch(cancel)
+            return await handler(context)
+
+        try:
+            return asyncio.run_coroutine_threadsafe(guarded(), loop).result()
+        except concurrent.futures.CancelledError:
+            raise WorkInterrupted("The handler was cancelled.", code=lease.end or "cancelled") from None
+
+    def _running(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                self._thread = threading.Thread(target=self._loop.run_forever, name="redkey-handlers", daemon=True)
+                self._thread.start()
+            return self._loop
+
+    def close(self) -> None:
+        """End the thread, if there is one, with what still runs on it."""
+        if self._thread is None or self._loop is None:
+            return
+        with suppress(concurrent.futures.TimeoutError):
+            asyncio.run_coroutine_threadsafe(_end_tasks(), self._loop).result(1.0)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(1.0)
+        if not self._thread.is_alive():
+            self._loop.close()
+
+
+async def _end_tasks() -> None:
+    others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)

@@ -1,0 +1,104 @@
+"""A slot: one thread that works on one task at a time, and where its next claim comes from."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from typing import Protocol
+
+from redkey.client.operation import Sync
+from redkey.client.policy import Policy, is_passing
+from redkey.client.resources.claims import Claimed, ClaimNext, NoTasks
+from redkey.client.resources.queues import Queues
+from redkey.client.worker.lease import now
+from redkey.client.worker.tally import Tally
+from redkey.errors import ClientError
+
+_log = logging.getLogger("redkey.client.worker")
+# How long a claim-next waits for a task. A stop waits for it too, because a claim that is cut off may have been won.
+WAIT_SECONDS = 3.0
+_REJECTED_PAUSE_SECONDS = 5.0
+
+Won = tuple[Claimed, float]
+
+
+class Source(Protocol):
+    """Where claims come from."""
+
+    # The claim to ask for with the end of the one before, where that is the way of this source.
+    following: ClaimNext | None
+
+    def claim(self) -> Won | None:
+        """A claim that was won, and when it was asked for; None when there was nothing for a while."""
+        ...
+
+
+class NextSource:
+    """Asks the queue for whatever is next, and waits for it there."""
+
+    def __init__(
+        self,
+        queues: Queues[Sync],
+        queue: str,
+        agent_id: str,
+        lease_seconds: int,
+        stopping: threading.Event,
+        tally: Tally,
+    ) -> None:
+        self.following: ClaimNext | None = ClaimNext(queue, lease_seconds)
+        self._queues, self._queue, self._agent_id = queues, queue, agent_id
+        self._lease_seconds, self._stopping, self._tally = lease_seconds, stopping, tally
+        # The hold may have begun as early as the request was sent: most of the lease must be left when it is answered.
+        self._wait = min(WAIT_SECONDS, lease_seconds / 3)
+
+    def claim(self) -> Won | None:
+        asked_at = now()
+        found = self._queues.claim_next(self._queue, self._agent_id, lease_seconds=self._lease_seconds, wait=self._wait)
+        if isinstance(found, Claimed):
+            return found, asked_at
+        if not isinstance(found, NoTasks):
+            self._tally.count(found.status)
+            _log.warning("%s may not claim from %s: %s", self._agent_id, self._queue, found.reason)
+            self._stopping.wait(_REJECTED_PAUSE_SECONDS)
+        return None
+
+
+class Slot:
+    """Claims and works until the run stops. What is refused for good ends the run; what passes is waited out."""
+
+    def __init__(
+        self,
+        source: Source,
+        work: Callable[[Claimed, float, ClaimNext | None], tuple[Claimed | None, float]],
+        give_back: Callable[[Claimed], None],
+        stopping: threading.Event,
+        fail: Callable[[BaseException], None],
+    ) -> None:
+        self._source, self._work, self._give_back = source, work, give_back
+        self._stopping, self._fail, self._policy = stopping, fail, Policy()
+
+    def run(self) -> None:
+        try:
+            self._run()
+        except BaseException as error:
+            self._fail(error)
+
+    def _run(self) -> None:
+        failures, won = 0, None
+        while not self._stopping.is_set():
+            if won is None:
+                try:
+                    won = self._source.claim()
+                    failures = 0
+                except ClientError as failure:
+                    if not is_passing(failure):
+                        raise
+                    failures += 1
+                    _log.warning("no claim for now (%s): %s", failure.code, failure.message)
+                    self._stopping.wait(self._policy.back_off_seconds(failures))
+                continue
+            claimed, asked_at = self._work(*won, self._source.following)
+            won = (claimed, asked_at) if claimed is not None else None
+        if won is not None:
+            self._give_back(won[0])
