@@ -1,0 +1,158 @@
+"""Growth: what a claim, a start and memory cost with 1,000, 100,000 and 1,000,000 tasks, waiting and finished.
+
+Tasks are filled in beside the server, through the coordinator; then `redkey serve` starts on them and is measured by
+HTTP. Claim costs stand beside those of the smallest size: flat is 1.0. The largest size is left out of a quick run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+import time
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import uvloop
+
+from bench.bulk import Asked, Bulk
+from bench.connection import Connection, request
+from bench.served import Served, redkey
+from redkey.commands.claims import ClaimNext, CompleteClaim
+
+QUEUE = "queue_bench"
+SIZES = (1_000, 100_000, 1_000_000)
+CLAIMS = 300
+_AT_ONCE = 100
+AIM_FLAT, AIM_START_SECONDS, AIM_BYTES = 1.5, 5, 1024
+
+
+def main(quick: bool) -> None:
+    """Measure every size; `quick` leaves out the largest."""
+    sizes = SIZES[:2] if quick else SIZES
+    with tempfile.TemporaryDirectory() as directory:
+        _run(Growth(Path(directory)).measure(sizes))
+
+
+def _run(work: Any) -> None:
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(work)
+
+
+class Growth:
+    """A data directory that grows."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._empty_bytes = 0
+        self._empty_seconds = 0.0
+        self._first_cost = 0.0
+        self._agent = ""
+        self._waiting = 0
+
+    async def measure(self, sizes: tuple[int, ...]) -> None:
+        await self._begin()
+        for size in sizes:
+            await self._fill(size - self._waiting)
+            with redkey(self._folder) as server:
+                await self._waiting_tasks(server, size)
+        await self._finish(self._waiting)
+        with redkey(self._folder) as server:
+            await self._finished_tasks(server, sizes[-1])
+
+    async def _begin(self) -> None:
+        """An empty workspace: what everything else is compared with."""
+        with redkey(self._folder) as server:
+            connection = await Connection.open(server.url)
+            await connection.call("POST", "/queues", server.key, {"id": QUEUE, "name": "Bench"})
+            card = {"name": "bench", "description": "Works.", "url": "https://bench.example/a", "version": "1"}
+            body = {"agentCard": {**card, "skills": [], "capabilities": {}}}
+            self._agent = (await connection.call("POST", "/agents/register-card", server.key, body))["agentId"]
+            connection.close()
+        with redkey(self._folder) as server:
+            first = await self._first_answer(server)
+            self._empty_seconds, self._empty_bytes = server.start_seconds + first, server.memory_bytes
+        print(f"  an empty workspace: {self._empty_seconds:.2f} s to the first answer, {_mb(self._empty_bytes)}")
+
+    async def _fill(self, count: int) -> None:
+        begun = time.perf_counter()
+        with Bulk(self._folder / "data") as bulk:
+            await bulk.count(bulk.task(QUEUE) for _ in range(count))
+        self._waiting += count
+        print(f"  {count:,} tasks filled in at {count / (time.perf_counter() - begun):,.0f}/s", flush=True)
+
+    async def _first_answer(self, server: Served) -> float:
+        """From ready to the first answer that needs the world."""
+        connection = await Connection.open(server.url)
+        begun = time.perf_counter()
+        # Nothing is recorded: an agent that is not there asks for a task.
+        await connection.send(
+            request("POST", f"/queues/{QUEUE}/claim-next", server.key, {"agentId": "agt_" + "0" * 26})
+        )
+        connection.close()
+        return time.perf_counter() - begun
+
+    async def _waiting_tasks(self, server: Served, size: int) -> None:
+        first = await self._first_answer(server)
+        a_task = (server.memory_bytes - self._empty_bytes) / self._waiting
+        records = self._head(server)
+        connection = await Connection.open(server.url)
+        claim = request("POST", f"/queues/{QUEUE}/claim-next", server.key, {"agentId": self._agent})
+        spent, before = [], server.processor_seconds
+        for _ in range(CLAIMS):
+            begun = time.perf_counter()
+            claimed = (await connection.send(claim)).json
+            spent.append(time.perf_counter() - begun)
+            assert claimed["status"] == "claimed", claimed
+            # Held claims would be a growth of their own.
+            await connection.call("POST", f"/claims/{claimed['claimId']}/complete", server.key, {})
+        cost = (server.processor_seconds - before) / CLAIMS
+        connection.close()
+        self._waiting -= CLAIMS
+        self._first_cost = self._first_cost or cost
+        print(
+            f"  {size:,} waiting tasks, {records:,} events:\n"
+            f"    claim and complete {cost * 1e6:,.0f} microseconds of the processor, {cost / self._first_cost:.2f} of"
+            f" the first   aim {AIM_FLAT}; a claim p50 {median(spent) * 1000:.2f} ms\n"
+            f"    {server.start_seconds + first:.2f} s to the first answer (an empty one {self._empty_seconds:.2f} s)"
+            f"   aim {AIM_START_SECONDS} s at 1,000,000 events\n"
+            f"    {a_task:,.0f} bytes of memory a waiting task   aim {AIM_BYTES:,}",
+            flush=True,
+        )
+
+    def _head(self, server: Served) -> int:
+        with Bulk(self._folder / "data") as bulk:
+            return bulk.store.head(bulk.topic).sequence
+
+    async def _finish(self, count: int) -> None:
+        """Every task is claimed and completed, many at once."""
+        begun = time.perf_counter()
+        with Bulk(self._folder / "data") as bulk:
+            left = count
+            while left:
+                asked: Iterator[Asked] = ((ClaimNext(QUEUE, self._agent, 0, _AT_ONCE), ()) for _ in range(5))
+                won = [
+                    one.wire["payload"]["claim_id"]
+                    for outcome in await bulk.do(asked)
+                    for one in outcome.records
+                    if one.wire["type"] == "task.claimed"
+                ]
+                await bulk.count((CompleteClaim(claim_id), ()) for claim_id in islice(won, left))
+                left -= len(won)
+        self._waiting -= count
+        print(f"  {count:,} tasks claimed and completed at {count / (time.perf_counter() - begun):,.0f}/s", flush=True)
+
+    async def _finished_tasks(self, server: Served, size: int) -> None:
+        first = await self._first_answer(server)
+        a_task = (server.memory_bytes - self._empty_bytes) / size
+        print(
+            f"  {size:,} finished tasks, {self._head(server):,} events: {server.start_seconds + first:.2f} s to the first"
+            f" answer, {a_task:,.0f} bytes of memory a finished task   aim 0",
+            flush=True,
+        )
+
+
+def _mb(count: int) -> str:
+    return f"{count / 1e6:,.0f} MB"
