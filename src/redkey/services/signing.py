@@ -40,7 +40,7 @@ SECONDS = 1.0
 # How soon to try again when another process writes.
 _BUSY_SECONDS = 0.05
 # Settings: which keys sign, and by topic the newest checkpoint that a witness has cosigned.
-_SIGNERS = "signers"
+SIGNERS = "signers"
 WITNESSED = "witnessed/"
 # A witness answers within minutes; at one checkpoint a second this is an hour of them.
 _COSIGNABLE = 3600
@@ -283,7 +283,7 @@ def forget_signers(unit: Unit) -> None:
 
 def _states(reader: Reader) -> dict[str, State]:
     """Which keys this log has ever signed with, by public key, and whether they still sign."""
-    text = reader.setting(_SIGNERS)
+    text = reader.setting(SIGNERS)
     return msgspec.json.decode(text, type=dict[str, State]) if text else {}
 
 
@@ -292,4 +292,4 @@ def _named(signer: Signer) -> str:
 
 
 def _put_states(unit: Unit, states: dict[str, State]) -> None:
-    unit.put_setting(_SIGNERS, msgspec.json.encode(states, order="sorted").decode())
+    unit.put_setting(SIGNERS, msgspec.json.encode(states, order="sorted").decode())

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-import msgspec
-
 from redkey.errors import JsonRefused, LedgerError, ProofRefused, StoreError
 from redkey.ledger.checkpoint import log_name, split_epoch
 from redkey.ledger.trust import TrustedKey
@@ -21,9 +19,8 @@ from redkey.services.fsck.content_check import check_bodies
 from redkey.services.fsck.evidence import Evidence, Stored
 from redkey.services.fsck.replay_check import ReplayCheck
 from redkey.services.fsck.report import Report
+from redkey.services.fsck.setting_check import SettingCheck
 from redkey.services.fsck.wire_check import WireCheck
-from redkey.services.keys import Kept
-from redkey.services.log_facts import EPOCH, LOADED, LOG_ID, Log
 from redkey.services.signing import WITNESSED
 
 # Called with how many records were looked at, and how many there are.
@@ -41,6 +38,7 @@ class Fsck:
         # By the log and workspace that they are of; those without a proof do not say.
         self._claims: dict[str, list[Claim]] = {}
         self._settings: dict[str, str] = {}
+        self._facts = SettingCheck(evidence, Report(), {}, ())
         self._entries = self._done = self._total = 0
         self.report = Report()
 
@@ -67,10 +65,12 @@ class Fsck:
         except StoreError as error:
             self.report.add("database_damaged", error.message)
             return self.report
-        self._check_settings(topics)
+        self._facts = SettingCheck(self._evidence, self.report, self._settings, topics)
+        self._facts.run()
         for topic in chosen:
             self._guarded(topic, self._check_topic)
         if not only:
+            self._facts.finish()
             self._check_whole(topics)
         return self.report
 
@@ -83,10 +83,10 @@ class Fsck:
     # One topic.
 
     def _check_topic(self, topic: str) -> None:
-        log = self._log
+        log = self._facts.log
         name = log_name(log.log_id) if log is not None else "redkey/unknown"
         chain = ChainCheck(self._evidence, topic, self.report)
-        wires = WireCheck(self._evidence, topic, self.report, name, self._absent_until(topic))
+        wires = WireCheck(self._evidence, topic, self.report, name, self._facts.absent_until(topic))
         replay = ReplayCheck(self._evidence, topic, self.report)
         self.report.figures["topics"] += 1
         for batch in self._evidence.stored(topic):
@@ -109,14 +109,17 @@ class Fsck:
         self._guarded(topic, lambda _: check_bodies(self._evidence, topic, self.report))
         self._guarded(topic, self._check_index)
         checkpoints = CheckpointCheck(self._evidence, topic, self.report, log, wires, chain.tree())
-        checkpoints.run(self._keys, self._settings.get(WITNESSED + topic))
+        newest = checkpoints.run(self._keys, self._settings.get(WITNESSED + topic))
+        signed = log is not None and newest is not None and split_epoch(newest.origin)[1] == log.epoch
+        self._facts.check_topic(topic, wires, signed=signed)
         for claim in self._take_claims(topic, wires.workspace_id):
             checkpoints.check_claim(claim)
         self._check_epoch(topic, wires)
 
     def _take_claims(self, topic: str, workspace_id: str) -> list[Claim]:
         """The claims about this topic; what is about none stays."""
-        name = log_name(self._log.log_id) if self._log is not None else ""
+        log = self._facts.log
+        name = log_name(log.log_id) if log is not None else ""
         unproven = self._claims.get("", [])
         mine = [claim for claim in unproven if self._evidence.find(topic, claim.wire_id) is not None]
         self._claims[""] = [claim for claim in unproven if claim not in mine]
@@ -129,7 +132,8 @@ class Fsck:
     def _check_epoch(self, topic: str, wires: WireCheck) -> None:
         """Each restore leaves a record on each topic: the epochs rise, and the last one is the store's."""
         epochs = [payload["epoch"] for _, payload in wires.restored]
-        epoch = self._log.epoch if self._log is not None else 1
+        log = self._facts.log
+        epoch = log.epoch if log is not None else 1
         if epochs != sorted(set(epochs)) or epochs[-1:] not in ([], [epoch]):
             text = f"the ledger was restored into epochs {epochs[-5:]}, the store is in epoch {epoch}"
             self.report.add("setting_wrong", text, topic)
@@ -141,36 +145,6 @@ class Fsck:
 
     # The store as a whole.
 
-    @property
-    def _log(self) -> Log | None:
-        log_id, epoch = self._settings.get(LOG_ID), self._settings.get(EPOCH, "")
-        return Log(log_id, int(epoch)) if log_id and epoch.isdecimal() else None
-
-    def _absent_until(self, topic: str) -> int:
-        text = self._settings.get(LOADED + topic, "0")
-        return int(text) if text.isdecimal() else 0
-
-    def _check_settings(self, topics: Sequence[str]) -> None:
-        for name, value in self._settings.items():
-            kind, _, key = name.partition("/")
-            if name in (LOG_ID, EPOCH) and self._log is None:
-                self.report.add("setting_wrong", f"the setting {name} is {value[:60]!r}")
-            elif kind == "workspace" and value not in topics:
-                self.report.add(
-                    "setting_wrong", f"the workspace {key} is said to be on topic {value}, which is not there"
-                )
-            elif kind == "key":
-                self._check_key(key, value)
-
-    def _check_key(self, key: str, value: str) -> None:
-        try:
-            kept = msgspec.json.decode(value, type=Kept)
-            known = self._evidence.row(kept.topic, "key", kept.key_id) is not None
-        except (msgspec.DecodeError, StoreError):
-            known = False
-        if not known:
-            self.report.add("setting_wrong", f"the setting of the API key {key} leads to no key")
-
     def _check_whole(self, topics: Sequence[str]) -> None:
         for topic in self._evidence.outside_topics():
             if topic not in topics:
@@ -180,9 +154,9 @@ class Fsck:
         for claims in self._claims.values():
             for claim in claims:
                 self._check_orphan(claim)
-        for name in self._evidence.unnamed_files():
-            self.report.note("file_unnamed", f"{name} is a file that nothing names")
         try:
+            for name in self._evidence.unnamed_files():
+                self.report.note("file_unnamed", f"{name} is a file that nothing names")
             for wire_id in self._evidence.repeated_wires():
                 self.report.add("wire_repeated", f"the wire {wire_id} stands on the ledger more than once")
             if self._entries != self._evidence.index_size():
@@ -199,7 +173,8 @@ class Fsck:
     def _check_orphan(self, claim: Claim) -> None:
         """A claim that no topic took: of another log, or of a topic that is gone."""
         origin = claim.checkpoint.origin if claim.checkpoint is not None else ""
-        if self._log is not None and origin and not origin.startswith(log_name(self._log.log_id) + "/"):
+        log = self._facts.log
+        if log is not None and origin and not origin.startswith(log_name(log.log_id) + "/"):
             self.report.note("receipt_other_log", f"{claim.source} is of another log, {origin}")
         else:
             text = f"{claim.source} is of {origin or claim.wire_id}, of which nothing is there"

@@ -33,8 +33,8 @@ class CheckpointCheck:
         self._keys = [(parse_key(term.key), term) for term in wires.terms.values()]
         self._agreed = self._contradicted = 0
 
-    def run(self, pinned: Sequence[TrustedKey], witnessed: str | None) -> None:
-        """Check every checkpoint of the topic, and what the ledger tells of its own trees."""
+    def run(self, pinned: Sequence[TrustedKey], witnessed: str | None) -> Checkpoint | None:
+        """Check every checkpoint of the topic, and what the ledger tells of its own trees; the newest of them."""
         newest: tuple[Checkpoint, Note] | None = None
         for size, data in self._evidence.checkpoints_up(self._topic):
             self._report.figures["checkpoints"] += 1
@@ -51,6 +51,7 @@ class CheckpointCheck:
             if not signed.level.holds:
                 text = f"the newest checkpoint is not signed by a key that was given: {signed.level.why}"
                 self._report.add("key_did_not_sign", text, self._topic, newest[0].size)
+        return newest[0] if newest is not None else None
 
     def _check(self, data: bytes, what: str, size: int | None) -> tuple[Checkpoint, Note] | None:
         try:
@@ -93,6 +94,13 @@ class CheckpointCheck:
             self._report.add(code, f"{what} {text}", self._topic, checkpoint.size)
         if not signatures:
             self._report.add("checkpoint_unsigned", f"{what} is not signed by its log", self._topic, checkpoint.size)
+            return
+        for key, term in self._keys:
+            signs = term.added <= checkpoint.size and (term.retired is None or checkpoint.size < term.retired)
+            named = key.named(checkpoint.origin)
+            if signs and named.key_id not in {one.key_id for one in signatures}:
+                text = f"{what} is not signed by {named.name}+{named.key_id.hex()}, which signed at that time"
+                self._report.add("checkpoint_unsigned", text, self._topic, checkpoint.size)
 
     def _wrong_signature(self, checkpoint: Checkpoint, note: Note, line: Signature) -> tuple[str, str] | None:
         for key, term in self._keys:
@@ -139,7 +147,12 @@ class CheckpointCheck:
     def _check_outside(self, newest: tuple[Checkpoint, Note] | None) -> None:
         data = self._evidence.outside(self._topic)
         if data:
-            self._check(data, "the checkpoint kept outside the database", None)
+            found = self._check(data, "the checkpoint kept outside the database", None)
+            inside = newest[0].size if newest is not None else 0
+            if found is not None and inside < found[0].size <= self._head:
+                # It is put in force outside only when the database has it: so the database has lost a unit.
+                text = f"the database has no checkpoint of size {found[0].size}, and one is kept outside"
+                self._report.add("checkpoint_missing", text, self._topic, found[0].size)
         elif data is None and newest is not None:
             text = f"checkpoints/{self._topic} is missing: a cut tail would not be noticed at the next start"
             self._report.add("checkpoint_outside_missing", text, self._topic)

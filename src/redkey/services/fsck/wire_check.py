@@ -141,6 +141,9 @@ class WireCheck:
                     if stream["stream_id"] == stream_id:
                         number: int = stream["stream_seq"]
                         return number
+            if records[-1].sequence >= before:
+                # The index leads back to where it was; that it is damaged is told elsewhere.
+                return 0
             before = records[-1].sequence
         return 0
 

@@ -10,7 +10,9 @@ import os
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from hashlib import sha256 as new_hash
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -43,6 +45,8 @@ _SQL = read_statements("inspection.sql")
 _PAGE = 1024
 _COMPLAINTS = 100
 _CHUNK = 1024 * 1024
+# No record takes less: its running hash alone is 48 bytes.
+_RECORD_BYTES = 64
 _NOT_WRITABLE = frozenset({sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM})
 
 
@@ -110,10 +114,12 @@ class Inspection(Queries):
             number = found[0][0] >> SEQUENCE_BITS
             if number not in known:
                 yield "topic_unknown", f"records of a topic that is not there (number {number})"
+            _check_rising((at - 1, found[0][0]))
             at = (number + 1) << SEQUENCE_BITS
         for table in ("tile", "checkpoint", "row", "content", "counter"):
             last = -1
             while found := self._fetch(_SQL[f"next_in_{table}"], (last,)):
+                _check_rising((last, found[0][0]))
                 last = found[0][0]
                 if last not in known:
                     yield "topic_unknown", f"the table {table} speaks of a topic that is not there (number {last})"
@@ -140,8 +146,9 @@ class Inspection(Queries):
         while True:
             try:
                 rows = self._fetch(_SQL["stored_records"], (base + after, base + SEQUENCE_LIMIT, _PAGE))
+                _check_rising((base + after, *(row[0] for row in rows)))
             except StoreError as error:
-                last = self.last_sequence(topic) if last is None else last
+                last = min(self.last_sequence(topic), self._most_records()) if last is None else last
                 if after >= last:
                     yield [Unreadable(after + 1, error.message)]
                     return
@@ -161,6 +168,10 @@ class Inspection(Queries):
             return Unreadable(sequence, error.message)
         return _stored(topic, rows[0]) if rows else Unreadable(sequence, "it is not there")
 
+    def _most_records(self) -> int:
+        """More records than a database of this size can hold: a place behind that is damage, not a record's."""
+        return int((self.directory / DATABASE_NAME).stat().st_size // _RECORD_BYTES) + _PAGE
+
     def _quietly(self, sql: str, parameters: Parameters) -> list[Any]:
         try:
             return self._fetch(sql, parameters)
@@ -175,6 +186,7 @@ class Inspection(Queries):
     def checkpoints_up(self, topic: str) -> Iterator[tuple[int, bytes]]:
         after = -1
         while rows := self._fetch(_SQL["checkpoints_up"], (self._number(topic), after, _PAGE)):
+            _check_rising((after, *(size for size, _ in rows)))
             yield from rows
             after = rows[-1][0]
 
@@ -191,6 +203,7 @@ class Inspection(Queries):
     def places(self, topic: str) -> Iterator[tuple[int, str, str]]:
         after = ("", "")
         while rows := self._fetch(_SQL["places"], (self._number(topic), *after, _PAGE)):
+            _check_rising((after, *(row[1:] for row in rows)))
             yield from rows
             after = rows[-1][1:]
 
@@ -199,6 +212,7 @@ class Inspection(Queries):
     def bodies(self, topic: str) -> Iterator[Body]:
         after, marked = b"", self._marked()
         while rows := self._fetch(_SQL["bodies"], (self._number(topic), after, _PAGE // 16)):
+            _check_rising((after, *(row[0] for row in rows)))
             for digest, size, pinned, erased, data in rows:
                 name = digest.hex()
                 found = (len(data), new_hash(data).hexdigest()) if data is not None else self._file(topic, name)
@@ -214,6 +228,7 @@ class Inspection(Queries):
         """(SHA-256, size) of every body that is a file."""
         after = b""
         while rows := self._fetch(_SQL["file_bodies"], (self._number(topic), after, _PAGE)):
+            _check_rising((after, *(row[0] for row in rows)))
             yield from ((digest.hex(), size) for digest, size in rows)
             after = rows[-1][0]
 
@@ -240,10 +255,11 @@ class Inspection(Queries):
             if folder.name in (PENDING, INCOMING) or not folder.is_dir():
                 continue
             number = self.topic_number(folder.name)
-            for entry in os.scandir(folder):
-                rows = self._fetch(_SQL["body_known"], (number, digest_of(entry.name))) if number else []
-                if (folder.name, entry.name) not in marked and [row[1:] for row in rows] != [(0, 1)]:
-                    yield f"content/{folder.name}/{entry.name}"
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    rows = self._fetch(_SQL["body_known"], (number, digest_of(entry.name))) if number else []
+                    if (folder.name, entry.name) not in marked and [row[1:] for row in rows] != [(0, 1)]:
+                        yield f"content/{folder.name}/{entry.name}"
 
     def _marked(self) -> set[Mark]:
         return set(self._files.marks()) if (self.directory / "content" / PENDING).is_dir() else set()
@@ -285,6 +301,7 @@ class Inspection(Queries):
         at = base
         # From record to record, because a stray one may stand far behind the others.
         while (found := self._fetch(_SQL["next_position"], (at + 1,))) and found[0][0] <= complete:
+            _check_rising((at, found[0][0]))
             end = min(found[0][0] - 1 + _PAGE, complete)
             rows = self._fetch(_SQL["missing_entries"], (found[0][0] - 1, end))
             yield from (Misplaced(position - base, str(subject), True) for position, subject in rows)
@@ -320,6 +337,17 @@ def _damage_told() -> Iterator[None]:
     except (sqlite3.Error, UnicodeDecodeError) as error:
         # Even the sentence in which SQLite complains may quote damaged text.
         raise StoreFailed(f"redkey.db is damaged: {error}", code="store_damaged") from error
+
+
+def _check_rising(keys: Sequence[Any]) -> None:
+    """A walk by keys ends only where keys rise; those of a damaged tree may lead back to where it was."""
+    try:
+        rising = all(one < after for one, after in pairwise(keys))
+    except TypeError:
+        # A key whose type is damaged.
+        rising = False
+    if not rising:
+        raise StoreFailed("redkey.db is damaged: keys are not in their order", code="store_damaged")
 
 
 def _open(path: Path, *, still: bool = False) -> sqlite3.Connection:
@@ -360,6 +388,7 @@ def _begin(path: Path, options: str) -> sqlite3.Connection:
     return connection
 
 
+@cache
 def _layout() -> dict[str, str]:
     """The tables and indexes of this format, as its migrations make them."""
     model = sqlite3.connect(":memory:")
