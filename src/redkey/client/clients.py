@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -232,7 +231,7 @@ class AsyncRedKey(_Resources[Async]):
         that blocks the loop keeps its claim.
         """
         from redkey.client.connection import Connection
-        from redkey.client.worker.crew import Crew, stopped_by_signals
+        from redkey.client.worker.crew import Crew, run_beside
 
         if self._transport is not None:
             raise CallMisused(
@@ -240,12 +239,9 @@ class AsyncRedKey(_Resources[Async]):
                 code="transport_unusable",
             )
         connection, pulse = (Connection(self.settings, self.policy) for _ in range(2))
-        self._crew = crew = Crew(
-            self._workers, connection, pulse, self.policy, grace_seconds, asyncio.get_running_loop()
-        )
+        self._crew = Crew(self._workers, connection, pulse, self.policy, grace_seconds)
         try:
-            with stopped_by_signals(crew.stop):
-                return await _heard_to_its_end(crew)
+            return await run_beside(self._crew)
         finally:
             self._crew = None
             connection.close()
@@ -262,17 +258,6 @@ class AsyncRedKey(_Resources[Async]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
-
-
-async def _heard_to_its_end(crew: Crew) -> Tally:
-    """The run in a thread; cancelled, it is stopped, and what it holds is given back before the caller goes on."""
-    running = asyncio.ensure_future(asyncio.to_thread(crew.run))
-    try:
-        return await asyncio.shield(running)
-    except asyncio.CancelledError:
-        crew.stop()
-        await asyncio.wait([running])
-        raise
 
 
 def _changed(policy: Policy, timeout: float | None, max_retries: int | None, idempotency_key: str | None) -> Policy:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from email.utils import parsedate_to_datetime
-from typing import Any
 
 import msgspec
 
@@ -82,12 +80,10 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
         return max(0.0, float(text))
     except ValueError:
         pass
+    # Dates are rare here, and to import what reads them is dear.
+    from email.utils import parsedate_to_datetime
+
     try:
         return max(0.0, parsedate_to_datetime(text).timestamp() - time.time())
     except (TypeError, ValueError, OverflowError):
         return None
-
-
-def problem_of(fields: Any) -> ApiError | None:
-    """The error in a part of a batch; None when there is none."""
-    return None if fields is None else error_of(fields.get("status", 0), {}, msgspec.json.encode(fields))

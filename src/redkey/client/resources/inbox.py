@@ -66,8 +66,9 @@ class Inbox(Resource[Mode]):
         message_type: MessageType | None = None,
         ref_task_id: str | None = None,
         action_required: bool | None = None,
+        agent_id: str | None = None,
     ) -> Request[SentMessages]:
-        """Send a message to an agent (id or slug), to a role, or to `human`."""
+        """Send a message to an agent (id or slug), to a role, or to `human`; `agent_id` is whom a runner speaks for."""
         return post(
             "/inbox",
             SentMessages,
@@ -78,6 +79,7 @@ class Inbox(Resource[Mode]):
             message_type=message_type,
             ref_task_id=ref_task_id,
             action_required=action_required,
+            agent_id=agent_id,
         )
 
     @Listing

@@ -33,12 +33,13 @@ from redkey.client.worker.outputs import share_out
 from redkey.client.worker.race import RaceSource
 from redkey.client.worker.slot import WAIT_SECONDS, NextSource, Slot, Source
 from redkey.client.worker.tally import Tally
-from redkey.client.worker.verdict import Done
+from redkey.client.worker.verdict import Done, Release
 from redkey.errors import CallMisused, ClientError
 
 _log = logging.getLogger("redkey.client.worker")
 # An agent of which nothing is recorded for 180 seconds is taken for lost.
 _PRESENCE_SECONDS = 60.0
+_GIVEN_BACK_SECONDS = 1.0
 # How long handlers that were told to stop after the grace have to end.
 _LAST_SECONDS = 2.0
 
@@ -53,14 +54,12 @@ class Crew:
         pulse_connection: Connection,
         policy: Policy,
         grace_seconds: float,
-        loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
         if not workers:
             raise CallMisused("no worker is declared: put @rk.worker(queue=...) over a function", code="no_worker")
         self.tally = Tally()
         self._workers, self._policy, self._grace_seconds = workers, policy, grace_seconds
         self._sender, self._pulse_connection = SyncSender(connection, policy), pulse_connection
-        self._loop = HandlerLoop(loop)
         self._stopping, self._hurry = threading.Event(), threading.Event()
         self._holds: set[Hold] = set()
         self._lock = threading.Lock()
@@ -68,8 +67,9 @@ class Crew:
         self._threads: list[threading.Thread] = []
         self._error: BaseException | None = None
 
-    def run(self) -> Tally:
-        """Work until a stop; the error that ended the run, if one did."""
+    def run(self, loop: asyncio.AbstractEventLoop | None = None) -> Tally:
+        """Work until a stop; the error that ended the run, if one did. Async handlers run on the loop that is given."""
+        self._loop = HandlerLoop(loop)
         slots = sum(worker.concurrency for worker in self._workers)
         # For what async handlers ask of their contexts.
         self._asides = ThreadPoolExecutor(min(slots, 32), thread_name_prefix="redkey-context")
@@ -79,8 +79,9 @@ class Crew:
                 found = enlist(self._sender, worker.agent, worker.name, worker.queue, worker.roles)
                 enlisted.append((worker, found))
                 self._begin(worker, found.agent_id)
-            while not self._stopping.wait(_PRESENCE_SECONDS):
+            while not self._stopping.is_set():
                 self._show_presence(enlisted)
+                self._stopping.wait(_PRESENCE_SECONDS)
         except BaseException:
             self.stop()
             raise
@@ -134,7 +135,11 @@ class Crew:
         with self._lock:
             self._holds.add(hold)
         try:
-            return hold.work(partial(self._handle, worker), following)
+            following_claim = hold.work(partial(self._handle, worker), following)
+            if isinstance(hold.verdict, Release):
+                # Others may have it first; a handler that always gives back must not spin.
+                self._stopping.wait(_GIVEN_BACK_SECONDS)
+            return following_claim
         except BaseException:
             hold.give_back()
             raise
@@ -223,3 +228,19 @@ def stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+async def run_beside(crew: Crew) -> Tally:
+    """A run beside the event loop that its async handlers use.
+
+    When the caller is cancelled, the run is stopped, and what it holds is given back before the caller goes on.
+    """
+    loop = asyncio.get_running_loop()
+    with stopped_by_signals(crew.stop):
+        running = asyncio.ensure_future(asyncio.to_thread(crew.run, loop))
+        try:
+            return await asyncio.shield(running)
+        except asyncio.CancelledError:
+            crew.stop()
+            await asyncio.wait([running])
+            raise

@@ -37,7 +37,16 @@ def enlist(
 ) -> Enlisted:
     """The agent, with its roles, before its queue."""
     agents: Agents[Sync] = Agents(sender)
-    found = _agent(agents, agent, name)
+    try:
+        found = _agent(agents, agent, name)
+        if not found.active:
+            found = agents.update(found.agent_id, active=True)
+    except Forbidden as refused:
+        raise CallMisused(
+            f"this key may not register or activate an agent ({refused.detail}): name one that is active, as in "
+            "agent='agt_...'",
+            code="agent_missing",
+        ) from None
     _grant(sender, found, roles)
     _queue(Queues(sender), queue)
     return Enlisted(found.agent_id, agent is None)

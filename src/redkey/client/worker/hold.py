@@ -46,6 +46,8 @@ class Hold:
         self._claims: Claims[Sync] = Claims(sender)
         self._pulse = Pulse(pulse_claims, claimed.claim_id, lease)
         self._told = threading.Lock()
+        # What the server took as the end.
+        self.verdict: Verdict | None = None
 
     def context(self, sender: Any) -> WorkContext[Any]:
         """What the handler is given."""
@@ -71,7 +73,7 @@ class Hold:
         if not self._told.acquire(blocking=False):
             return
         self._pulse.stop()
-        self._tell(Release(), None)
+        self._tell(Release(), None, patient=False)
         self.lease.finish("stopped")
 
     def _start(self) -> bool:
@@ -109,52 +111,48 @@ class Hold:
 
     def _interrupted(self, raised: Exception | None) -> Verdict | None:
         """The handler ended after its hold did, or because of it."""
-        end = self.lease.end
-        if end == "cancelled":
-            self._tally.count("cancelled")
-            _log.warning("%s was cancelled while it was worked on", self.task.task_id)
-            return None
-        if end is not None:
-            self._dropped(raised)
-            return None
-        if isinstance(raised, WorkInterrupted):
+        if self.lease.end is None:
             # Nobody said that it is lost; time alone did. To give it back is right in both cases.
             return Release()
+        self._dropped(raised)
         return None
 
     def _dropped(self, why: Exception | None) -> bool:
-        if self.lease.end != "stopped":
-            self._tally.count("lost")
-            detail = f": {why}" if why is not None else ""
-            _log.error(
-                "%s was lost (claim %s); what was done for it changes nothing%s",
-                self.task.task_id,
-                self.claimed.claim_id,
-                detail,
-            )
+        if self.lease.end is None:
+            # The refusal is the same for a task that was cancelled; a heartbeat tells which it was.
+            self._pulse.ask()
         self.lease.finish("lease_lost")
+        task_id, claim_id, detail = self.task.task_id, self.claimed.claim_id, f": {why}" if why is not None else ""
+        if self.lease.end == "cancelled":
+            self._tally.count("cancelled")
+            _log.warning("%s was cancelled while it was worked on (claim %s)", task_id, claim_id)
+        elif self.lease.end == "lease_lost":
+            self._tally.count("lost")
+            _log.error("%s was lost (claim %s); what was done for it changes nothing%s", task_id, claim_id, detail)
         return False
 
-    def _tell(self, verdict: Verdict, following: ClaimNext | None) -> ClaimEnded | None:
+    def _tell(self, verdict: Verdict, following: ClaimNext | None, *, patient: bool = True) -> ClaimEnded | None:
         """Tell a verdict until the server has it, as long as the hold may last; under one key however often."""
-        key = self._sender.policy.new_key()
-        request = None
+        sender, request, is_last = self._sender.keyed(self._sender.policy.new_key()), None, not patient
         while True:
             try:
                 request = request or verdict.report(self.claimed.claim_id, following)
-                reply = self._sender.keyed(key).send(request)
+                reply = sender.send(request)
             except (LeaseLost, AlreadyTerminal, NotFound) as lost:
                 self._dropped(lost)
                 return None
             except ClientError as refused:
                 if is_passing(refused):
-                    if self.lease.wait_until_lost(_PAUSE_SECONDS):
-                        _log.error("nobody heard how %s ended (%s)", self.task.task_id, refused.message)
-                        self._dropped(refused)
-                        return None
-                    continue
+                    if not is_last:
+                        # A verdict that was taken looks like a loss to heartbeats: one more try under its key tells.
+                        is_last = self.lease.wait_until_lost(_PAUSE_SECONDS) or self.lease.end is not None
+                        continue
+                    _log.error("nobody heard how %s ended (%s)", self.task.task_id, refused.message)
+                    self._dropped(refused)
+                    return None
                 other = after_refusal(refused, verdict)
                 _log.error("the end of %s was refused (%s): %s", self.task.task_id, refused.code, refused.message)
                 return self._tell(other, following) if other is not None else None
+            self.verdict = verdict
             self._tally.count(_COUNTED[type(verdict)])
             return reply if isinstance(reply, ClaimEnded) else None

@@ -19,6 +19,7 @@ from redkey.client.operation import AsyncPages, Steps
 from redkey.client.request import Request
 from redkey.client.worker.declared import Handler
 from redkey.client.worker.lease import Lease
+from redkey.client.worker.verdict import Fail
 from redkey.errors import WorkInterrupted
 
 T = TypeVar("T")
@@ -49,7 +50,7 @@ class ThreadedSender:
 class HandlerLoop:
     """The loop of async handlers; without one that is given, a thread runs one from the first call on."""
 
-    def __init__(self, given: asyncio.AbstractEventLoop | None) -> None:
+    def __init__(self, given: asyncio.AbstractEventLoop | None = None) -> None:
         self._loop = given
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
@@ -71,7 +72,9 @@ class HandlerLoop:
         try:
             return asyncio.run_coroutine_threadsafe(guarded(), loop).result()
         except concurrent.futures.CancelledError:
-            raise WorkInterrupted("The handler was cancelled.", code=lease.end or "cancelled") from None
+            if lease.end is None:
+                raise Fail("The handler was cancelled from within.") from None
+            raise WorkInterrupted("The handler was cancelled.", code=lease.end) from None
 
     def _running(self) -> asyncio.AbstractEventLoop:
         with self._lock:

@@ -19,8 +19,10 @@ from redkey.client.resources.tasks import Tasks
 from redkey.client.worker.lease import now
 from redkey.client.worker.slot import Won
 from redkey.client.worker.tally import Tally
-from redkey.errors import NotFound
+from redkey.errors import NotFound, Unreachable
 
+# What opens a task to claims: the first time, and when somebody gave it back, lost it or lifted its block.
+_OFFERS = ("task.available", "task.lease_expired", "task.released", "task.unblocked")
 _WAIT_SECONDS = 5.0
 # An agent that lacked a role may have been granted it meanwhile.
 _ROLES_KNOWN_SECONDS = 5.0
@@ -77,10 +79,10 @@ class RaceSource:
             head = self._ledger.query(order="desc", limit=1).page().items[0].sequence
             for task in self._tasks.available(self._queue, agent_id=self._agent_id, limit=500):
                 self._candidates.add(task.task_id)
-            types = ("task.available", "task.claimed")
+            types = ("task.claimed", *_OFFERS)
             self._stream = self._events.follow(types=types, queue=self._queue, after=head)
             for event in self._stream:
-                if event.type == "task.available":
+                if event.type in _OFFERS:
                     self._candidates.add(event.subject.id)
                 else:
                     self._candidates.drop(event.subject.id)
@@ -97,7 +99,12 @@ class RaceSource:
         if task_id is None or not self._may_claim(task_id):
             return None
         asked_at = now()
-        found = self._tasks.claim(task_id, self._agent_id, lease_seconds=self._lease_seconds, with_task=True)
+        try:
+            found = self._tasks.claim(task_id, self._agent_id, lease_seconds=self._lease_seconds, with_task=True)
+        except Unreachable:
+            # Nobody said that it was missed.
+            self._candidates.add(task_id)
+            raise
         if isinstance(found, Claimed):
             return found, asked_at
         self._tally.count(found.status)
