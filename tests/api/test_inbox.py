@@ -144,3 +144,14 @@ def test_a_bad_message_is_refused_with_its_place(workspace: Workspace, body: dic
     assert reply.status == 422
     assert pointer in {error["pointer"] for error in reply.json["errors"]}
     assert head(workspace.admin) == before
+
+
+def test_a_runner_sends_in_the_name_of_the_agent_that_it_runs_and_an_agent_in_no_others(workspace: Workspace) -> None:
+    agent = register(workspace.admin)["agentId"]
+    other = register(workspace.admin, "Other")["agentId"]
+    body = {"to": "human", "subject": "Which?", "agentId": agent}
+    assert workspace.caller("runner").post("/inbox", body).status == 201
+    (mail,) = workspace.admin.get("/inbox?to=human").json["items"]
+    assert mail["sender"] == "agent:research-agent"
+    assert workspace.caller("agent", agent_id=other).post("/inbox", body).status == 404
+    assert workspace.caller("produce").post("/inbox", body).status == 404

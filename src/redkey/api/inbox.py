@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from redkey.api.call import Call
-from redkey.api.fields import Body, Listed, Name, Page, Text, given, place_after, wrong
+from redkey.api.fields import Body, Id, Listed, Name, Page, Text, given, place_after, wrong
 from redkey.api.new_task import TaskId
 from redkey.api.route import AGENT, PRODUCE, READ, Route
 from redkey.api.texts import keep
@@ -35,6 +35,8 @@ class NewMail(Body, frozen=True, kw_only=True):
     subject: Annotated[str, Meta(min_length=1, max_length=500)]
     body: Text = ""
     action_required: bool = False
+    # The agent whose words these are, where a runner speaks for it.
+    agent_id: Id | None = None
 
 
 class Sent(View, frozen=True, kw_only=True):
@@ -91,6 +93,7 @@ async def send_message(call: Call, body: NewMail) -> SentMail:
         ref,
         body.ref_task_id or "",
         body.action_required,
+        body.agent_id or "",
     )
     outcome = await call.submit(command, (content,))
     sent = tuple(
@@ -181,6 +184,7 @@ ROUTES = [
         reply=SentMail,
         status=201,
         summary="Send a message to an agent, to a role or to the humans.",
+        replies={404: "The caller may not speak for agentId, or there is no such agent."},
         idempotent=True,
         example={
             "to": "human",

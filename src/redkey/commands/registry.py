@@ -100,6 +100,8 @@ class SendMessage(msgspec.Struct, frozen=True):
     body_ref: Ref
     ref_task_id: str = ""
     action_required: bool = False
+    # The agent that speaks, where the caller may act as it and is not it.
+    agent_id: str = ""
 
 
 class ReadMessage(msgspec.Struct, frozen=True):
@@ -305,6 +307,9 @@ def send_message(world: World, command: SendMessage, caller: Caller, now: int, i
     """To an agent, to each active holder of a role (to the humans when there is none), or to the humans."""
     if command.message_id in world.messages or world.past.message(command.message_id) is not None:
         raise Refused(409, "message_exists", "A message of this id was sent already.")
+    if command.agent_id:
+        agent = acting_agent(world, caller, command.agent_id)
+        caller = msgspec.structs.replace(caller, agent_id=agent.agent_id)
     recipients = _recipients(world, command.to)
     drafts = []
     for index, to in enumerate(recipients):
