@@ -8,7 +8,7 @@ READY  := $(VENV)/.ready
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test test-long check format verify bench build clean
+.PHONY: help setup run demo test test-long check format verify bench bench-quick build clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -47,8 +47,11 @@ format: $(READY)  ## format the code
 verify: $(READY)  ## prove that everything generated is current
 	$(BIN)/python -m tools.verify
 
-bench: $(READY)  ## measure, as ratios in one run
-	$(BIN)/python -m bench
+bench: $(READY)  ## measure everything, beside what people use instead, and write bench/RESULTS.md
+	$(BIN)/python -m bench --write
+
+bench-quick: $(READY)  ## does every measurement run, and roughly how fast (under two minutes)
+	$(BIN)/python -m bench --quick
 
 build: $(READY)  ## build the sdist and the wheel
 	$(BIN)/python -m build --no-isolation

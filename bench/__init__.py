@@ -1,13 +1,54 @@
 """Measurements, run by `make bench`: one module per part of the system, each with `main(quick)`.
 
-Machines differ and are shared, so a figure stands beside a yardstick of the same run wherever there is one.
+Machines differ and are shared, so a figure stands beside a yardstick of the same run wherever there is one. Modules are
+run in rounds, one after the other and again; `results` makes a page of the medians. A module that takes long says
+`ROUNDS = 1`.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure of one round. `beside` is the yardstick; `share_aim` is what value / beside should be."""
+
+    section: str
+    what: str
+    value: float
+    unit: str = "/s"
+    beside: float | None = None
+    aim: float | None = None
+    share_aim: float | None = None
+    # Whether less is better: a time, a size.
+    least: bool = False
+
+
+@dataclass(frozen=True)
+class Point:
+    """One point of a plot."""
+
+    plot: str
+    line: str
+    x: float
+    y: float
+
+
+@dataclass
+class Run:
+    """What this run has found so far."""
+
+    section: str = ""
+    figures: list[Figure] = field(default_factory=list)
+    points: list[Point] = field(default_factory=list)
+    notes: list[tuple[str, str]] = field(default_factory=list)
+
+
+RUN = Run()
 
 
 def rate(work: Callable[[Any], Any], items: Sequence[Any], seconds: float) -> float:
@@ -24,7 +65,33 @@ def rate(work: Callable[[Any], Any], items: Sequence[Any], seconds: float) -> fl
             return best
 
 
-def row(what: str, value: float, *, beside: float | None = None, aim: float | None = None) -> None:
-    """Print one figure: per second, as a share of the yardstick, and what was aimed for."""
+def row(
+    what: str,
+    value: float,
+    *,
+    beside: float | None = None,
+    aim: float | None = None,
+    share_aim: float | None = None,
+    unit: str = "/s",
+    least: bool = False,
+) -> None:
+    """Print and keep one figure: its value, its share of the yardstick, and what was aimed for."""
+    RUN.figures.append(Figure(RUN.section, what.strip(), value, unit, beside, aim, share_aim, least))
     share = f"{value / beside:8.2f}" if beside else " " * 8
-    print(f"  {what:<44}{value:>12,.0f}/s{share}{f'   aim {aim:,.0f}' if aim else ''}", flush=True)
+    shown = f"{value:,.0f}" if value >= 100 or value == int(value) else f"{value:,.3g}"
+    wanted = "" if aim is None else f"   aim {aim:,g}"
+    wanted += "" if share_aim is None else f"   aim of the share {share_aim:g}"
+    measured = shown + (unit if unit.startswith("/") else f" {unit}")
+    print(f"  {what:<46}{measured:>16}{share}{wanted}", flush=True)
+
+
+def point(plot: str, line: str, x: float, y: float) -> None:
+    """Keep a point of a plot."""
+    RUN.points.append(Point(plot, line, x, y))
+
+
+def say(text: str) -> None:
+    """Print and keep a sentence about how something was measured."""
+    if (RUN.section, text) not in RUN.notes:
+        RUN.notes.append((RUN.section, text))
+    print(f"  {text}", flush=True)

@@ -1,4 +1,4 @@
-"""`python -m bench`: run every bench module of this folder, or some by name."""
+"""`python -m bench`: run every bench module of this folder, or some by name; a whole run writes the page of results."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ import os
 import pkgutil
 import platform
 import sys
-from collections.abc import Callable
+import time
 from types import ModuleType
 
 import bench
+from bench import RUN, results
+
+ROUNDS = 3
 
 
 def benches() -> dict[str, ModuleType]:
@@ -24,15 +27,28 @@ def benches() -> dict[str, ModuleType]:
 def main(arguments: list[str]) -> int:
     known = benches()
     parser = argparse.ArgumentParser(prog="python -m bench", description="Measure RedKey on this machine.")
-    parser.add_argument("--quick", action="store_true", help="short rounds: does it run, and roughly how fast")
+    parser.add_argument("--quick", action="store_true", help="one short round: does it run, and roughly how fast")
     parser.add_argument("--only", metavar="NAME", action="append", choices=list(known), help=f"{', '.join(known)}")
+    parser.add_argument("--rounds", type=int, help=f"how often, one module after the other ({ROUNDS})")
+    parser.add_argument("--write", action="store_true", help="write bench/RESULTS.md, its JSON and the plots")
     options = parser.parse_args(arguments)
     load = os.getloadavg()[0]
     print(f"Python {platform.python_version()}, {os.cpu_count()} processors, load {load:.1f} before the run")
-    for name in options.only or known:
-        run: Callable[[bool], None] = known[name].main
-        print(f"\n{name}: {(known[name].__doc__ or '').strip().splitlines()[0]}", flush=True)
-        run(options.quick)
+    rounds = options.rounds or (1 if options.quick else ROUNDS)
+    begun, chosen = time.monotonic(), options.only or list(known)
+    for turn in range(rounds):
+        for name in chosen:
+            if turn < getattr(known[name], "ROUNDS", rounds):
+                RUN.section = name
+                of = f" ({turn + 1} of {rounds})" if rounds > 1 else ""
+                print(f"\n{name}{of}: {results.title(known[name])}", flush=True)
+                known[name].main(options.quick)
+    seconds = time.monotonic() - begun
+    print(f"\n{seconds / 60:.1f} minutes")
+    if options.write:
+        sections = {name: results.title(known[name]) for name in chosen}
+        for path in results.write(RUN, sections, rounds, load, seconds):
+            print(f"wrote {path}")
     return 0
 
 

@@ -59,5 +59,20 @@ def test_modules_are_run_in_order_and_told_to_be_quick(
     monkeypatch.setattr(frame, "benches", lambda: {name: Fake(name) for name in ("one", "two")})
     assert frame.main(["--quick"]) == 0
     assert frame.main(["--only", "two"]) == 0
-    assert calls == [("one", True), ("two", True), ("two", False)]
-    assert "one: About one.\n" in capsys.readouterr().out
+    assert calls == [("one", True), ("two", True), *[("two", False)] * 3]
+    assert "one: About one\n" in capsys.readouterr().out
+
+
+def test_modules_take_turns_and_a_long_one_has_its_own_number_of_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
+
+    class Fake:
+        def __init__(self, name: str) -> None:
+            self.__doc__ = name
+            self.main = lambda quick: calls.append(name)
+
+    long = Fake("long")
+    long.ROUNDS = 1  # type: ignore[attr-defined]
+    monkeypatch.setattr(frame, "benches", lambda: {"long": long, "short": Fake("short")})
+    assert frame.main(["--rounds", "2"]) == 0
+    assert calls == ["long", "short", "short"]

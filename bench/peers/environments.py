@@ -1,0 +1,65 @@
+"""Where the peers live: a virtual environment each, and unpacked Debian packages, under `.bench/` of the checkout.
+
+Nothing is installed into the product's environment or into the system. What cannot be had is `Missing`, with
+the reason.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+HOME = Path(__file__).resolve().parents[2] / ".bench"
+INSTALL_SECONDS = 300
+
+
+class Missing(Exception):
+    """A peer that cannot be installed or started here; reported, never guessed."""
+
+
+def python_with(name: str, packages: tuple[str, ...]) -> Path:
+    """The Python of an environment that holds exactly these packages; made once, and again when the list changes."""
+    folder, wanted = HOME / "environments" / name, "\n".join(packages)
+    python, mark = folder / "bin" / "python", folder / "installed.txt"
+    if mark.exists() and mark.read_text() == wanted:
+        return python
+    print(f"  installing {name}: {', '.join(packages)}", flush=True)
+    venv.create(folder, clear=True, with_pip=True)
+    _run([str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages])
+    mark.write_text(wanted)
+    return python
+
+
+def debian(package: str) -> Path:
+    """The folder with the unpacked files of a Debian package, fetched by the machine's own package client."""
+    folder = HOME / "debian" / package
+    if not (folder / "usr").exists():
+        print(f"  fetching {package}", flush=True)
+        folder.mkdir(parents=True, exist_ok=True)
+        _run(["apt-get", "download", "-qq", package], folder)
+        for archive in folder.glob("*.deb"):
+            _run(["dpkg-deb", "-x", str(archive), str(folder)])
+    return folder
+
+
+def version_of(python: Path, distribution: str) -> str:
+    """The version that is really installed there."""
+    code = f"import importlib.metadata as m; print(m.version({distribution!r}))"
+    return subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def _run(command: list[str], folder: Path | None = None) -> None:
+    try:
+        subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True, timeout=INSTALL_SECONDS)
+    except FileNotFoundError as absent:
+        raise Missing(f"{command[0]} is not on this machine") from absent
+    except subprocess.TimeoutExpired as late:
+        raise Missing(f"{command[0]} took longer than {INSTALL_SECONDS} s") from late
+    except subprocess.CalledProcessError as failed:
+        last = (failed.stderr or failed.stdout or "").strip().splitlines()
+        raise Missing(last[-1] if last else f"{command[0]} ended with {failed.returncode}") from failed
+
+
+PRODUCT = Path(sys.executable)

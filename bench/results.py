@@ -1,0 +1,129 @@
+"""The page of a run: every figure as the median of its rounds with its spread, as Markdown, as JSON and as plots."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sqlite3
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from bench import Figure, Run
+from bench.plots import PLOTS, draw
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE, DATA, PICTURES = ROOT / "bench" / "RESULTS.md", ROOT / "bench" / "results.json", ROOT / "docs" / "plots"
+
+
+def title(module: ModuleType) -> str:
+    """What a module says it measures."""
+    return (module.__doc__ or "").strip().splitlines()[0].rstrip(".")
+
+
+def write(run: Run, sections: Mapping[str, str], rounds: int, load: float, seconds: float) -> list[Path]:
+    """Write the page, its data and its plots; the paths, relative to the checkout."""
+    machine = {
+        **_machine(),
+        "load before the run": f"{load:.1f}",
+        "rounds": str(rounds),
+        "minutes": f"{seconds / 60:.1f}",
+    }
+    pages = ["# Results", "", _INTRODUCTION, "", *(f"- {name}: {value}" for name, value in machine.items()), ""]
+    for name, words in sections.items():
+        pages += _section(run, name, words)
+    written = [PAGE, DATA]
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    for name, plot in PLOTS.items():
+        points = [point for point in run.points if point.plot == name]
+        if points:
+            path = PICTURES / f"{name}.svg"
+            path.write_text(draw(plot, points))
+            pages += [f"![{plot.title}](../docs/plots/{name}.svg)", ""]
+            written.append(path)
+    PAGE.write_text("\n".join(pages).rstrip() + "\n")
+    data = {"machine": machine, "figures": [_summary(group) for group in _groups(run.figures)]}
+    DATA.write_text(json.dumps({**data, "points": [asdict(point) for point in run.points]}, indent=1) + "\n")
+    return [path.relative_to(ROOT) for path in written]
+
+
+_INTRODUCTION = """\
+Written by `make bench`. A figure is the median of its rounds, with the lowest and the highest; modules take turns, so
+that a busy minute of the machine touches them all. *Share* is the figure over its yardstick in the same round: only
+shares can be compared between machines."""
+
+
+def _section(run: Run, name: str, words: str) -> Iterable[str]:
+    groups = [group for group in _groups(run.figures) if group[0].section == name]
+    notes = [text for section, text in run.notes if section == name]
+    if not groups and not notes:
+        return
+    yield from (f"## {name}", "", f"{words}.", "")
+    if groups:
+        yield from ("| what | median | spread | share | aim | |", "|---|---:|---:|---:|---:|---|")
+        yield from (_line(_summary(group)) for group in groups)
+        yield ""
+    yield from (f"- {text}" for text in notes)
+    if notes:
+        yield ""
+
+
+def _groups(figures: Iterable[Figure]) -> list[list[Figure]]:
+    """The figures of all rounds that are of one thing, in the order in which the things came."""
+    found: dict[tuple[str, str], list[Figure]] = {}
+    for figure in figures:
+        found.setdefault((figure.section, figure.what), []).append(figure)
+    return list(found.values())
+
+
+def _summary(group: list[Figure]) -> dict[str, Any]:
+    first, values = group[0], [figure.value for figure in group]
+    shares = [figure.value / figure.beside for figure in group if figure.beside]
+    said = {"section": first.section, "what": first.what, "unit": first.unit, "rounds": len(group)}
+    said |= {"median": statistics.median(values), "low": min(values), "high": max(values)}
+    said |= {"share": statistics.median(shares) if shares else None}
+    said |= {"aim": first.aim, "share_aim": first.share_aim, "reached": _reached(said, first)}
+    return said
+
+
+def _reached(said: Mapping[str, Any], first: Figure) -> bool | None:
+    """Whether every aim was reached; None where there was none."""
+    pairs = [(said["median"], first.aim), (said["share"], first.share_aim)]
+    judged = [
+        value <= aim if first.least else value >= aim for value, aim in pairs if aim is not None and value is not None
+    ]
+    return all(judged) if judged else None
+
+
+def _line(said: Mapping[str, Any]) -> str:
+    unit = said["unit"] if said["unit"].startswith("/") else f" {said['unit']}"
+    aims = [f"{said['aim']:,g}{unit}"] if said["aim"] is not None else []
+    aims += [f"share {said['share_aim']:g}"] if said["share_aim"] is not None else []
+    share = f"{said['share']:.2f}" if said["share"] is not None else ""
+    mark = {True: "reached", False: "**missed**", None: ""}[said["reached"]]
+    what = said["what"].replace("|", "\\|")
+    spread = f"{_shown(said['low'])} to {_shown(said['high'])}" if said["rounds"] > 1 else "one round"
+    return f"| {what} | {_shown(said['median'])}{unit} | {spread} | {share} | {', '.join(aims)} | {mark} |"
+
+
+def _shown(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _machine() -> dict[str, str]:
+    names = ("uvloop", "httptools", "uvicorn", "orjson", "msgspec", "jsonschema-rs", "cryptography")
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout
+    return {
+        "machine": f"{os.cpu_count()} processors ({platform.machine()}), {platform.system()} {platform.release()}",
+        "Python": sys.version.split()[0],
+        "SQLite": f"{sqlite3.sqlite_version}, WAL, synchronous=FULL",
+        "libraries": ", ".join(f"{name} {version(name)}" for name in names),
+        "commit": commit.strip() or "not a checkout",
+    }

@@ -1,0 +1,62 @@
+"""The page of results: medians, spreads, shares within a round, aims reached and missed, and plots that are SVG."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+
+from bench import Figure, Point, Run, results
+from bench.plots import PLOTS, Axis, draw
+
+
+@pytest.fixture
+def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, dict[str, object]]:
+    run = Run()
+    for value, beside in ((100, 50), (300, 100), (200, 400)):
+        run.figures.append(Figure("queues", "cycles", value, "/s", beside, aim=150, share_aim=2.5))
+    run.figures.append(Figure("queues", "start", 1.5, "s", aim=2, least=True))
+    run.points.append(Point("throughput", "RedKey", 1, 10))
+    run.points.append(Point("throughput", "RedKey", 8, 100))
+    run.notes.append(("queues", "DBOS is missing here: no package"))
+    for name in ("PAGE", "DATA", "PICTURES"):
+        monkeypatch.setattr(results, name, tmp_path / name.lower())
+    monkeypatch.setattr(results, "ROOT", tmp_path)
+    results.write(run, {"queues": "Queues"}, 3, 0.5, 60)
+    return (tmp_path / "page").read_text(), json.loads((tmp_path / "data").read_text())
+
+
+def test_a_figure_is_the_median_of_its_rounds_and_its_share_is_taken_within_a_round(
+    written: tuple[str, dict[str, object]],
+) -> None:
+    page, data = written
+    assert "| cycles | 200/s | 100 to 300 | 2.00 | 150/s, share 2.5 | **missed** |" in page
+    first = data["figures"][0]  # type: ignore[index]
+    assert (first["median"], first["low"], first["high"], first["share"]) == (200, 100, 300, 2)
+
+
+def test_less_may_be_better_and_what_is_missing_is_told(written: tuple[str, dict[str, object]]) -> None:
+    page, _ = written
+    assert "| start | 1.5 s | one round |  | 2 s | reached |" in page
+    assert "- DBOS is missing here: no package" in page
+    assert "plots/throughput.svg" in page
+
+
+def test_a_plot_is_svg_with_a_line_and_a_name_for_each_thing() -> None:
+    points = [
+        Point("depth", line, x, y) for line in ("a<b", "c") for x, y in ((1000, 5.0), (1000, 7.0), (100_000, 6.0))
+    ]
+    tree = ElementTree.fromstring(draw(PLOTS["depth"], points))  # noqa: S314 - our own text
+    kinds = [element.tag.rpartition("}")[2] for element in tree]
+    assert kinds.count("polyline") == 2
+    assert kinds.count("circle") == 4
+    assert "a<b" in [element.text for element in tree]
+
+
+@pytest.mark.parametrize(("values", "log"), [([1, 64], True), ([0, 3], False), ([7, 7], True), ([0, 5], True)])
+def test_an_axis_keeps_its_values_inside_and_has_few_ticks(values: list[float], log: bool) -> None:
+    axis = Axis(values, 0, 100, log)
+    assert all(0 <= axis.place(value) <= 100.001 for value in values)
+    assert 1 <= len(axis.ticks()) <= 8
