@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from redkey.runner.assignment import Assignment
+from redkey.client import Assignment
 from redkey.runner.brief import brief_of
 from redkey.wire import files
 from redkey.wire.card import AgentCard, read_card
@@ -41,4 +41,18 @@ def brief_wire(**payload: Any) -> dict[str, Any]:
 
 
 def quinns_brief(**payload: Any) -> Brief:
-    return brief_of(Assignment(task_id=TASK_ID, queue_id="queue_dev", brief=brief_wire(**payload)), "ws_test")
+    return brief_of(assignment(task_id=TASK_ID, brief=brief_wire(**payload)), "ws_test")
+
+
+def assignment(**more: Any) -> Assignment:
+    """An assignment of which only what matters is given."""
+    plain = {
+        "task_id": "task_1",
+        "queue_id": "queue_q",
+        "attempt": 1,
+        "context_id": "task:task_1",
+        "required_roles": (),
+        "required_capabilities": (),
+        "priority": "normal",
+    }
+    return Assignment(**{**plain, **more})

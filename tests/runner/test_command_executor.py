@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from redkey.errors import ConfigRefused, OutputRefused, RedKeyError, StepFailed
-from redkey.runner.assignment import Assignment
 from redkey.runner.cost import Usage
 from redkey.runner.envelope import step_input
 from redkey.runner.executors.command import CommandExecutor
@@ -18,9 +17,10 @@ from redkey.runner.executors.port import Produced, Step
 from redkey.runner.executors.python import PythonExecutor
 from redkey.runner.mail import Mail
 from redkey.runner.process import Limits
+from tests.runner.samples import assignment
 
 OUTPUT = {"success": True, "summary": "Done.", "artifacts": [], "recommendation": "proceed"}
-TASK = Assignment(task_id="task_1", queue_id="queue_q", plan_task_id="validate", input={"phase": 1})
+TASK = assignment(task_id="task_1", queue_id="queue_q", plan_task_id="validate", input={"phase": 1})
 
 
 def step(directory: Path) -> Step:
@@ -128,7 +128,7 @@ def test_every_wrong_answer_has_its_code(command: str, code: str, tmp_path: Path
 
 
 def test_a_failure_tells_the_end_of_what_the_program_complained(tmp_path: Path) -> None:
-    with pytest.raises(StepFailed, match="(?s)exit code 3: .*the real reason"):
+    with pytest.raises(StepFailed, match=r"(?s)exit code 3: .*the real reason"):
         run(tmp_path, "seq 100000 >&2; echo the real reason >&2; exit 3")
 
 
@@ -156,7 +156,8 @@ import os, sys
 
 def plain(given, prompt):
     print("noise")
-    return {"success": True, "summary": given["task"]["action"] + " " + prompt, "artifacts": [], "recommendation": "proceed"}
+    said = given["task"]["action"] + " " + prompt
+    return {"success": True, "summary": said, "artifacts": [], "recommendation": "proceed"}
 
 async def later(given, prompt, outbox):
     outbox.send("human", "Hello", "World", priority=2)

@@ -8,15 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from redkey.client import Assignment
 from redkey.errors import StepFailed, WireRefused
-from redkey.runner.assignment import Assignment
 from redkey.runner.envelope import input_bytes, read_notes, read_output, slug, step_input, write_notes
 from redkey.wire.decode import decode
 from redkey.wire.step import check_step
+from tests.runner.samples import assignment
 
 
 def _task(**more: Any) -> Assignment:
-    return Assignment(task_id="task_1", queue_id="queue_Pod.Casts", **more)
+    return assignment(queue_id="queue_Pod.Casts", **more)
 
 
 def test_everything_comes_from_the_input_where_it_says_so() -> None:

@@ -11,13 +11,12 @@ from hypothesis import strategies as st
 
 from redkey.errors import PromptRefused, WireRefused
 from redkey.runner import prompt
-from redkey.runner.assignment import Assignment
 from redkey.runner.brief import brief_of
 from redkey.runner.prompt import Message, Remembered, assemble
 from redkey.runner.skills import SHARED, Skill, resolve
 from redkey.wire.card import AgentCard, EscalationRule, Identity, Voice
 from redkey.wire.legacy import Brief, Env, OutputContract
-from tests.runner.samples import QUINN, brief_wire, quinns_brief
+from tests.runner.samples import QUINN, assignment, brief_wire, quinns_brief
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -93,7 +92,7 @@ def test_messages_come_by_priority_whatever_their_order() -> None:
 
 
 def test_a_brief_of_another_version_is_refused_by_its_version() -> None:
-    task = Assignment(task_id="t", queue_id="q", brief={**brief_wire(), "wire": "2.0"})
+    task = assignment(brief={**brief_wire(), "wire": "2.0"})
     with pytest.raises(WireRefused) as refused:
         brief_of(task, "ws")
     assert refused.value.code == "unknown_version"
@@ -102,12 +101,12 @@ def test_a_brief_of_another_version_is_refused_by_its_version() -> None:
 def test_a_wire_that_is_no_brief_is_refused() -> None:
     claim = {**brief_wire(), "type": "claim", "payload": {"task_id": "0.0.1", "agent": "quinn", "role": "dev"}}
     with pytest.raises(WireRefused) as refused:
-        brief_of(Assignment(task_id="t", queue_id="q", brief=claim), "ws")
+        brief_of(assignment(brief=claim), "ws")
     assert refused.value.code == "brief_type"
 
 
 def test_a_task_without_a_brief_gets_one_from_what_it_says_of_itself() -> None:
-    task = Assignment(
+    task = assignment(
         task_id="task_1",
         queue_id="queue_q",
         title="The guest is known",

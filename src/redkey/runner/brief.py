@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from redkey.client import Assignment
 from redkey.errors import Finding, WireRefused
-from redkey.runner.assignment import Assignment
 from redkey.wire.legacy import Brief, Env, OutputContract, read_wire_1_0
 from redkey.wire.lint import CONTEXT_WORDS
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import msgspec
 
+from redkey.client import Assignment
 from redkey.errors import JsonRefused, StepFailed, WireRefused
-from redkey.runner.assignment import Assignment
 from redkey.wire.decode import decode
 from redkey.wire.step import SIZE_LIMIT, StepInput, StepOutput, kind_of, read_step_input, read_step_output
 
