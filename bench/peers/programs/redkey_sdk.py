@@ -1,0 +1,37 @@
+"""RedKey by its own SDK: the same cycle as `redkey_http`, with the client that people use."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+
+from redkey.client import AsyncRedKey, Claimed
+
+ASKED = json.loads(sys.argv[1])
+PLACE = ASKED["place"]
+CARD: dict[str, object] = {"name": "bench", "description": "Works.", "url": "https://bench.example/a", "version": "1"}
+CARD |= {"skills": [], "capabilities": {}}
+
+
+async def work(admin: AsyncRedKey, agent_id: str, key: str, cycles: int) -> None:
+    async with AsyncRedKey(PLACE["url"], key) as agent:
+        for _ in range(cycles):
+            await admin.tasks.create("queue_bench", title="Research a guest", input={"body": "x" * ASKED["bytes"]})
+            won = await agent.queues.claim_next("queue_bench", agent_id, wait=30)
+            assert isinstance(won, Claimed)
+            await agent.claims.complete(won.claim_id)
+
+
+async def main() -> None:
+    workers, each = ASKED["workers"], ASKED["tasks"] // ASKED["workers"]
+    async with AsyncRedKey(PLACE["url"], PLACE["key"]) as admin:
+        await admin.queues.create("bench")
+        joined = [await admin.agents.register(card=CARD, issue_key=True) for _ in range(workers)]
+        begun = time.perf_counter()
+        await asyncio.gather(*(work(admin, one.agent_id, one.api_key or "", each) for one in joined))
+        print(json.dumps({"cycles": workers * each, "seconds": time.perf_counter() - begun}))
+
+
+asyncio.run(main())
