@@ -19,7 +19,9 @@ def work(name: str, role: str, seed: int, lease_seconds: int) -> None:
     """Race for the tasks of a role until the demo ends it."""
     rk = RedKey()
 
-    @rk.worker(queue=QUEUE, roles=[role], claim="race", lease_seconds=lease_seconds)
+    @rk.worker(
+        queue=QUEUE, roles=[role], agent=os.environ["REDKEY_AGENT_ID"], claim="race", lease_seconds=lease_seconds
+    )
     def play(ctx: Context) -> dict[str, str]:
         guest = ctx.task.workflow_input["guest"]
         time.sleep(seconds_for(seed, name, f"{ctx.task.plan_task_id} {guest}"))

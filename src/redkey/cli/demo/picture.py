@@ -17,6 +17,7 @@ from redkey.cli.demo.scene import Agent, Kind, Moment, Scene, Step
 
 _SIGNS: dict[Kind, tuple[str, str]] = {
     "won": ("●", "yellow"),
+    "moved": ("●", "bold yellow"),
     "missed": ("○", "bright_black"),
     "killed": ("✗", "bold red"),
     "expired": ("↻", "magenta"),
@@ -28,8 +29,14 @@ _SIGNS: dict[Kind, tuple[str, str]] = {
 _STATES = (("completed", "green"), ("working", "yellow"), ("available", "cyan"), ("created", "bright_black"))
 _BAR = 32
 # What the grid, the agents and the headings take; what is left of the window is for the feed.
-_OTHER_LINES = 21
+_OTHER_LINES = 23
 _MOST_FEED = 9
+
+
+# How long what the story turns on stays in the headline.
+_HEADLINE_SECONDS = 3.0
+_RACING = "Whoever sees a task claims it. The ledger's order decides: one wins, the others are told who did."
+_LEGEND = "● at work, and the seconds its lease still lasts   ✗ killed   ✓ done   ○ open   ◇ waits for a human"
 
 
 class Picture:
@@ -37,8 +44,8 @@ class Picture:
 
     def __init__(self, console: Console) -> None:
         self._began = time.monotonic()
-        self._feed: deque[Moment] = deque(maxlen=_MOST_FEED)
-        self._headline = Text("Agents get ready.", style="dim")
+        self._feed: deque[tuple[Moment, list[str]]] = deque(maxlen=_MOST_FEED)
+        self._turn: tuple[float, Moment] | None = None
         self._scene: Scene | None = None
         self._live = Live(self, console=console, refresh_per_second=8, transient=False)
 
@@ -50,11 +57,15 @@ class Picture:
         self._live.stop()
 
     def tell(self, moment: Moment) -> None:
-        """Put a moment into the feed; what changes the story becomes the headline."""
-        self._feed.append(moment)
-        told = _HEADLINES.get(moment.kind)
-        if told is not None:
-            self._headline = Text(told.format(moment.text[:1].upper() + moment.text[1:]), style=_SIGNS[moment.kind][1])
+        """Put a moment into the feed; who missed a race stands behind who won it."""
+        if moment.kind == "missed":
+            for won, losers in self._feed:
+                if won.claim_id == moment.claim_id:
+                    losers.append(moment.agent)
+                    return
+        self._feed.append((moment, []))
+        if moment.kind in ("expired", "moved"):
+            self._turn = time.monotonic() + _HEADLINE_SECONDS, moment
 
     def draw(self, scene: Scene) -> None:
         self._scene = scene
@@ -64,30 +75,39 @@ class Picture:
             return
         scene, seconds = self._scene, time.monotonic() - self._began
         room = max(0, min(_MOST_FEED, console.size.height - _OTHER_LINES))
-        head = Text.assemble(("RedKey", "bold red"), f"  {len(scene.agents)} agents race for the work of 6 podcasts  ")
+        head = Text.assemble(("RedKey", "bold red"), f"  {len(scene.agents)} agents, 6 podcast episodes, one ledger  ")
         head.append(f"{seconds:4.1f} s", style="dim")
         yield Group(
             head,
             Text(),
             _grid(scene),
+            Text(_LEGEND, style="bright_black", no_wrap=True, overflow="ellipsis"),
             Text(),
             _progress(scene),
             Text(),
             _agents(scene),
             Text(),
-            self._headline,
+            self._headline(scene),
             Rule(style="bright_black"),
-            *(_line(moment) for moment in list(self._feed)[-room:] if room),
+            *(_line(moment, losers) for moment, losers in list(self._feed)[-room:] if room),
         )
 
-
-_HEADLINES: dict[Kind, str] = {
-    "won": "Everybody claims at once; the ledger's order decides. One wins, the others are told at once.",
-    "killed": "{}. Nobody tells the server.",
-    "expired": "{}.",
-    "gate": "A human decides here: {}.",
-    "finished": "{}.",
-}
+    def _headline(self, scene: Scene) -> Text:
+        """What the story turns on right now, in one sentence."""
+        dying = next((step for step in scene.steps.values() if step.held and scene.agents[step.agent_id].killed), None)
+        if dying is not None:
+            name, left = scene.name(dying.agent_id), dying.seconds_left
+            told = f"{name} was killed (kill -9) in the middle of {scene.about(dying)}. Its lease runs out in {left} s."
+            return Text(told, style="bold red")
+        if self._turn is not None and time.monotonic() < self._turn[0]:
+            moment = self._turn[1]
+            return Text(f"{moment.text[:1].upper()}{moment.text[1:]}.", style=_SIGNS[moment.kind][1])
+        waiting = len(scene.open_gates())
+        if waiting:
+            return Text(f"{waiting} finished scripts wait for a human; the demo plays one, and approves.", style="blue")
+        if not scene.episodes:
+            return Text("Every agent starts as a process of its own and follows the event stream.", style="dim")
+        return Text("All episodes are finished." if scene.complete else _RACING, style="dim")
 
 
 def _grid(scene: Scene) -> Table:
@@ -123,13 +143,15 @@ def _gate(step: Step) -> Text:
 
 def _progress(scene: Scene) -> Text:
     """Tasks by state, as a bar and in numbers."""
-    counts, total = scene.counts(), max(1, len(scene.steps))
+    counts, total = scene.counts(), len(scene.steps)
+    if not total:
+        return Text("the episodes begin when every agent is there", style="bright_black")
     bar = Text()
     for state, colour in _STATES[:3]:
         bar.append("━" * round(_BAR * counts[state] / total), style=colour)
     bar.append("━" * (_BAR - len(bar)), style="bright_black")
     waiting = counts["waiting"] + counts["created"]
-    bar.append(f"  {len(scene.steps)} tasks: ", style="dim")
+    bar.append(f"  {total} tasks: ", style="dim")
     for label, count, colour in (
         ("done", counts["completed"], "green"),
         ("in work", counts["working"], "yellow"),
@@ -161,6 +183,9 @@ def _score(agent: Agent) -> Iterator[tuple[str, str]]:
     yield str(agent.missed), "bright_black"
 
 
-def _line(moment: Moment) -> Text:
+def _line(moment: Moment, losers: list[str]) -> Text:
     sign, style = _SIGNS[moment.kind]
-    return Text(f"{sign} {moment.text}", style=style, no_wrap=True, overflow="ellipsis")
+    line = Text(f"{sign} {moment.text}", style=style, no_wrap=True, overflow="ellipsis")
+    if losers:
+        line.append(f"   missed by {', '.join(losers)}", style="bright_black")
+    return line

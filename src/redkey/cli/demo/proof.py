@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
+from redkey.cli.demo.scene import Race
 from redkey.client import RedKey
 
 
@@ -17,7 +18,6 @@ class Evidence(NamedTuple):
     receipt: Path
     tampered: Path
     key: Path
-    event_id: str
 
 
 class Check(NamedTuple):
@@ -28,13 +28,13 @@ class Check(NamedTuple):
     code: int
 
 
-def export(rk: RedKey, event_id: str, folder: Path) -> Evidence:
-    """Fetch the receipt of a won claim and the log's public key; make a copy that says somebody else won."""
-    receipt = rk.receipts.get(event_id)
-    evidence = Evidence(folder / "receipt.json", folder / "tampered.json", folder / "log.pub", event_id)
+def export(rk: RedKey, race: Race, folder: Path) -> Evidence:
+    """Fetch the receipt of a won race and the log's public key; make a copy in which the loser won."""
+    receipt = rk.receipts.get(race.event_id)
+    evidence = Evidence(folder / "receipt.json", folder / "tampered.json", folder / "log.pub")
     receipt.save(evidence.receipt)
-    # One word: the event that says who won is made to say that the work had begun.
-    evidence.tampered.write_bytes(receipt.document.replace(b"task.claimed", b"task.started", 1))
+    # Everywhere, so that the forgery contradicts itself in nothing but the proof.
+    evidence.tampered.write_bytes(receipt.document.replace(race.winner.encode(), race.loser.encode()))
     evidence.key.write_text("".join(f"{key}\n" for key in rk.checkpoints.latest().keys))
     return evidence
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-Kind = Literal["won", "missed", "killed", "expired", "done", "gate", "approved", "finished"]
+Kind = Literal["won", "moved", "missed", "killed", "expired", "done", "gate", "approved", "finished"]
 
 
 @dataclass(slots=True)
@@ -41,6 +41,15 @@ class Step:
         return self.state in ("claimed", "working")
 
 
+@dataclass(frozen=True, slots=True)
+class Race:
+    """A race that somebody won and somebody else lost: what the receipt at the end is for."""
+
+    event_id: str
+    winner: str
+    loser: str
+
+
 @dataclass(slots=True)
 class Agent:
     """One agent and how its claims went."""
@@ -59,6 +68,9 @@ class Moment:
 
     kind: Kind
     text: str
+    # The claim that it is about, or that somebody lost to, and who did it.
+    claim_id: str = ""
+    agent: str = ""
 
 
 class Scene:
@@ -70,12 +82,11 @@ class Scene:
         self.episodes: dict[str, str] = {}
         self.steps: dict[tuple[str, str], Step] = {}
         self.finished: set[str] = set()
-        # The event of a win that others lost: what the receipt at the end is for.
-        self.contested: list[str] = []
+        self.races: list[Race] = []
         self._tasks: dict[str, Step] = {}
         self._gates: dict[str, Step] = {}
         self._wins: dict[str, str] = {}
-        self._lost_leases: set[str] = set()
+        self.lost_leases: set[str] = set()
 
     def add_agent(self, name: str, role: str, agent_id: str) -> None:
         self.agents[agent_id] = Agent(name, role, agent_id)
@@ -143,16 +154,20 @@ class Scene:
         agent.won += 1
         step.state, step.agent_id, step.lease_expires_at = "claimed", agent.agent_id, data.get("leaseExpiresAt", "")
         self._wins[data["claimId"]] = event.event_id
-        moved = " after the lease had run out" if step.task_id in self._lost_leases else ""
-        return Moment("won", f"{agent.name} won {self.about(step)}{moved}")
+        if step.task_id in self.lost_leases:
+            return Moment(
+                "moved", f"{agent.name} won {self.about(step)}: the work moved on", data["claimId"], agent.name
+            )
+        return Moment("won", f"{agent.name} won {self.about(step)}", data["claimId"], agent.name)
 
     def _missed(self, step: Step, data: dict[str, Any], event: Any) -> Moment:
         agent = self.agents[data["agentId"]]
         agent.missed += 1
-        if data["winningClaimId"] in self._wins:
-            self.contested.append(self._wins[data["winningClaimId"]])
-        winner = self.name(data["winningAgentId"])
-        return Moment("missed", f"{agent.name} missed {self.about(step)}: {winner} was first")
+        won, winner = self._wins.get(data["winningClaimId"]), data["winningAgentId"]
+        if won is not None:
+            self.races.append(Race(won, winner, agent.agent_id))
+        text = f"{agent.name} missed {self.about(step)}: {self.name(winner)} was first"
+        return Moment("missed", text, data["winningClaimId"], agent.name)
 
     def _started(self, step: Step, data: dict[str, Any], event: Any) -> None:
         step.state = "working"
@@ -161,7 +176,7 @@ class Scene:
         step.lease_expires_at = data["leaseExpiresAt"]
 
     def _expired(self, step: Step, data: dict[str, Any], event: Any) -> Moment:
-        self._lost_leases.add(step.task_id)
+        self.lost_leases.add(step.task_id)
         lost = self.name(step.agent_id)
         self._available(step, data, event)
         return Moment("expired", f"the lease of {lost} ran out: {self.about(step)} is open to others again")

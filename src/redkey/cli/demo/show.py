@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,6 +15,9 @@ from redkey.cli.demo.stage import DemoFailed, Stage
 from redkey.client import RedKey
 
 LEASE_SECONDS = 5
+_READY_SECONDS = 30.0
+# The agents, and the demo itself.
+_FOLLOWERS = re.compile(r"^redkey_subscribers(?:{[^}]*})? ([0-9.]+)", re.MULTILINE)
 # How long the show may take before something must be wrong.
 _PATIENCE_SECONDS = 55.0
 # The human looks at a script for so long, and the crash comes so long after the work began.
@@ -43,6 +47,7 @@ class Show:
         rk.queues.create("Podcast", id=QUEUE)
         self._send_in_agents(rk)
         self._listen(rk)
+        self._wait_for_agents(rk)
         for guest in GUESTS:
             run = rk.workflows.start(QUEUE, plan=plan(), input={"guest": guest})
             self.scene.add_episode(run.workflow_id, guest)
@@ -69,6 +74,18 @@ class Show:
             self.scene.add_agent(player.name, player.role, made.agent_id)
             self._stage.send_in(player, made.agent_id, made.api_key, self._seed, LEASE_SECONDS)
             self._draw(self.scene)
+
+    def _wait_for_agents(self, rk: RedKey) -> None:
+        """A race is fair when all are at the start: the server counts who follows its stream."""
+        deadline = time.monotonic() + _READY_SECONDS
+        while time.monotonic() < deadline:
+            found = _FOLLOWERS.search(rk.server.metrics())
+            if found is not None and float(found[1]) > len(self.scene.agents):
+                return
+            self._draw(self.scene)
+            self._stage.check()
+            time.sleep(_FRAME_SECONDS)
+        raise DemoFailed(f"the agents were not ready after {_READY_SECONDS:.0f} s; is the machine very busy?")
 
     def _listen(self, rk: RedKey) -> None:
         def follow() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from typing import NamedTuple, Protocol, Self
 
@@ -16,16 +17,16 @@ from redkey.cli.screen import print_table
 
 _FIRST = "A server with an empty ledger starts in a temporary directory."
 _SECOND = "{count} agents register by their cards: {agents} a role, each a process of its own, with its own key."
-_THIRD = (
-    f"{len(GUESTS)} podcast episodes begin at once. Every agent claims whatever it may; one wins, the others miss."
-)
+_THIRD = f"{len(GUESTS)} podcast episodes begin at once. Every agent claims whatever it may; one wins, the others miss."
 _SCORES = "What the ledger says of every agent (its claim history):"
 _GOOD = "The server is stopped. A receipt of one won race is verified with two files and nothing else:"
-_BAD = "The same receipt with one word changed:"
+_BAD = "The same receipt, in which the loser of that race put its own name in the winner's place:"
+_VERDICTS = re.compile(r"\bholds\b|does not hold(?= )|^refused:.*", re.MULTILINE)
+_COLOURS = {"holds": "green", "does": "yellow", "refused:": "red"}
 _NEXT = """What now:
-  redkey serve                                                          your own server, its data in .redkey
-  redkey task create --role researcher --title "Research Piers Gorman"  a first task
-  docs/tutorial.md                                                      an agent of your own, in five lines"""
+  redkey serve                                    a server of your own, data in .redkey
+  redkey task create --role writer --title "..."  a first task
+  docs/tutorial.md                                an agent of your own, in five lines"""
 
 
 class Score(NamedTuple):
@@ -51,7 +52,7 @@ class Voice(Protocol):
 
     def draw(self, scene: Scene) -> None: ...
 
-    def scores(self, scores: list[Score]) -> None: ...
+    def scores(self, scores: list[Score], tasks: int) -> None: ...
 
     def proof(self, good: Check, bad: Check) -> None: ...
 
@@ -77,7 +78,7 @@ class PlainVoice:
     def draw(self, scene: Scene) -> None:
         """Lines tell everything."""
 
-    def scores(self, scores: list[Score]) -> None:
+    def scores(self, scores: list[Score], tasks: int) -> None:
         click.echo(f"{click.style(_SCORES, bold=True)}\n")
         rows = [
             (one.role, one.name, str(one.won), str(one.missed), "killed; its task moved on" if one.killed else "")
@@ -85,13 +86,20 @@ class PlainVoice:
         ]
         print_table(("ROLE", "AGENT", "WON", "MISSED", ""), rows)
         won, missed = sum(one.won for one in scores), sum(one.missed for one in scores)
-        click.echo(f"\n{won} races won, {missed} missed: never two winners, and every loser was told who won.\n")
+        again = won - tasks
+        click.echo(
+            f"\n{tasks} tasks, {won} claims won, {missed} missed. Every task had one winner at a time; {again} had"
+        )
+        click.echo("a second one, because its first was killed. Every loser was told who won.\n")
 
     def proof(self, good: Check, bad: Check) -> None:
         for title, one in ((_GOOD, good), (_BAD, bad)):
             click.echo(click.style(title, bold=True))
-            click.echo(f"\n$ {one.command}\n{one.said.rstrip()}\n")
+            click.echo(f"\n$ {one.command}\n{self._shown(one.said.rstrip())}\n")
         click.echo(_NEXT)
+
+    def _shown(self, said: str) -> str:
+        return said
 
 
 class TerminalVoice(PlainVoice):
@@ -117,6 +125,10 @@ class TerminalVoice(PlainVoice):
     def draw(self, scene: Scene) -> None:
         self._picture.draw(scene)
 
+    def _shown(self, said: str) -> str:
+        """The verifier's words in the colours that it has on a terminal."""
+        return _VERDICTS.sub(lambda found: click.style(found[0], fg=_COLOURS[found[0].split()[0]]), said)
+
 
 class JsonVoice:
     """A JSON object a line: every moment, then the scores, then what the verifier said."""
@@ -140,8 +152,8 @@ class JsonVoice:
     def draw(self, scene: Scene) -> None:
         """Lines tell everything."""
 
-    def scores(self, scores: list[Score]) -> None:
-        print_json({"kind": "scores", "agents": [one._asdict() for one in scores]})
+    def scores(self, scores: list[Score], tasks: int) -> None:
+        print_json({"kind": "scores", "tasks": tasks, "agents": [one._asdict() for one in scores]})
 
     def proof(self, good: Check, bad: Check) -> None:
         print_json({"kind": "proof", "verified": good.code == 0, "tamperedRefused": bad.code == 1})
