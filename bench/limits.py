@@ -1,4 +1,4 @@
-"""Limits: what the machine gives at best to things that nothing can do without. Other modules have their own beside them.
+"""Limits: what the machine gives at best to what nothing can do without. Other modules have theirs beside them.
 
 The rate of a lone fsync bounds what one connection can do durably; the hash chain is what the ledger adds to a log.
 The bare echo of the server's own host is in `coordination`, SQLite's bare inserts are in `ledger`.
