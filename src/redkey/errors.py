@@ -351,7 +351,8 @@ class ApiError(ClientError):
         retry_after_seconds: float | None = None,
     ) -> None:
         """`errors` is everything wrong with the request; `request_id` is what a proxy on the way named it."""
-        super().__init__(f"{detail} {advice}".strip(), code=code, pointer=errors[0].pointer if errors else "")
+        whole = detail if detail.endswith((".", "!", "?")) else f"{detail}."
+        super().__init__(f"{whole} {advice}".strip(), code=code, pointer=errors[0].pointer if errors else "")
         self.status, self.detail, self.advice = status, detail, advice
         self.errors = tuple(errors)
         self.request_id, self.retry_after_seconds = request_id, retry_after_seconds
