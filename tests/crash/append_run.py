@@ -112,9 +112,9 @@ class Run:
         return DONE
 
     def _play(self, store: SqliteStore, number: int) -> None:
-        if plants.ACK_EARLY:
-            with_ack = plants.acknowledging(store, lambda: self._say(unit=number, heads={}, acknowledged=True))
-            play(with_ack, self._clock, number)
+        if plants.acknowledges_early:
+            early = plants.EarlyStore(store, lambda: self._say(unit=number, heads={}, acknowledged=True))
+            play(early, self._clock, number)  # type: ignore[arg-type]
         else:
             play(store, self._clock, number)
             self._acknowledge(store, number)

@@ -31,9 +31,18 @@ _FRUITLESS = 20
 class Examiner:
     """Judges the disks that a power cut may leave of one history, in one of several equal shares of its moments."""
 
-    def __init__(self, history: History, judge: Judge, scratch: Path, share: int = 0, shares: int = 1) -> None:
+    def __init__(
+        self,
+        history: History,
+        judge: Judge,
+        scratch: Path,
+        share: int = 0,
+        shares: int = 1,
+        *,
+        keep_wrong: bool = True,
+    ) -> None:
         self._history, self._judge, self._scratch = history, judge, scratch
-        self._share, self._shares = share, shares
+        self._share, self._shares, self._keep_wrong = share, shares, keep_wrong
         self._seen: set[tuple[bytes, int]] = set()
         self.digests: set[bytes] = set()
 
@@ -81,8 +90,9 @@ class Examiner:
         try:
             self._judge.judge(place / DATA, disk.acks, go_on=len(self._seen) % _GO_ON == 0)
         except Wrong as wrong:
-            kept = keep(image, disk.acks)
-            text = f"{wrong}\n  after {self._history.name}, {name}; again: python -m tests.crash.power_cut {kept}"
+            text = f"{wrong}\n  after {self._history.name}, {name}"
+            if self._keep_wrong:
+                text += f"; again: python -m tests.crash.power_cut {keep(image, disk.acks)}"
             raise Wrong(text) from wrong
         finally:
             shutil.rmtree(place)
