@@ -14,6 +14,7 @@ from typing import Any, TypeVar, get_args
 import msgspec
 
 from redkey.ledger.ports import Reader, Row
+from redkey.ledger.record import Record
 from redkey.plans.structure import read_structure
 from redkey.readmodel.moments import since
 from redkey.readmodel.structure import pinned
@@ -44,10 +45,13 @@ from redkey.reducers.world import (
 
 # Rows of this kind are not of the ledger: text that nobody works by yet (`services.definitions`).
 DRAFT = "draft"
+# Under this subject the event index finds the requests that came with an idempotency key.
+KEYED = "keyed"
 LIVE_STATES = ("created", "available", "claimed", "working", "blocked")
 ENDED_STATES = ("completed", "failed", "cancelled")
 _encoder = msgspec.json.Encoder()
 _PAGE = 1000
+_KEYED_PAGE = 5000
 
 E = TypeVar("E")
 
@@ -278,10 +282,21 @@ def _load_tombstones(world: World, reader: Reader, topic: str) -> None:
 def _load_done(world: World, reader: Reader, topic: str, decode: Callable[[bytes], Any]) -> None:
     """The idempotency window: who asked for what within the last day, from the records themselves."""
     found: list[tuple[str, str, int, int]] = []
-    for record in since(reader, topic, world.timestamp - IDEMPOTENCY_NANOSECONDS, b'"idem":"'):
+    for record in _keyed(reader, topic, world.timestamp - IDEMPOTENCY_NANOSECONDS):
         payload = decode(record.wire)["payload"]
         found.append((payload["idem"], payload.get("body", ""), record.sequence, record.timestamp))
         if len(found) >= IDEMPOTENCY_LIMIT:
             break
     for idem, body, sequence, timestamp in reversed(found):
         world.remember(idem, body, sequence, timestamp)
+
+
+def _keyed(reader: Reader, topic: str, since: int) -> Iterator[Record]:
+    """The requests that came with a key, newest first, later than a time."""
+    before = 0
+    while records := reader.events(topic, KEYED, before, _KEYED_PAGE, newest_first=True):
+        for record in records:
+            if record.timestamp <= since:
+                return
+            yield record
+        before = records[-1].sequence

@@ -19,7 +19,7 @@ from redkey.commands.due import due, follow_ups
 from redkey.errors import Finding, RedKeyError
 from redkey.ledger.ports import Content, Entry, Unit
 from redkey.readmodel.meter import meter
-from redkey.readmodel.rows import take_rows
+from redkey.readmodel.rows import KEYED, take_rows
 from redkey.readmodel.structure import read, structure_of, structure_ref
 from redkey.reducers.fold import fold
 from redkey.reducers.world import World
@@ -232,6 +232,8 @@ def subjects(wire: dict[str, Any]) -> tuple[str, ...]:
             named.append(value)
     if wire["type"].startswith("signer."):
         named.append(SIGNERS)
+    if "idem" in payload:
+        named.append(KEYED)
     context = wire["stream"]["context_id"]
     # The tasks of a queue are listed by their rows; those of a context that somebody named are found by it.
     if wire["type"] == "task.created" and not context.startswith("queue:"):
