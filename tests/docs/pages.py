@@ -68,6 +68,8 @@ class Reader:
         self.port = _free_port()
         path = f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}"
         self.environment = {"HOME": str(home), "PATH": path, "REDKEY_PORT": str(self.port), "LANG": "C.UTF-8"}
+        # Where the package is taken from, if not from the environment that runs the tests.
+        self.environment |= {name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ}
         self._variables = folder / "variables"
         self._started: list[subprocess.Popen[bytes]] = []
         self._log = folder / "background.log"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,10 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 SHOWN_ONLY = ("docs/decisions/", "docs/reference/")
 # (page, first line of the block) -> why nothing runs it here.
 NOT_RUN = {
-    ("README.md", "git clone https://github.com/redkey/redkey && cd redkey"): "the checkout is what is being tested",
+    (
+        "README.md",
+        "make demo   # one minute: agents race, one is killed and its work moves on, a receipt is verified",
+    ): ("make works in the checkout: tests/cli/test_demo_command.py runs the demo, and make test is what runs this"),
 }
 
 
@@ -41,6 +45,28 @@ def test_every_block_says_what_it_is(page: Path) -> None:
     known = {"sh", "python", "json", "toml", "text", "mermaid"}
     strange = [f"{_name(page)}:{block.line}" for block in blocks(page) if block.language not in known]
     assert strange == []
+
+
+LINK = re.compile(r"\]\(([^)#\s]+)(#[^)\s]*)?\)")
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"], ids=_name)
+def test_links_lead_somewhere(page: Path) -> None:
+    targets = [found[1] for found in LINK.finditer(page.read_text()) if "://" not in found[1]]
+    assert [target for target in targets if not (page.parent / target).exists()] == []
+
+
+def test_every_page_can_be_reached_from_the_readme() -> None:
+    seen, ahead = set(), [ROOT / "README.md"]
+    while ahead:
+        page = ahead.pop()
+        if page in seen or page.suffix != ".md":
+            continue
+        seen.add(page)
+        ahead += [
+            (page.parent / found[1]).resolve() for found in LINK.finditer(page.read_text()) if "://" not in found[1]
+        ]
+    assert [_name(page) for page in READ if page not in seen] == []
 
 
 def test_what_is_not_run_is_there_and_is_little() -> None:
