@@ -22,6 +22,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "Start": {
         "demo": ("demo", "See agents race, one killed, a receipt verified, in one minute."),
         "serve": ("serve", "Serve the API."),
+        "run": ("run", "Run agents on a queue: claim, prompt, run, verify, report."),
         "status": ("status", "Is the server there, and how does the workspace stand."),
         "completion": ("completion", "Let the shell complete commands and options."),
     },
@@ -56,7 +57,9 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     },
     "Documents": {
         "wire": ("wire", "Validate, lift and replay Agent Wire messages."),
-        "card": ("card", "Lint Agent Cards."),
+        "card": ("card", "Lint and show Agent Cards."),
+        "contract": ("contract", "See output contracts."),
+        "prompt": ("prompt", "See what an agent would be told."),
         "step": ("step", "Validate agent-protocol input and output envelopes."),
         "hcs": ("hcs", "Verify saved Hedera Consensus Service messages."),
     },

@@ -1,4 +1,4 @@
-"""`redkey card`: lint Agent Cards."""
+"""`redkey card`: lint Agent Cards, and show what they make of an agent's prompt."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import click
 
 from redkey.cli.documents import FILE, check_documents
 from redkey.cli.report import report
+from redkey.cli.screen import print_item
+from redkey.cli.session import json_option
 from redkey.errors import Finding, RedKeyError
 from redkey.wire import decode
 from redkey.wire.card import read_card, validate_card
@@ -18,7 +20,7 @@ from redkey.wire.lint import Registry, lint_card, read_registry
 
 @click.group()
 def command() -> None:
-    """Lint Agent Cards."""
+    """Lint and show Agent Cards."""
 
 
 @command.command()
@@ -42,6 +44,21 @@ def lint(ctx: click.Context, files: tuple[str, ...], registry: Path | None, as_j
         return "Agent Card 1.0", validate_card(value) or lint_card(read_card(value), names)
 
     ctx.exit(0 if report(check_documents(files, check), as_json=as_json) else 1)
+
+
+@command.command()
+@click.argument("file", metavar="FILE", type=click.Path(exists=True, dir_okay=False))
+@json_option
+def show(file: str, as_json: bool) -> None:
+    """Print the parts of the prompt that a card makes: identity, abilities, limits, escalation, style and voice."""
+    from redkey.runner.prompt import identity_parts
+    from redkey.runner.spec import load_card
+
+    card = load_card(file)
+    if as_json:
+        print_item(card)
+    else:
+        click.echo("\n\n".join(identity_parts(card)))
 
 
 def _load_registry(path: Path) -> Registry:

@@ -71,7 +71,7 @@ def assemble(
     `memories` come nearest first. PromptRefused when not even what may not be dropped fits the budget.
     """
     ordered = sorted(inbox, key=lambda message: message.priority)
-    fixed = [*_identity(identity), _skills(skills)]
+    fixed = [*identity_parts(identity), _skills(skills)]
     last = _brief(brief, outputs)
     kept, read = len(memories), len(ordered)
     while True:
@@ -95,7 +95,7 @@ def tokens(text: str) -> int:
     return -(-len(text.encode()) // _BYTES_A_TOKEN)
 
 
-def _identity(identity: AgentCard | str) -> list[str]:
+def identity_parts(identity: AgentCard | str) -> list[str]:
     """Parts 1 to 6. A persona is one piece of prose that stands in for all of them."""
     if isinstance(identity, str):
         return [demote(identity, 2)]

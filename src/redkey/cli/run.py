@@ -1,0 +1,218 @@
+"""`redkey run`: agents at work on a queue, one by its options, or a fleet from a file."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from redkey.cli.report import shown
+from redkey.cli.screen import on_terminal
+from redkey.cli.session import connect
+
+if TYPE_CHECKING:
+    from redkey.runner.fleet import Fleet
+    from redkey.runner.run import Told
+    from redkey.runner.spec import Spec
+
+_DIRECTORY = click.Path(exists=True, file_okay=False)
+_FILE = click.Path(exists=True, dir_okay=False)
+
+
+def agent_options(function: Any) -> Any:
+    """The options that say how an agent is run; what is not given keeps its default."""
+    options = [
+        click.option("--card", type=_FILE, help="The Agent Card."),
+        click.option("--persona", type=_FILE, help="Prose for an agent that has no card yet; needs --name."),
+        click.option("--name", metavar="SLUG", help="Another slug than the card's."),
+        click.option("--role", "roles", multiple=True, metavar="ROLE", help="A role that it needs; may be repeated."),
+        click.option("--exec", "exec_", metavar="COMMAND", help="The agent is this program, run by the shell."),
+        click.option("--python", metavar="MODULE:FUNCTION", help="The agent is this Python callable."),
+        click.option("--python-path", multiple=True, type=_DIRECTORY, help="Where the callable's module is."),
+        click.option("--anthropic", is_flag=True, default=None, help="The agent is the card's model at Anthropic."),
+        click.option("--a2a", metavar="URL", help="The agent is a remote one that speaks A2A."),
+        click.option("--evaluator", metavar="COMMAND", help="Judges what briefs ask to evaluate; or anthropic:MODEL."),
+        click.option("--skill", "skills", multiple=True, metavar="NAME", help="A skill of its own; may be repeated."),
+        click.option("--skills", "skills_dirs", multiple=True, type=_DIRECTORY, help="A directory of skills."),
+        click.option("--contracts", "contracts_dirs", multiple=True, type=_DIRECTORY, help="A directory of contracts."),
+        click.option("--prices", type=_FILE, help="A price table of your own."),
+        click.option("--work", type=click.Path(file_okay=False), help="Where it keeps its things [.redkey/runner]."),
+        click.option("--workdir", type=_DIRECTORY, help="One directory for all tasks [a new one for each]."),
+        click.option("--repo", "repositories", multiple=True, metavar="PREFIX", help="Repositories it may clone."),
+        click.option("--env", multiple=True, metavar="NAME", help="A variable that the agent gets; may be repeated."),
+        click.option("--memory", type=click.Choice(["auto", "words", "off"]), help="What it remembers by [auto]."),
+        click.option("--tries", type=click.IntRange(1, 99), help="Tries until the verification passes [2]."),
+        click.option("--lease", "lease_seconds", type=click.IntRange(5, 86400), help="Seconds of a lease [60]."),
+        click.option("--limit", "limit_seconds", type=float, help="Seconds that one run may take [3600]."),
+        click.option("--grace", "grace_seconds", type=float, help="Seconds between asking and forcing to stop [5]."),
+        click.option("--budget", "budget_tokens", type=click.IntRange(1), help="Tokens that the prompt may take."),
+        click.option("--inbox-every", "inbox_seconds", type=float, help="Seconds between looks at the inbox [15]."),
+    ]
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def spec_of(options: dict[str, Any]) -> Spec:
+    """The spec in the options that were given."""
+    from redkey.runner.spec import read_spec
+
+    given = {name: value for name, value in options.items() if value not in (None, ())}
+    if "exec_" in given:
+        given["exec"] = given.pop("exec_")
+    return read_spec(given)
+
+
+@click.command()
+@click.option("--queue", metavar="QUEUE", help="The queue to work on.")
+@click.option("--fleet", type=_FILE, help="Run the agents of this file; see docs/runner.md.")
+@click.option("--agent", metavar="NAME", help="Only this one of the fleet.")
+@click.option("--concurrency", type=click.IntRange(1, 256), help="Tasks at once [1].")
+@agent_options
+@click.option("--url", metavar="URL", help="The server [REDKEY_URL, else as in the data directory].")
+@click.option("--data", type=click.Path(path_type=Path, file_okay=False), help="The server's data directory [.redkey].")
+@click.option("--json", "as_json", is_flag=True, help="What happens, as lines of JSON.")
+def command(
+    queue: str | None,
+    fleet: str | None,
+    agent: str | None,
+    url: str | None,
+    data: Path | None,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Run an agent on a queue: claim, prompt, run, verify, report.
+
+    \b
+    redkey run --card quinn.json --queue dev --exec './agent.sh'
+    redkey run --fleet fleet.toml
+
+    Stop it with Ctrl-C or SIGTERM: what is in hand may finish, what cannot is given back.
+    """
+    if fleet is None:
+        if queue is None:
+            raise click.UsageError("give --queue, or --fleet")
+        _run_one(spec_of({"queue": queue, **options}), url, data, as_json=as_json)
+        return
+    if queue is not None or any(value not in (None, ()) for value in options.values()):
+        raise click.UsageError("a fleet's agents have their settings in its file")
+    from redkey.runner.spec import read_fleet
+
+    specs = read_fleet(Path(fleet))
+    if agent is None:
+        _run_fleet(fleet, list(specs), url, data, as_json=as_json)
+    elif agent in specs:
+        _stop_with_input()
+        _run_one(specs[agent], url, data, as_json=True)
+    else:
+        raise click.UsageError(f"{fleet} has no agent {agent}; it has {', '.join(specs)}")
+
+
+def _run_one(spec: Spec, url: str | None, data: Path | None, *, as_json: bool) -> None:
+    from redkey.runner.run import run_agent
+
+    with connect(url, data) as rk:
+        _running.append(rk.stop)
+        run_agent(spec, rk, _print_json if as_json else _print_line)
+
+
+# What ends this process's work, for whoever must end it.
+_running: list[Any] = []
+
+
+def _stop_with_input() -> None:
+    """Stop when the standard input ends: the fleet that started this process is gone."""
+
+    def wait() -> None:
+        while sys.stdin.buffer.read(4096):
+            continue
+        for stop in _running:
+            stop()
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
+def _print_json(told: Told) -> None:
+    import msgspec
+
+    sys.stdout.buffer.write(msgspec.json.encode(told) + b"\n")
+    sys.stdout.buffer.flush()
+
+
+def _print_line(told: Told) -> None:
+    cost = f" ${told.cost_usd:.6f}" if told.cost_usd else ""
+    spent = f" {told.seconds:.1f}s" if told.event not in ("ready", "working") else ""
+    words = f" {told.title}" if told.event == "working" else f" {told.reason}" if told.reason else ""
+    click.echo(f"{told.at} {told.agent} {told.event} {told.task_id}{spent}{cost}{shown(words)}")
+
+
+def _run_fleet(file: str, names: list[str], url: str | None, data: Path | None, *, as_json: bool) -> None:
+    import asyncio
+    import signal
+
+    from redkey.runner.fleet import Fleet, own_command
+
+    passed = [*(["--url", url] if url else []), *(["--data", str(data)] if data else [])]
+
+    async def run() -> None:
+        show = _Table() if on_terminal() and not as_json else _Lines(as_json=as_json)
+        fleet = Fleet(names, own_command(file, passed), changed=lambda: show(fleet))
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, fleet.stop)
+        with show:
+            await fleet.run()
+
+    asyncio.run(run())
+
+
+class _Lines:
+    """A line for each change, where nobody watches a terminal."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        self._as_json, self._seen = as_json, dict[str, bytes]()
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+    def __call__(self, fleet: Fleet) -> None:
+        import msgspec
+
+        for name, standing in fleet.standings.items():
+            told = msgspec.json.encode(standing)
+            if self._seen.get(name) == told:
+                continue
+            self._seen[name] = told
+            words = f"{standing.name} {standing.state} {standing.task_id} {standing.last}".rstrip()
+            click.echo(told.decode() if self._as_json else shown(words))
+
+
+class _Table:
+    """A live table of the fleet."""
+
+    def __init__(self) -> None:
+        from rich.live import Live
+
+        self._live = Live(auto_refresh=False)
+
+    def __enter__(self) -> None:
+        self._live.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._live.stop()
+
+    def __call__(self, fleet: Fleet) -> None:
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table("AGENT", "STATE", "TASK", "DONE", "FAILED", "BLOCKED", "CRASHES", "COST", "LAST", box=None)
+        for one in fleet.standings.values():
+            counts = (str(one.verified), str(one.failed), str(one.blocked), str(one.crashes), f"${one.cost_usd:.4f}")
+            cells = (one.name, one.state, one.title or one.task_id, *counts, one.last)
+            table.add_row(*(Text(shown(cell), no_wrap=True, overflow="ellipsis") for cell in cells))
+        self._live.update(table, refresh=True)

@@ -1,0 +1,48 @@
+"""An agent as a runner runs it: who it is, how it is called, and what its work is held to."""
+
+from __future__ import annotations
+
+import msgspec
+
+from redkey.runner.contracts import Contracts
+from redkey.runner.cost import PriceTable
+from redkey.runner.evaluate import Evaluator
+from redkey.runner.executors.port import Executor
+from redkey.runner.memory.port import Memories
+from redkey.runner.skills import Skill
+from redkey.runner.workplace import Workplace
+from redkey.wire.card import AgentCard
+
+
+class Habits(msgspec.Struct, frozen=True, kw_only=True):
+    """How an agent is run, apart from what it is."""
+
+    # How often the work may fail its verification before the task is blocked.
+    tries: int = 2
+    budget_tokens: int | None = None
+    memories: int = 5
+    messages: int = 20
+    # How often the inbox is looked at while the agent works.
+    inbox_seconds: float = 15.0
+    # How often urgent messages may stop one task's work and begin it anew.
+    restarts: int = 3
+
+
+class Agent(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that stays the same from task to task."""
+
+    slug: str
+    # The card, or the prose of one that has none yet.
+    identity: AgentCard | str
+    executor: Executor
+    workplace: Workplace
+    contracts: Contracts
+    prices: PriceTable
+    evaluator: Evaluator | None = None
+    memories: Memories | None = None
+    skills: tuple[Skill, ...] = ()
+    habits: Habits = Habits()
+
+    @property
+    def card(self) -> AgentCard | None:
+        return self.identity if isinstance(self.identity, AgentCard) else None

@@ -1,0 +1,34 @@
+"""One attempt at a task while it is worked on: what is known at its beginning, and what comes with each try."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from redkey.client import Assignment
+from redkey.runner.cost import Usage
+from redkey.runner.envelope import Paths
+from redkey.runner.mailbox import Mailbox
+from redkey.runner.prompt import Remembered
+from redkey.runner.workplace import Place
+from redkey.wire.legacy import Brief
+
+
+class Attempt(msgspec.Struct):
+    """The state of one attempt."""
+
+    task: Assignment
+    brief: Brief
+    place: Place
+    paths: Paths
+    # The name of the plan that the task is of, or of its queue.
+    workflow: str
+    memories: Sequence[Remembered]
+    mailbox: Mailbox
+    # What the next try must know, beyond the notes of the tasks before.
+    said: list[str]
+    tries: int = 1
+    used: list[Usage] = msgspec.field(default_factory=list)
+    # path -> id of the artifact once it is announced: what this attempt wrote it may write again.
+    own: dict[str, str] = msgspec.field(default_factory=dict)

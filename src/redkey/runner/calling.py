@@ -1,0 +1,103 @@
+"""Calling an agent once: its prompt with what is unread, its envelope, and its end, or an urgent message before it.
+
+Seed 000's priorities: a message of priority 1 that comes while the agent works stops it, and it begins anew with the
+message in its prompt. Messages count as read when the agent has run with them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Final
+
+from redkey.client.resources.claims import FailureKind
+from redkey.client.worker import Block, Fail
+from redkey.errors import OutputRefused, PromptRefused, StepFailed, WireRefused
+from redkey.runner.agent import Agent
+from redkey.runner.attempt import Attempt
+from redkey.runner.envelope import step_input
+from redkey.runner.executors.port import Produced, Step
+from redkey.runner.prompt import Message, Prompt, assemble
+from redkey.runner.words import repeatable
+
+_log = logging.getLogger("redkey.runner")
+# A program that ends like this failed; what hands back no envelope gets to know, and another try.
+_FAILURES: Final[dict[str, FailureKind]] = {
+    "exit_code": "error",
+    "timed_out": "timeout",
+    "output_too_large": "error",
+    "remote_failed": "error",
+}
+
+
+async def call_agent(agent: Agent, attempt: Attempt) -> Produced:
+    """Run the agent to its end; Block or Fail when it cannot be run, OutputRefused when it hands back no envelope."""
+    inbox = await attempt.mailbox.unread()
+    for restarts_left in range(agent.habits.restarts, -1, -1):
+        prompt = _prompt(agent, attempt, inbox)
+        if not restarts_left:
+            break
+        ended = await _until_urgent(agent, attempt, prompt, inbox)
+        if isinstance(ended, Produced):
+            return await _ran(attempt, prompt, ended)
+        inbox = ended
+    return await _ran(attempt, prompt, await _call(agent, attempt, prompt))
+
+
+async def _ran(attempt: Attempt, prompt: Prompt, produced: Produced) -> Produced:
+    attempt.used.extend(produced.used)
+    await attempt.mailbox.mark_read(prompt.messages)
+    return produced
+
+
+def _prompt(agent: Agent, attempt: Attempt, inbox: Sequence[Message]) -> Prompt:
+    try:
+        return assemble(
+            agent.identity,
+            attempt.brief,
+            skills=agent.skills,
+            memories=attempt.memories,
+            inbox=inbox,
+            outputs=attempt.task.outputs,
+            budget_tokens=agent.habits.budget_tokens,
+        )
+    except PromptRefused as refused:
+        raise Block(f"No prompt could be made: {refused.message}", "resource") from refused
+
+
+async def _until_urgent(
+    agent: Agent, attempt: Attempt, prompt: Prompt, inbox: Sequence[Message]
+) -> Produced | list[Message]:
+    """What the agent produced; or the inbox, when something in it stopped the agent."""
+    shown = {one.message_id for one in inbox}
+    calling = asyncio.create_task(_call(agent, attempt, prompt))
+    watching = asyncio.create_task(attempt.mailbox.until_urgent(shown, agent.habits.inbox_seconds))
+    try:
+        await asyncio.wait({calling, watching}, return_when=asyncio.FIRST_COMPLETED)
+        if calling.done():
+            return calling.result()
+        _log.info("%s is stopped for an urgent message", attempt.task.task_id)
+        return watching.result()
+    finally:
+        for running in (calling, watching):
+            running.cancel()
+        await asyncio.gather(calling, watching, return_exceptions=True)
+
+
+async def _call(agent: Agent, attempt: Attempt, prompt: Prompt) -> Produced:
+    try:
+        given = step_input(
+            attempt.task, workflow=attempt.workflow, paths=attempt.paths, tries=attempt.tries, said=attempt.said
+        )
+    except WireRefused as refused:
+        text = f"The task's input makes no envelope: {refused.pointer or '/'}: {refused.message}"
+        raise Block(text, "spec_gap") from refused
+    try:
+        return await agent.executor.run(Step(prompt.text, given, attempt.place.directory))
+    except StepFailed as failed:
+        if failed.code == "spawn_failed":
+            raise Block(repeatable(f"The agent cannot be started: {failed.message}"), "tool_failure") from failed
+        if failed.code in _FAILURES:
+            raise Fail(repeatable(failed.message), kind=_FAILURES[failed.code]) from failed
+        raise OutputRefused(failed.message, code=failed.code) from failed

@@ -1,0 +1,217 @@
+"""One task, from the claim to the verdict: brief, agent, artifacts, verification.
+
+The worker of `redkey.client` claims, heartbeats and tells; it calls a `Cycle` with each task and cancels it when the
+lease is lost. What a cycle returns or raises is the verdict:
+
+    proceed, verified       Done, with cost, tries and what the semantic check said
+    proceed, not verified   another try with the findings, then Block verification_fail
+    retry, or no success    Fail: another attempt when the task's policy has one
+    escalate                Block, by what the agent says is in its way, with the messages of its card's rule
+    no envelope             another try as above; a program that fails or takes too long is a Fail
+    cannot be begun         Block, before the agent has run
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Literal
+
+from redkey.client import Assignment, Invalid, RedKey
+from redkey.client.worker import AsyncContext, Block, Done, Fail
+from redkey.errors import Finding, MemoryRefused, OutputRefused, WireRefused, WorkplaceRefused
+from redkey.runner.agent import Agent
+from redkey.runner.artifacts import write_all
+from redkey.runner.attempt import Attempt
+from redkey.runner.brief import brief_of
+from redkey.runner.calling import call_agent
+from redkey.runner.envelope import write_notes
+from redkey.runner.escalation import escalate
+from redkey.runner.evaluate import Question
+from redkey.runner.executors.port import Produced
+from redkey.runner.inputs import fetch
+from redkey.runner.mailbox import Mailbox
+from redkey.runner.memory.port import Owner
+from redkey.runner.prompt import Remembered
+from redkey.runner.verify import Named, Work, mechanical, name_all
+from redkey.runner.words import brief_summary, repeatable, secrets_said
+from redkey.runner.workplace import Place
+from redkey.wire.legacy import Brief
+from redkey.wire.step_paths import normal
+
+_log = logging.getLogger("redkey.runner")
+
+Semantic = Literal["pass", "fail", "skipped"]
+
+
+class Cycle:
+    """The handler of one agent's tasks."""
+
+    def __init__(self, agent: Agent, rk: RedKey, workspace_id: str) -> None:
+        self._agent, self._rk, self._workspace_id = agent, rk, workspace_id
+        self._workflows: dict[str, str] = {}
+
+    async def __call__(self, ctx: AsyncContext) -> Done:
+        """Do one task; Block or Fail when it is not done."""
+        brief = self._accept(ctx.task)
+        name = f"{ctx.task.task_id}-{ctx.claim_id[-8:]}".lower()
+        try:
+            async with self._agent.workplace.place(name, brief.env.repo_url) as place:
+                return await self._try(ctx, await self._begin(ctx, brief, place))
+        except WorkplaceRefused as refused:
+            raise Block(repeatable(f"No place to work: {refused.message}"), "tool_failure") from refused
+
+    def _accept(self, task: Assignment) -> Brief:
+        """The brief, when this runner can hold the work to it; nothing is skipped that it asks for."""
+        try:
+            brief = brief_of(task, self._workspace_id)
+        except WireRefused as refused:
+            text = f"The brief is invalid: {refused.pointer or '/'}: {refused.message} ({refused.code})"
+            raise Block(text, "spec_gap") from refused
+        contract = brief.output_contract
+        problem = self._agent.contracts.problem(contract.schema_ref, contract.type)
+        if problem is not None:
+            raise Block(f"The brief asks for what cannot be checked: {problem.message}", "spec_gap")
+        if contract.evaluate is not None and self._agent.evaluator is None:
+            text = "The brief asks for a semantic check, and this runner has no evaluator."
+            raise Block(text, "resource", suggested_resolution="Start the runner with --evaluator.")
+        return brief
+
+    async def _begin(self, ctx: AsyncContext, brief: Brief, place: Place) -> Attempt:
+        view = await asyncio.to_thread(self._rk.tasks.get, ctx.task.task_id)
+        return Attempt(
+            task=ctx.task,
+            brief=brief,
+            place=place,
+            paths=await fetch(self._rk, ctx.task, place.directory),
+            workflow=await self._workflow(ctx.task),
+            memories=await self._recall(brief),
+            mailbox=Mailbox(self._rk, ctx.agent_id, self._agent.habits.messages),
+            said=[f"The block was lifted with this answer: {view.answer}"] if view.answer else [],
+        )
+
+    async def _workflow(self, task: Assignment) -> str:
+        if not task.workflow_id:
+            return task.queue_id.removeprefix("queue_")
+        if task.workflow_id not in self._workflows:
+            found = await asyncio.to_thread(self._rk.workflows.get, task.workflow_id)
+            self._workflows[task.workflow_id] = found.name
+        return self._workflows[task.workflow_id]
+
+    async def _try(self, ctx: AsyncContext, attempt: Attempt) -> Done:
+        """Try until the work passes its verification, as often as the agent's habits allow."""
+        for attempt.tries in range(1, self._agent.habits.tries + 1):
+            try:
+                produced = await call_agent(self._agent, attempt)
+                work = await self._write(attempt, produced)
+                findings, semantic = await self._verify(attempt, work)
+                findings = findings or await self._announce(ctx, attempt, work)
+            except OutputRefused as refused:
+                findings = [Finding(refused.code, "", refused.message)]
+            if not findings:
+                return await self._done(attempt, work, semantic)
+            attempt.said = [f"{one.code}: {one.message}" for one in findings]
+            _log.info("%s did not pass on try %d (%s)", attempt.task.task_id, attempt.tries, findings[0].code)
+        told = "; ".join(attempt.said)
+        raise Block(repeatable(f"Not verified after {attempt.tries} tries: {told}"), "verification_fail")
+
+    async def _write(self, attempt: Attempt, produced: Produced) -> Work:
+        """Do what the agent recommends; of work that is to go on, what was written of it."""
+        output, task_id = produced.output, attempt.task.task_id
+        secrets = secrets_said(output, produced.mail)
+        if secrets:
+            raise OutputRefused(f"{secrets[0].pointer}: {secrets[0].message}", code=secrets[0].code)
+        await attempt.mailbox.send(produced.mail, task_id)
+        if output.recommendation == "escalate":
+            raised = escalate(output, self._agent.card, task_id)
+            await attempt.mailbox.send(raised.mail, task_id)
+            resolution = raised.suggested_resolution or None
+            raise Block(raised.reason, raised.blocker_type, suggested_resolution=resolution)
+        if output.recommendation == "retry" or not output.success:
+            raise Fail(output.summary)
+        directory, own = attempt.place.directory, list(attempt.own)
+        written = await asyncio.to_thread(write_all, directory, output.artifacts, own)
+        attempt.own |= {one.path: attempt.own.get(one.path, "") for one in written}
+        return Work(attempt.place, output, name_all(written, attempt.task.outputs))
+
+    async def _verify(self, attempt: Attempt, work: Work) -> tuple[list[Finding], Semantic]:
+        contract = attempt.brief.output_contract
+        findings = await mechanical(work, contract, self._agent.contracts, attempt.task.outputs)
+        if findings or contract.evaluate is None or self._agent.evaluator is None:
+            return findings, "skipped"
+        question = Question(
+            evaluate=contract.evaluate,
+            goal=attempt.brief.goal,
+            acceptance_criteria=attempt.brief.acceptance_criteria,
+            summary=work.output.summary,
+            artifacts={one.path: one.content for one in work.output.artifacts},
+        )
+        verdict = await self._agent.evaluator.judge(question)
+        attempt.used.extend(verdict.used)
+        if verdict.verdict == "pass":
+            return [], "pass"
+        why = verdict.reason or "no reason was given"
+        return [Finding("evaluation_failed", "", f"{contract.evaluate} — {why}")], "fail"
+
+    async def _announce(self, ctx: AsyncContext, attempt: Attempt, work: Work) -> list[Finding]:
+        """Store every file and say that it is ready; what the server does not take is told to the agent."""
+        contents = {normal(one.path): one.content for one in work.output.artifacts}
+        for named in work.named:
+            try:
+                await self._store(ctx, attempt, named, contents[named.file.path])
+            except Invalid as refused:
+                return [Finding(refused.code, "/artifacts", f"{named.file.path}: {refused.detail}")]
+        return []
+
+    async def _store(self, ctx: AsyncContext, attempt: Attempt, named: Named, content: str) -> None:
+        added = await ctx.artifact(
+            named.name,
+            content,
+            media_type=named.file.media_type,
+            artifact_id=attempt.own.get(named.file.path) or None,
+        )
+        if added.sha256 != named.file.sha256:
+            raise Fail(f"{named.file.path} was stored as something else", kind="verification")
+        attempt.own[named.file.path] = added.artifact_id
+
+    async def _done(self, attempt: Attempt, work: Work, semantic: Semantic) -> Done:
+        try:
+            cost = self._agent.prices.cost(attempt.used)
+        except OutputRefused as refused:
+            raise Block(f"The cost is not known: {refused.message}", "resource") from refused
+        notes = work.output.notes or ()
+        await self._remember(attempt, [attempt.brief.goal, work.output.summary, *notes])
+        stored = [attempt.own[named.file.path] for named in work.named]
+        return Done(
+            output={"output_ref": stored[0] if stored else None, "artifact_ids": stored},
+            summary=brief_summary(work.output.summary),
+            notes=write_notes(notes) or None,
+            cost_usd=cost,
+            semantic=semantic,
+            attempts=attempt.tries,
+        )
+
+    async def _recall(self, brief: Brief) -> list[Remembered]:
+        memories, limit = self._agent.memories, self._agent.habits.memories
+        if memories is None or not limit:
+            return []
+        about = " ".join([brief.goal, *brief.acceptance_criteria])
+        try:
+            found = await asyncio.to_thread(memories.recall, self._owner(), about, limit)
+        except MemoryRefused as refused:
+            _log.warning("nothing is recalled: %s", refused.message)
+            return []
+        return [Remembered(one.text, one.written_at, one.task_id) for one in found]
+
+    async def _remember(self, attempt: Attempt, said: Sequence[str]) -> None:
+        memories, task_id = self._agent.memories, attempt.task.task_id
+        if memories is None:
+            return
+        try:
+            await asyncio.to_thread(memories.remember, self._owner(), "\n".join(said), task_id=task_id)
+        except MemoryRefused as refused:
+            _log.warning("nothing is remembered: %s", refused.message)
+
+    def _owner(self) -> Owner:
+        return Owner(self._workspace_id, self._agent.slug)

@@ -1,0 +1,87 @@
+"""An agent's inbox at the server: what is unread, what it has read by running, and what it sends."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from itertools import islice
+from typing import Any
+
+from redkey.client import ClientError, Invalid, RedKey
+from redkey.runner.mail import Mail
+from redkey.runner.prompt import Message
+from redkey.runner.words import repeatable
+
+_log = logging.getLogger("redkey.runner")
+URGENT = 1
+
+
+class Mailbox:
+    """The inbox of one agent. Calls of the sync client go to threads: its connections are shared with the worker."""
+
+    def __init__(self, rk: RedKey, agent_id: str, limit: int) -> None:
+        self._rk, self._agent_id, self._limit = rk, agent_id, limit
+
+    async def unread(self) -> list[Message]:
+        """Unread messages, the most urgent first."""
+        return await asyncio.to_thread(self._unread)
+
+    def _unread(self) -> list[Message]:
+        listed = self._rk.agents.inbox(self._agent_id, unread=True, limit=self._limit)
+        return [
+            Message(
+                message_id=one.message_id,
+                priority=one.priority,
+                message_type=one.message_type,
+                sender=one.sender,
+                subject=one.subject or ("(erased)" if one.erased else "(no subject)"),
+                body=one.body,
+                ref_task_id=one.ref_task_id,
+                action_required=one.action_required,
+            )
+            for one in islice(listed, self._limit)
+        ]
+
+    async def until_urgent(self, known: set[str], seconds: float) -> list[Message]:
+        """Wait for a message that stops the work: urgent, and not among those that the agent is shown already."""
+        while True:
+            await asyncio.sleep(seconds)
+            try:
+                found = await self.unread()
+            except ClientError as failure:
+                _log.warning("the inbox could not be looked at (%s)", failure.code)
+                continue
+            if any(one.priority == URGENT and one.message_id not in known for one in found):
+                return found
+
+    async def mark_read(self, message_ids: Iterable[str]) -> None:
+        """The agent has run with these in its prompt."""
+        for message_id in message_ids:
+            try:
+                await asyncio.to_thread(self._rk.inbox.read, message_id)
+            except ClientError as failure:
+                # It stays unread and is shown once more: better than work that fails for it.
+                _log.warning("%s could not be marked as read (%s)", message_id, failure.code)
+
+    async def send(self, mail: Iterable[Mail], task_id: str) -> None:
+        """Send messages in the agent's name; to the humans what is meant for somebody who is not there."""
+        for message in mail:
+            try:
+                await self._send(message.to_agent, message, message.subject, task_id)
+            except Invalid as refused:
+                _log.warning("a message to %s was refused (%s)", message.to_agent, refused.code)
+                subject = f"(meant for {message.to_agent}) {message.subject}"
+                await self._send("human", message, subject[:500], task_id)
+
+    async def _send(self, to: str, message: Mail, subject: str, task_id: str) -> None:
+        said: dict[str, Any] = {
+            "body": repeatable(message.body) if message.body else None,
+            "priority": message.priority,
+            "message_type": message.message_type,
+            # What an agent refers to may be anything; what it works on is there.
+            "ref_task_id": task_id,
+            "action_required": message.action_required,
+            "agent_id": self._agent_id,
+        }
+        await asyncio.to_thread(lambda: self._rk.inbox.send(to, repeatable(subject), **said))
