@@ -13,10 +13,12 @@ from typing import Any
 import msgspec
 import structlog
 
-from redkey.api.asgi import Api
+from redkey.api.adapter import Api
 from redkey.api.auth import Authenticator
 from redkey.api.call import Services
+from redkey.api.exchange import Exchange
 from redkey.api.limits import Limiter
+from redkey.api.logins import Logins
 from redkey.api.metrics import Metrics
 from redkey.api.surface import routes
 from redkey.commands.caller import Caller
@@ -84,6 +86,7 @@ class App:
         signers = SignerKeys(keys_directory / "oauth", f"{name}/oauth").signers()
         self.tokens = Tokens(signers, self.keys, config.public_url, name, time.time, ids.ulid)
         limiter = Limiter(config.rate, time.monotonic)
+        logins = Logins(config.logins, time.monotonic, self.metrics)
         surface = tuple(routes(open_metrics=config.open_metrics))
         self.services = Services(
             store=store,
@@ -97,15 +100,16 @@ class App:
             signing=self.signing,
             subscriptions=self.subscriptions,
             limiter=limiter,
+            logins=logins,
             threads=self._threads,
             routes=surface,
         )
-        authenticator = Authenticator(self.keys, self.tokens, limiter)
+        authenticator = Authenticator(self.keys, self.tokens, limiter, logins)
         self.api = Api(surface, self.services, authenticator, self.metrics)
         self.metrics.gauge("requests_open", "Requests that are being answered.", lambda: self.api.open)
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        await self.api(scope, receive, send)
+    async def __call__(self, exchange: Exchange) -> None:
+        await self.api(exchange)
 
     async def start(self) -> None:
         """Begin what runs beside the requests."""

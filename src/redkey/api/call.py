@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
 
+from redkey.api.exchange import Exchange
 from redkey.api.limits import Limiter
+from redkey.api.logins import Logins
 from redkey.api.metrics import Metrics
 from redkey.commands.caller import Caller
 from redkey.config import Config
@@ -26,7 +28,7 @@ from redkey.services.subscriptions import Subscriptions
 from redkey.services.tokens import Tokens
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine
+    from collections.abc import Callable, Coroutine
 
     from redkey.api.route import Route
 
@@ -57,37 +59,9 @@ class Services:
     signing: Signing
     subscriptions: Subscriptions
     limiter: Limiter
+    logins: Logins
     threads: Executor
     routes: tuple[Route, ...]
-
-
-class Connection(Protocol):
-    """What a host lets handlers do with the connection itself."""
-
-    def abort(self) -> None:
-        """Cut it without waiting for what a stalled reader has not taken."""
-        ...
-
-    def bound_output(self, size: int) -> None:
-        """Let the system hold about this many bytes for the reader, and no more."""
-        ...
-
-    @property
-    def is_stalled(self) -> bool:
-        """True when sending has to wait for the reader."""
-        ...
-
-
-class NoConnection:
-    """Where a host gives no way to the connection, it ends when its reader goes."""
-
-    def abort(self) -> None: ...
-
-    def bound_output(self, size: int) -> None: ...
-
-    @property
-    def is_stalled(self) -> bool:
-        return True
 
 
 class Raw(msgspec.Struct, frozen=True):
@@ -99,15 +73,13 @@ class Raw(msgspec.Struct, frozen=True):
     headers: tuple[tuple[bytes, bytes], ...] = ()
 
 
-_NO_CONNECTION = NoConnection()
-
-
 class Call:
     """One request."""
 
     __slots__ = (
         "_body_hash",
         "_idem",
+        "address",
         "caller",
         "connection",
         "headers",
@@ -121,22 +93,15 @@ class Call:
     )
 
     def __init__(
-        self,
-        services: Services,
-        route: Route,
-        caller: Caller,
-        topic: str,
-        path: dict[str, str],
-        query: Any,
-        headers: Mapping[bytes, bytes],
-        receive: Callable[[], Awaitable[Any]],
+        self, services: Services, route: Route, caller: Caller, topic: str, path: dict[str, str], exchange: Exchange
     ) -> None:
-        self.services, self.route, self.caller, self.topic = services, route, caller, topic
-        self.path, self.query, self.headers, self.receive = path, query, headers, receive
-        self._idem = self._body_hash = ""
+        self.services, self.route, self.caller, self.topic, self.path = services, route, caller, topic, path
+        self.headers, self.receive, self.connection = exchange.headers, exchange.receive, exchange.connection
+        self.address = exchange.connection.address
         # HEAD where the route says GET.
-        self.method = route.method
-        self.connection: Connection = _NO_CONNECTION
+        self.method = exchange.method
+        self.query: Any = None
+        self._idem = self._body_hash = ""
 
     def identify(self, key: str, target: bytes, body: bytes) -> None:
         """Bind the request to its idempotency key: who asks, for which operation, with what."""

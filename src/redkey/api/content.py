@@ -9,7 +9,7 @@ from typing import Literal
 import msgspec
 import structlog
 
-from redkey.api.asgi import SECURITY, Receive, Send, Stream
+from redkey.api.adapter import SECURITY, Receive, Send, Stream
 from redkey.api.call import Call
 from redkey.api.fields import Body, Sha256
 from redkey.api.problem import Declined

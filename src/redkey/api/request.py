@@ -8,6 +8,7 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
+from redkey.api.exchange import Exchange
 from redkey.api.problem import Declined, invalid
 from redkey.errors import Finding, pointer
 from redkey.wire.decode import decode
@@ -39,26 +40,12 @@ async def chunks(receive: Receive, limit: int) -> AsyncIterator[bytes]:
         more = message["more_body"]
 
 
-async def read_body(receive: Receive, headers: Mapping[bytes, bytes], limit: int) -> bytes:
-    """The whole body of a request. That it comes in time is the host's business."""
-    if declared_size(headers, limit) == 0:
-        return b""
-    message = await receive()
-    # Almost every body comes whole.
-    if message["type"] == "http.request" and not message["more_body"] and len(message["body"]) <= limit:
-        whole: bytes = message["body"]
-        return whole
-    rest = chunks(_beginning_with(message, receive), limit)
-    return b"".join([chunk async for chunk in rest])
-
-
-def _beginning_with(message: Any, receive: Receive) -> Receive:
-    first = [message]
-
-    async def again() -> Any:
-        return first.pop() if first else await receive()
-
-    return again
+async def read_body(exchange: Exchange, limit: int) -> bytes:
+    """The whole body of a request. That it comes in time is the connection's business."""
+    declared_size(exchange.headers, limit)
+    whole = exchange.take_whole(limit)
+    # Almost every body has come whole.
+    return whole if whole is not None else b"".join([chunk async for chunk in chunks(exchange.receive, limit)])
 
 
 def declared_size(headers: Mapping[bytes, bytes], limit: int) -> int | None:

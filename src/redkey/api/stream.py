@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from redkey.api.asgi import SECURITY, Receive, Send, Stream
+from redkey.api.adapter import SECURITY, Receive, Send, Stream
 from redkey.api.call import Call
 from redkey.api.problem import Declined, invalid
 from redkey.api.route import READ, Route

@@ -1,4 +1,4 @@
-"""The ASGI adapter: from bytes of a request to a handler and back, with as little between as there can be.
+"""The adapter: from a request to a handler and back, with as little between as there can be.
 
 It owns the order of the checks (path, method, key, scope, rate, body, query), so that nobody learns anything
 before the checks that come first, and it turns every error into a problem.
@@ -7,7 +7,7 @@ before the checks that come first, and it turns every error into a problem.
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -16,13 +16,13 @@ import structlog
 from redkey.api import problem
 from redkey.api.auth import Authenticator
 from redkey.api.call import Call, Raw, Services
+from redkey.api.exchange import Exchange, header_lines
 from redkey.api.metrics import Metrics
 from redkey.api.problem import Declined
 from redkey.api.request import BodyReader, Empty, QueryReader, check_media, read_body
 from redkey.api.route import Route, Table
 from redkey.commands.caller import Caller
 
-Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Any]]
 Send = Callable[[Any], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
@@ -36,8 +36,9 @@ SECURITY: Headers = [
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
     (b"x-content-type-options", b"nosniff"),
 ]
-_JSON: Headers = [(b"content-type", b"application/json"), *SECURITY]
-_PROBLEM: Headers = [(b"content-type", problem.MEDIA_TYPE.encode()), *SECURITY]
+_CLOSE = (b"connection", b"close")
+_JSON = header_lines([(b"content-type", b"application/json"), *SECURITY])
+_PROBLEM = header_lines([(b"content-type", problem.MEDIA_TYPE.encode()), *SECURITY])
 
 
 class Stream:
@@ -77,32 +78,29 @@ class Api:
         self._table = Table((route, Endpoint(route, services, metrics)) for route in self.routes)
         self._observe_unknown = metrics.observer("any", "unknown")
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            self.open += 1
-            try:
-                await self._answer(scope, receive, send)
-            finally:
-                self.open -= 1
-        elif scope["type"] == "websocket":
-            await receive()
-            await send({"type": "websocket.close", "code": 1008})
+    async def __call__(self, exchange: Exchange) -> None:
+        """Answer a request."""
+        self.open += 1
+        try:
+            await self._answer(exchange)
+        finally:
+            self.open -= 1
 
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _answer(self, exchange: Exchange) -> None:
         begun = time.perf_counter()
         observe = self._observe_unknown
-        headers: Headers = []
+        told: Headers = []
         try:
-            endpoint, path = self._find(scope)
+            endpoint, path = self._find(exchange)
             observe = endpoint.observe
-            reply, headers = await self._call(endpoint, path, scope, receive)
+            reply, told = await self._call(endpoint, path, exchange)
             if isinstance(reply, Stream):
-                observe(await reply.run(receive, send), time.perf_counter() - begun)
+                observe(await reply.run(exchange.receive, exchange.send), time.perf_counter() - begun)
                 return
-            status, sent = endpoint.route.status, _JSON
+            status, head = endpoint.route.status, _JSON
             if type(reply) is Raw:
                 status, body = reply.status, reply.body
-                sent = [(b"content-type", reply.media.encode()), *_security_of(reply)]
+                head = header_lines([(b"content-type", reply.media.encode()), *_security_of(reply)])
             else:
                 body = _encode(reply)
         except ConnectionResetError:
@@ -110,27 +108,23 @@ class Api:
         except Exception as error:
             answer = problem.answer(error)
             if answer.status >= 500:
-                _log.error("request failed", path=scope["path"], status=answer.status, exc_info=error)
-            status, body, sent = answer.status, answer.body, [*_PROBLEM, *answer.headers]
+                _log.error("request failed", path=exchange.path, status=answer.status, exc_info=error)
+            status, body, head = answer.status, answer.body, _PROBLEM
+            if _CLOSE in answer.headers:
+                exchange.keep_alive = False
+            told = [header for header in (*answer.headers, *told) if header != _CLOSE]
         took = time.perf_counter() - begun
         observe(status, took)
         if self._access_log:
-            _log.info("request", method=scope["method"], path=scope["path"], status=status, seconds=round(took, 6))
-        await send(
-            {
-                "type": "http.response.start",
-                "status": status,
-                "headers": [(b"content-length", str(len(body)).encode()), *sent, *headers],
-            }
-        )
-        await send({"type": "http.response.body", "body": body})
+            _log.info("request", method=exchange.method, path=exchange.path, status=status, seconds=round(took, 6))
+        await exchange.reply(status, head + header_lines(told) if told else head, body)
 
-    def _find(self, scope: Scope) -> tuple[Endpoint, dict[str, str]]:
-        found = self._table.find(scope["path"])
+    def _find(self, exchange: Exchange) -> tuple[Endpoint, dict[str, str]]:
+        found = self._table.find(exchange.path)
         if found is None:
-            raise Declined(404, "path_not_found", f"There is nothing at {scope['path'][:200]}.")
+            raise Declined(404, "path_not_found", f"There is nothing at {exchange.path[:200]}.")
         methods, segments = found
-        method = scope["method"]
+        method = exchange.method
         endpoint, names = methods.get("GET" if method == "HEAD" else method, (None, ()))
         if endpoint is None or (method == "HEAD" and endpoint.route.streamed):
             allow = ", ".join(sorted(methods))
@@ -139,33 +133,29 @@ class Api:
             )
         return endpoint, {name: segments[index] for name, index in names}
 
-    async def _call(
-        self, endpoint: Endpoint, path: dict[str, str], scope: Scope, receive: Receive
-    ) -> tuple[Any, Headers]:
-        route, headers = endpoint.route, dict(scope["headers"])
+    async def _call(self, endpoint: Endpoint, path: dict[str, str], exchange: Exchange) -> tuple[Any, Headers]:
+        route, headers = endpoint.route, exchange.headers
         caller, topic = _NOBODY, ""
         told: Headers = []
         if route.scopes:
-            principal, told = self._authenticator.admit(headers, looks=not route.writes)
+            principal, told = self._authenticator.admit(headers, exchange.connection.address, looks=not route.writes)
             caller, topic = principal.caller, principal.topic
-            if not (endpoint.scopes & caller.scopes):
+            if endpoint.scopes.isdisjoint(caller.scopes):
                 raise _insufficient(route)
-        call = Call(self._services, route, caller, topic, path, None, headers, receive)
-        call.method = scope["method"]
-        call.connection = scope.get("state", {}).get("connection", call.connection)
+        call = Call(self._services, route, caller, topic, path, exchange)
         reader = endpoint.body
         if reader is None:
-            call.query = endpoint.query.read(scope["query_string"])
+            call.query = endpoint.query.read(exchange.query)
             return await route.handler(call), told
-        data = await read_body(receive, headers, endpoint.body_limit)
+        data = await read_body(exchange, endpoint.body_limit)
         if data:
             check_media(headers)
-        call.query = endpoint.query.read(scope["query_string"])
+        call.query = endpoint.query.read(exchange.query)
         body = reader.read(data, endpoint.body_limit)
         if endpoint.takes_key:
             key = idempotency_key(headers, body)
             if key:
-                call.identify(key, scope["path"].encode() + b"?" + scope["query_string"], data)
+                call.identify(key, b"%b?%b" % (exchange.path.encode(), exchange.query), data)
         return await (route.handler(call, body) if route.body is not None else route.handler(call)), told
 
 
