@@ -11,7 +11,7 @@ import pytest
 from redkey.errors import ContractBroken
 from redkey.wire import files, schema
 from redkey.wire.catalogue import SCHEMAS, catalogue
-from redkey.wire.schema import FINDINGS_LIMIT, compile_schema
+from redkey.wire.schema import FINDINGS_LIMIT, checker_of, compile_schema
 
 NAMES = sorted(
     path.relative_to(files.root()).as_posix()
@@ -203,6 +203,35 @@ def test_findings_are_told_in_sentences(value: Any, pointer: str, code: str, sen
     found = compile_schema(PART).findings(value)
     assert [(item.pointer, item.code) for item in found] == [(pointer, code)]
     assert found[0].message.startswith(sentence)
+
+
+OPTIONAL = {
+    "type": "object",
+    "properties": {
+        "priority": {"anyOf": [{"enum": ["high", "low"]}, {"type": "null"}]},
+        "lease": {"anyOf": [{"type": "null"}, {"type": "integer", "minimum": 5}]},
+        "gate": {"anyOf": [{"type": "boolean"}, {"type": "object", "required": ["by"]}, {"type": "null"}]},
+        "name": {"anyOf": [{"type": "string", "minLength": 3}, {"type": "integer", "minimum": 9}]},
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("value", "pointer", "code", "sentence"),
+    [
+        ({"priority": "nope"}, "/priority", "schema_enum", '"nope" is not one of "high", "low"'),
+        ({"lease": "a"}, "/lease", "schema_type", '"a" is not of type "integer"'),
+        ({"lease": 1}, "/lease", "schema_minimum", "1 is less than the minimum of 5"),
+        ({"gate": 7}, "/gate", "schema_anyOf", '7 is not of type "boolean" or "object"'),
+        ({"gate": {}}, "/gate/by", "schema_required", "the field 'by' is missing"),
+        ({"name": "x"}, "/name", "schema_anyOf", '"x" is not anything that fits here'),
+    ],
+)
+def test_what_may_be_null_is_told_as_what_it_is_when_it_is_not(
+    value: Any, pointer: str, code: str, sentence: str
+) -> None:
+    (finding,) = checker_of(OPTIONAL).findings(value)
+    assert (finding.pointer, finding.code, finding.message) == (pointer, code, sentence)
 
 
 def test_a_hostile_value_is_neither_repeated_at_length_nor_raw() -> None:

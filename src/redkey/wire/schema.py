@@ -113,9 +113,12 @@ def _findings(error: jsonschema_rs.ValidationError) -> list[Finding]:
 def _meant(error: jsonschema_rs.ValidationError) -> list[jsonschema_rs.ValidationError] | None:
     """What is wrong with the one alternative that the value is evidently meant to be; None when it is not evident."""
     depth = len(error.instance_path)
+    branches = _alternatives(error)
+    if len(branches) == 1:
+        return branches[0]
     likely = [
         branch
-        for branch in error.kind.as_dict().get("context", ())
+        for branch in branches
         if all(
             inner.kind.name in ("required", "additionalProperties")
             if len(inner.instance_path) == depth
@@ -126,6 +129,18 @@ def _meant(error: jsonschema_rs.ValidationError) -> list[jsonschema_rs.Validatio
     return likely[0] if len(likely) == 1 else None
 
 
+def _alternatives(error: jsonschema_rs.ValidationError) -> list[list[jsonschema_rs.ValidationError]]:
+    """What is wrong with each alternative. That the value may be left out as null is none that anybody means."""
+    return [branch for branch in error.kind.as_dict().get("context", ()) if _types(branch, error) != ["null"]]
+
+
+def _types(branch: list[jsonschema_rs.ValidationError], error: jsonschema_rs.ValidationError) -> list[str]:
+    """The types that an alternative asks for, when the value has none of them; else nothing."""
+    if len(branch) != 1 or branch[0].kind.name != "type" or branch[0].instance_path != error.instance_path:
+        return []
+    return list(branch[0].kind.as_dict()["types"])
+
+
 def _sentence(error: jsonschema_rs.ValidationError, value: Any) -> str:
     """In the words of the schema where it has any for the place: a pattern tells people little."""
     words = _description(error.absolute_keyword_location)
@@ -133,6 +148,11 @@ def _sentence(error: jsonschema_rs.ValidationError, value: Any) -> str:
         return f"{_short(value)} does not fit: {words[0].lower()}{words[1:]}"
     if error.kind.name == "enum":
         text = f"{_short(value)} is not one of {', '.join(map(_short, error.kind.as_dict()['options']))}"
+    elif error.kind.name in ("anyOf", "oneOf"):
+        asked = [_types(branch, error) for branch in _alternatives(error)]
+        names = dict.fromkeys(json.dumps(name) for types in asked for name in types)
+        kinds = f"of type {' or '.join(names)}" if names and all(asked) else "anything that fits here"
+        text = f"{_short(value)} is not {kinds}"
     elif error.kind.name == "const":
         text = f"{_short(value)} is not {json.dumps(error.kind.as_dict()['expected_value'])}"
     else:
