@@ -11,8 +11,10 @@ queue=${1:?usage: shell_agent.sh QUEUE}
 lease_seconds=${LEASE_SECONDS:-30}
 patience=${PATIENCE:-20}
 nothing={}
+result=$(mktemp)
+trap 'rm -f "$result"' EXIT
 
-# call METHOD PATH [JSON]: the answer on standard output; what is refused ends the agent with the server's words.
+# call METHOD PATH [JSON]: the answer on standard output; it fails when the server refuses, with the server's words.
 call() {
     curl --silent --show-error --fail-with-body --request "$1" "$REDKEY_URL$2" \
         --header "Authorization: Bearer $REDKEY_API_KEY" --header "Content-Type: application/json" \
@@ -25,34 +27,32 @@ field() {
     grep -oE "\"$1\":\"([^\"\\\\]|\\\\.)*\"" | head -n 1 | sed 's/^[^:]*:"\(.*\)"$/\1/'
 }
 
-# A lease is kept by a heartbeat at a third of its length, for as long as the work goes on.
-keep_alive() {
-    trap 'kill "$nap" 2>/dev/null; exit 0' TERM
-    while :; do
-        sleep $((lease_seconds / 3)) &
-        nap=$!
-        wait "$nap"
-        state=$(call POST "/claims/$1/heartbeat" | field state) || continue # one lost call is not a lost lease
-        [ "$state" = held ] || return 0
+# work TITLE: the result on standard output. The title is still escaped as JSON wants it, and so must the result be.
+work() {
+    printf 'Five facts about: %s' "$1"
+}
+
+# Wait for the work to end, with a heartbeat at a third of the lease. One call that fails is not a lost lease.
+keep_lease() {
+    seconds=0
+    while kill -0 "$2" 2>/dev/null; do
+        sleep 1
+        seconds=$((seconds + 1))
+        if [ $((seconds % (lease_seconds / 3))) -eq 0 ]; then
+            call POST "/claims/$1/heartbeat" >/dev/null || :
+        fi
     done
 }
 
-work() {
-    title=$1
-    printf 'Five facts about: %s' "$title"
-}
-
-beating=
-trap '[ -z "$beating" ] || kill "$beating" 2>/dev/null || :' EXIT
-trap 'exit 130' INT TERM
-
 while :; do
     answer=$(call POST "/queues/$queue/claim-next" \
-        "{\"agentId\": \"$REDKEY_AGENT_ID\", \"leaseSeconds\": $lease_seconds, \"wait\": $patience}")
+        "{\"agentId\": \"$REDKEY_AGENT_ID\", \"leaseSeconds\": $lease_seconds, \"wait\": $patience}") || {
+        echo "$answer" >&2
+        exit 1
+    }
     case $(printf '%s' "$answer" | field status) in
     claimed) ;;
     no_tasks) echo "nothing to do" && exit 0 ;;
-    missed) continue ;;
     *) echo "$answer" >&2 && exit 1 ;;
     esac
 
@@ -60,15 +60,11 @@ while :; do
     title=$(printf '%s' "$answer" | field title)
     echo "won: $title"
     call POST "/claims/$claim/start" >/dev/null
-    keep_alive "$claim" &
-    beating=$!
-    result=$(work "$title")
-    kill "$beating" 2>/dev/null || :
-    beating=
-    # The title is still escaped as JSON wants it. Text of your own must be: write it to a file and use --data @file.
-    if call POST "/claims/$claim/complete" "{\"summary\": \"$result\"}" >/dev/null; then
+    work "$title" >"$result" &
+    keep_lease "$claim" $!
+    if call POST "/claims/$claim/complete" "{\"summary\": \"$(cat "$result")\"}" >/dev/null; then
         echo "done: $title"
     else
-        echo "not taken: $title" >&2 # the lease was lost and somebody else has the task now: go on with the next
+        echo "not taken: $title" >&2 # the lease was lost, and somebody else has the task now: go on with the next
     fi
 done
