@@ -61,6 +61,13 @@ class Rate(_Table, frozen=True):
     burst: Count = 100
 
 
+class Logins(Rate, frozen=True):
+    """Failed logins that one address, or anybody for one client, may make; 0 a second means no limit."""
+
+    per_second: Annotated[float, msgspec.Meta(ge=0)] = 5
+    burst: Count = 100
+
+
 class Cards(_Table, frozen=True):
     """Where Agent Cards may be fetched from, and whose signatures count."""
 
@@ -96,6 +103,7 @@ class Config(_Table, frozen=True):
     block_routes: dict[BlockerType, tuple[RoleId, ...]] = {}
     limits: Limits = Limits()
     rate: Rate = Rate()
+    logins: Logins = Logins()
     cards: Cards = Cards()
 
 
@@ -123,7 +131,7 @@ def read_credentials(data: Path) -> Credentials | None:
         return None
 
 
-_TABLES: Mapping[str, type[_Table]] = {"limits": Limits, "rate": Rate, "cards": Cards}
+_TABLES: Mapping[str, type[_Table]] = {"limits": Limits, "rate": Rate, "logins": Logins, "cards": Cards}
 
 
 def load(file: Path | None, environment: Mapping[str, str], arguments: Mapping[str, Any]) -> Config:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import NoReturn, Protocol
 
 from redkey.api.limits import Limiter
+from redkey.api.logins import Logins
 from redkey.api.problem import Declined
 from redkey.services.keys import KeyRing, Principal
 
@@ -18,14 +19,18 @@ class Tokens(Protocol):
 
     def holder(self, token: str) -> Principal | None: ...
 
+    def is_ours(self, token: str) -> bool: ...
+
 
 class Authenticator:
     """Admits callers: a live key or token, within its rate."""
 
-    def __init__(self, keys: KeyRing, tokens: Tokens, limiter: Limiter) -> None:
-        self._keys, self._tokens, self._limiter = keys, tokens, limiter
+    def __init__(self, keys: KeyRing, tokens: Tokens, limiter: Limiter, logins: Logins) -> None:
+        self._keys, self._tokens, self._limiter, self._logins = keys, tokens, limiter, logins
 
-    def admit(self, headers: Mapping[bytes, bytes], *, looks: bool) -> tuple[Principal, list[tuple[bytes, bytes]]]:
+    def admit(
+        self, headers: Mapping[bytes, bytes], address: str, *, looks: bool
+    ) -> tuple[Principal, list[tuple[bytes, bytes]]]:
         """The caller, and the headers that tell it how much of its rate is left; Declined otherwise.
 
         `looks`: the request changes nothing. Only then may a browser bring the key by HTTP Basic, since browsers
@@ -40,8 +45,12 @@ class Authenticator:
         if scheme.lower() != b"bearer" or len(credential) > _LONGEST or not credential.isascii():
             _refuse("unauthenticated", "The Authorization header must be Bearer and a key or token.", "invalid_request")
         text = credential.decode().strip()
-        principal = self._keys.authenticate(text) if text.startswith("rk_") else self._tokens.holder(text)
+        is_key = text.startswith("rk_")
+        principal = self._keys.authenticate(text) if is_key else self._tokens.holder(text)
         if principal is None:
+            # A token of ours that has run out is no failed login: its holder only has to ask for another.
+            if is_key or not self._tokens.is_ours(text):
+                self._logins.failed(address, text[3:].partition("_")[0] if is_key else "")
             detail = "The key or token is not valid, has expired, or was revoked."
             _refuse("invalid_token", detail, "invalid_token", browses=browses)
         return principal, self._limiter.take(principal.public_id)

@@ -1,4 +1,7 @@
-"""Rate limits: a token bucket per key. Off until configured."""
+"""Rate limits: token buckets, and the one that each key has. Off until configured.
+
+What is not let in at all is `logins`'s.
+"""
 
 from __future__ import annotations
 
@@ -8,43 +11,59 @@ from collections.abc import Callable
 from redkey.api.problem import Declined
 from redkey.config import Rate
 
-# Buckets of keys that were quiet long enough to be full again are forgotten when there are this many.
-_KEPT = 10_000
+# So many buckets are kept, those used last: nobody can fill the memory by making up names.
+KEPT = 10_000
+
+
+class Buckets:
+    """A bucket of tokens for each name: `burst` at once, `per_second` in the long run."""
+
+    def __init__(self, rate: Rate, now: Callable[[], float]) -> None:
+        self.per_second, self.burst, self._now = rate.per_second, rate.burst, now
+        # name -> tokens, and when they were counted; the one used longest ago first.
+        self._kept: dict[str, tuple[float, float]] = {}
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def take(self, name: str) -> float:
+        """Take one token: how many are left, below zero when there was none to take."""
+        now = self._now()
+        tokens, counted = self._kept.pop(name, (float(self.burst), now))
+        tokens = min(self.burst, tokens + (now - counted) * self.per_second)
+        left = tokens - 1
+        if len(self._kept) >= KEPT:
+            del self._kept[next(iter(self._kept))]
+        self._kept[name] = (left if left >= 0 else tokens), now
+        return left
+
+    def wait_seconds(self, left: float) -> int:
+        """How long until there is a token again, when `take` found none."""
+        return math.ceil(-left / self.per_second)
 
 
 class Limiter:
     """Lets each key make `burst` requests at once and `per_second` in the long run."""
 
     def __init__(self, rate: Rate, now: Callable[[], float]) -> None:
-        self._rate, self._burst, self._now = rate.per_second, rate.burst, now
-        # key -> tokens, and when they were counted.
-        self._buckets: dict[str, tuple[float, float]] = {}
+        self._buckets = Buckets(rate, now)
 
     def take(self, key: str) -> list[tuple[bytes, bytes]]:
         """Count one request of a key; the headers that tell what is left, or Declined."""
-        if not self._rate:
+        if not self._buckets.per_second:
             return []
-        now = self._now()
-        tokens, counted = self._buckets.get(key, (float(self._burst), now))
-        tokens = min(self._burst, tokens + (now - counted) * self._rate)
-        if len(self._buckets) >= _KEPT:
-            self._forget(now)
-        if tokens < 1:
-            self._buckets[key] = tokens, now
-            wait = math.ceil((1 - tokens) / self._rate)
-            headers = {"retry-after": str(wait)} | {name.decode(): value.decode() for name, value in self._told(tokens)}
+        left = self._buckets.take(key)
+        if left < 0:
+            wait = self._buckets.wait_seconds(left)
+            told = {name.decode(): value.decode() for name, value in self._told(left + 1)}
+            headers = {"retry-after": str(wait)} | told
             raise Declined(429, "rate_limited", f"This key made too many requests; wait {wait} s.", headers=headers)
-        self._buckets[key] = tokens - 1, now
-        return self._told(tokens - 1)
+        return self._told(left)
 
     def _told(self, tokens: float) -> list[tuple[bytes, bytes]]:
-        refill = math.ceil((self._burst - tokens) / self._rate)
-        window = math.ceil(self._burst / self._rate)
+        rate, burst = self._buckets.per_second, self._buckets.burst
+        refill, window = math.ceil((burst - tokens) / rate), math.ceil(burst / rate)
         return [
-            (b"ratelimit-policy", f'"key";q={self._burst};w={window}'.encode()),
+            (b"ratelimit-policy", f'"key";q={burst};w={window}'.encode()),
             (b"ratelimit", f'"key";r={int(tokens)};t={refill}'.encode()),
         ]
-
-    def _forget(self, now: float) -> None:
-        full = self._burst / self._rate
-        self._buckets = {key: bucket for key, bucket in self._buckets.items() if now - bucket[1] < full}

@@ -40,8 +40,12 @@ class Metrics:
         self._registry = CollectorRegistry()
         self._observers: list[Observer] = []
         self._registry.register(self)
-        self.records = Counter("redkey_records", "Records appended by this process.", registry=self._registry)
-        self.commits = Counter("redkey_commits", "Units committed by this process.", registry=self._registry)
+        self.records = self.counter("records", "Records appended by this process.")
+        self.commits = self.counter("commits", "Units committed by this process.")
+
+    def counter(self, name: str, text: str) -> Counter:
+        """A figure that only grows."""
+        return Counter(f"redkey_{name}", text, registry=self._registry)
 
     def gauge(self, name: str, text: str, read: Callable[[], float]) -> None:
         """A figure that is read when somebody asks."""

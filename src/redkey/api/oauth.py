@@ -155,6 +155,7 @@ def _client(call: Call, form: Mapping[str, str]) -> Principal:
     public = client.removeprefix("rk_")
     principal = call.services.keys.authenticate(f"rk_{public}_{secret}") if public and secret else None
     if principal is None or "_" in public:
+        call.services.logins.failed(call.address, public)
         raise _Failed(
             "invalid_client", "The client id and secret are not those of a live key.", status=401, basic=basic
         )
@@ -201,7 +202,11 @@ ROUTES = [
         streamed=True,
         idempotent=False,
         consumes=FORM,
-        replies={400: "The request is wrong, in the shape of RFC 6749.", 401: "The client is not known."},
+        replies={
+            400: "The request is wrong, in the shape of RFC 6749.",
+            401: "The client is not known.",
+            429: "The client makes too many requests, or too many logins failed.",
+        },
         failure=OAuthError,
         example={"grant_type": "client_credentials", "scope": "produce"},
         reply_example={

@@ -28,7 +28,7 @@ _WHEN = {
     413: "The body is too large.",
     415: "The body is not of the right media type.",
     422: "Something in the request is invalid; errors names all of it.",
-    429: "The key makes too many requests.",
+    429: "The key makes too many requests, or too many logins failed.",
     503: "The server cannot take the request now; send it again after Retry-After.",
 }
 _RETRY = {"Retry-After": {"description": "Seconds to wait.", "schema": {"type": "integer"}}}

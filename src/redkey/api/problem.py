@@ -82,6 +82,7 @@ ADVICE = {
     "credits_exhausted": "Ask an operator to grant credits; claims that are running may finish.",
     "idempotency_key_reused": "Send the first body again for the first answer, or take a new key for a new request.",
     "missing_artifact": "Add the named artifacts to this claim, then complete it again.",
+    "logins_limited": "Use a right key or secret, or wait as long as Retry-After says; right ones are always let in.",
     "slug_taken": "Choose another slug, or update the agent that has it.",
     "content_pinned": "Leave it: the ledger cannot be replayed without this content.",
     "content_not_found": "Check the hash; content is kept per workspace, and erased content does not come back.",

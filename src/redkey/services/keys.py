@@ -24,7 +24,8 @@ from redkey.readmodel.rows import entity
 from redkey.services.outcome import Settled
 from redkey.wire.ids import crockford
 
-KEY_TEXT = re.compile(r"rk_(?P<public>[0-9A-Za-z]{4,16})_(?P<secret>[0-9A-Za-z]{20,128})")
+PUBLIC_ID = re.compile(r"[0-9A-Za-z]{4,16}", re.ASCII)
+KEY_TEXT = re.compile(rf"rk_(?P<public>{PUBLIC_ID.pattern})_(?P<secret>[0-9A-Za-z]{{20,128}})")
 SCOPES = ("operator", "admin", "produce", "agent", "runner", "read")
 _CACHED = 100_000
 _TRUST_SECONDS = 1.0

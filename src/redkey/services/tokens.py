@@ -88,6 +88,10 @@ class Tokens:
         caller = msgspec.structs.replace(principal.caller, scopes=scopes)
         return msgspec.structs.replace(principal, caller=caller)
 
+    def is_ours(self, token: str) -> bool:
+        """True when this log's server signed the token, whatever became of it since."""
+        return self._verify(token) is not None
+
     def _verify(self, token: str) -> Claims | None:
         signed, _, signature = token.rpartition(".")
         header, _, payload = signed.partition(".")
