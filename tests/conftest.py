@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 
 import pytest
 from hypothesis import settings
@@ -23,6 +24,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     reports = [report for found in terminalreporter.stats.values() for report in found]
     calls = [report for report in reports if getattr(report, "when", "") == "call"]
     told = [str(text) for report in calls for name, text in report.user_properties if name == "proven"]
+    totals: Counter[str] = Counter()
+    for report in calls:
+        totals.update({name[6:]: number for name, number in report.user_properties if name.startswith("total ")})
+    told += [f"{number:,} {what}, in all" for what, number in totals.items()]
     skipped = terminalreporter.stats.get("skipped", [])
     if told:
         terminalreporter.section("how much was proven")

@@ -11,6 +11,7 @@ its n-th call, a child first makes calls of that name that do nothing, until onl
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import sys
@@ -27,6 +28,8 @@ from redkey.stores.sqlite import SqliteStore, writer
 from tests.crash import plants
 from tests.crash.judge import Ack, heads
 from tests.crash.script import REOPENED_AFTER, UNITS, ScriptClock, play, reached
+from tests.services.small_store import live
+from tests.services.workshop import CountedClock
 
 DATA = Path("deep", "data")
 SAID, TRACEBACK = "said", "traceback"
@@ -65,6 +68,8 @@ class Job(msgspec.Struct, frozen=True):
     idle_calls: int = 0
     plant: str = ""
     close_when_poisoned: bool = False
+    # Real commands through the coordinator in place of the script.
+    commands: bool = False
 
 
 class Ended(msgspec.Struct, frozen=True):
@@ -148,6 +153,15 @@ class Run:
         os.writev(self._said, [msgspec.json.encode(what), b"\n"])
 
 
+class CommandRun(Run):
+    """Real commands through the coordinator, into a new directory, to their end; what is durable is said."""
+
+    def play(self) -> int:
+        with SqliteStore(self._base / DATA, CountedClock()) as store:
+            asyncio.run(live(store, lambda: self._acknowledge(store, 0)))
+        return DONE
+
+
 class _NotOpened(Exception):
     """The store did not open; why was said."""
 
@@ -163,7 +177,7 @@ def run_job(job: Job) -> int:
             IDLE[job.idle_name]()
         except OSError:
             continue
-    return Run(job).play()
+    return CommandRun(job).play() if job.commands else Run(job).play()
 
 
 def said(base: Path) -> list[dict[str, Any]]:
@@ -189,6 +203,8 @@ def serve(channel: socket.socket) -> None:
     with TemporaryDirectory(prefix="redkey-warm-") as directory:
         # Whatever is imported or opened on first use is so before the first job.
         run_job(Job(directory))
+    with TemporaryDirectory(prefix="redkey-warm-") as directory:
+        run_job(Job(directory, commands=True))
     jobs = channel.makefile("rb")
     channel.sendall(b"ready\n")
     for line in jobs:

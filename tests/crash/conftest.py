@@ -38,6 +38,12 @@ def tell(record_property: Callable[[str, object], None]) -> Callable[[str], None
     return lambda text: record_property("proven", text)
 
 
+@pytest.fixture
+def count(record_property: Callable[[str, object], None]) -> Callable[[str, int], None]:
+    """Says at the end of the test run how many of something all tests together have tried."""
+    return lambda what, number: record_property(f"total {what}", number)
+
+
 @pytest.fixture(scope="session")
 def recorded(strace: None) -> History:
     """The whole script, undisturbed."""

@@ -51,11 +51,11 @@ def memory_folder() -> str | None:
     return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108
 
 
-def record_run(plant: str = "") -> History:
-    """One run of the script, undisturbed but for a planted bug."""
+def record_run(plant: str = "", *, commands: bool = False) -> History:
+    """One run of the script, or of real commands, undisturbed but for a planted bug."""
     with _folders() as (bases, traces):
         with Tracer(record=traces / "only") as tracer:
-            ended = _played(tracer, bases / "0", plant=plant)
+            ended = _played(tracer, bases / "0", plant=plant, commands=commands)
         ((_, calls),) = _of(tracer, [ended])
         return History(plant or "the script", bases / "0", [calls], _files(bases / "0"))
 
@@ -88,9 +88,9 @@ def _folders() -> Iterator[tuple[Path, Path]]:
         yield Path(bases), Path(traces)
 
 
-def _played(tracer: Tracer, base: Path, plant: str) -> Ended:
-    """A run that comes to the end of the script."""
-    ended = tracer.run(base, plant=plant)
+def _played(tracer: Tracer, base: Path, plant: str, *, commands: bool = False) -> Ended:
+    """A run that comes to its end."""
+    ended = tracer.run(base, plant=plant, commands=commands)
     assert ended.code == DONE, f"the run ended with {ended.code}\n{traceback_of(base)}"
     return ended
 

@@ -17,11 +17,13 @@ from tests.crash.tracing import KILL, Call, Strike
 
 LONG = os.environ.get("REDKEY_TEST_LONG") == "1"
 # At least 20,000 disk states in all, a million at the large size.
-SHARES, STATES = 8, 120_000 if LONG else 2050
+SHARES, STATES = 8, 120_000 if LONG else 2100
 POINTS, STATES_AFTER_RESTART = (400, 400) if LONG else (32, 60)
+# At least so many in each share of the restarts.
+AFTER_RESTARTS = 800
 EIO = Strike("error=EIO")
 
-Tell = Callable[[str], None]
+Count = Callable[[str, int], None]
 
 
 def test_the_crash_disk_keeps_what_the_real_disk_holds_when_nothing_is_lost(recorded: History) -> None:
@@ -34,11 +36,11 @@ def test_the_crash_disk_keeps_what_the_real_disk_holds_when_nothing_is_lost(reco
 
 @pytest.mark.parametrize("share", range(SHARES))
 def test_what_was_acknowledged_is_there_after_a_power_cut(
-    recorded: History, judge: Judge, scratch: Path, tell: Tell, share: int
+    recorded: History, judge: Judge, scratch: Path, count: Count, share: int
 ) -> None:
     states = Examiner(recorded, judge, scratch, share, SHARES).examine(STATES)
     assert states >= STATES
-    tell(f"{states:,} disk states of a power cut, share {share + 1} of {SHARES}")
+    count("disk states of a power cut", states)
 
 
 def _makes_names_or_syncs(call: Call) -> bool:
@@ -55,7 +57,7 @@ def test_what_a_process_left_is_made_durable_by_the_next_one(
     recorded: History,
     judge: Judge,
     scratch: Path,
-    tell: Tell,
+    count: Count,
     share: int,
     strike: Strike,
     where: Callable[[Call], bool],
@@ -67,4 +69,5 @@ def test_what_a_process_left_is_made_durable_by_the_next_one(
     for number, history in enumerate(record_restarts(strike, chosen)):
         examiner = Examiner(history, judge, scratch, share=number % 7, shares=7)
         states += examiner.examine(STATES_AFTER_RESTART, systematic=False)
-    tell(f"{states:,} disk states after a restart, at {len(chosen)} of {len(every)} points ({strike.what})")
+    assert states >= AFTER_RESTARTS
+    count("disk states of a power cut", states)

@@ -8,6 +8,7 @@ when a part of it stands in the database and the last units in the write-ahead l
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 from shutil import copytree
 
@@ -62,22 +63,31 @@ def small_stores(folder: Path) -> tuple[Path, Path]:
     """Two copies of the store: as a process that died has left it, and as one that has closed it."""
     made, died, closed = folder / "made", folder / "died", folder / "closed"
     with SqliteStore(made, CountedClock()) as store:
-        asyncio.run(_live(store))
+        asyncio.run(live(store))
         copytree(made, died)
     copytree(made, closed)
     return died, closed
 
 
-async def _live(store: SqliteStore) -> None:
+async def live(store: SqliteStore, done: Callable[[], None] = lambda: None) -> None:
+    """Fill an empty store; `done` is called whenever something more is durable."""
     ids = CountedIds()
     log = open_log(store, bytes(range(16)))
     signing = Signing(store, SeededKeys(log_name(log.log_id)))
     key_id = "key_" + ids.ulid()
     key = CreateKey(key_id, "rk_testkey", ("admin",), secret_sha256="0" * 64)
     begun = begin_workspace(store, ids, signing, Caller("", key_id, frozenset({"admin"})), key)
+    done()
     office = Office(store, ids).open(begun.topic, begun.workspace_id)
+    office.coordinator.listen(lambda topic, records: done())
+    await _live(office, signing)
+    done()
+    await office.coordinator.stop()
+
+
+async def _live(office: Office, signing: Signing) -> None:
     card, secret, large = content.body(b'{"name":"writer"}'), content.body(SECRET), content.body(LARGE)
-    agent_id = "agt_" + ids.ulid()
+    ids, agent_id = office.ids, "agt_" + office.ids.ulid()
     await office.do(CreateQueue(QUEUE, {}))
     await office.do(CreateRole(ROLE))
     await office.do(RegisterAgent(agent_id, "writer", content.ref(card)), contents=(card,))
@@ -98,7 +108,6 @@ async def _live(store: SqliteStore) -> None:
     await office.do(artifact, contents=(large,))
     await office.do(CompleteClaim(claim_id, (artifact_id,), cost_usd=0.25, duration_seconds=60))
     signing.sign()
-    await office.coordinator.stop()
 
 
 async def _run_a_plan(office: Office) -> None:

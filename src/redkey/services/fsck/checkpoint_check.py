@@ -146,14 +146,14 @@ class CheckpointCheck:
 
     def _check_outside(self, newest: tuple[Checkpoint, Note] | None) -> None:
         data = self._evidence.outside(self._topic)
-        if data:
+        if data is not None:
             found = self._check(data, "the checkpoint kept outside the database", None)
             inside = newest[0].size if newest is not None else 0
             if found is not None and inside < found[0].size <= self._head:
                 # It is put in force outside only when the database has it: so the database has lost a unit.
                 text = f"the database has no checkpoint of size {found[0].size}, and one is kept outside"
                 self._report.add("checkpoint_missing", text, self._topic, found[0].size)
-        elif data is None and newest is not None:
+        elif newest is not None and not self._evidence.outside_coming(self._topic):
             text = f"checkpoints/{self._topic} is missing: a cut tail would not be noticed at the next start"
             self._report.add("checkpoint_outside_missing", text, self._topic)
 

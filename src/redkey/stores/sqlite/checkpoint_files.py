@@ -51,6 +51,10 @@ class CheckpointFiles:
         """The topics that have a checkpoint in force."""
         return sorted(file.name for file in self._root.iterdir() if not file.name.endswith(_NEW))
 
+    def prepared(self) -> set[str]:
+        """The topics for which a process has prepared a checkpoint and not put it in force, or not yet."""
+        return {file.name.removesuffix(_NEW) for file in self._root.iterdir() if file.name.endswith(_NEW)}
+
     def size(self, topic: str) -> int:
         """The tree size in force for a topic, 0 when there is none."""
         note = self.last(topic)

@@ -62,7 +62,7 @@ class Inspection(Queries):
             raise StoreRefused(f"there is no redkey.db in {directory}", code="no_store")
         self._files = ContentFiles(directory, create=False)
         # Before the moment of the database: what was in force then, the database has.
-        self._outside = _read_outside(directory)
+        self._outside, self._coming = _read_outside(directory)
         self._connection = _open(directory / DATABASE_NAME, still=still)
         self._numbers: dict[str, int | None] = {}
 
@@ -192,6 +192,9 @@ class Inspection(Queries):
 
     def outside(self, topic: str) -> bytes | None:
         return self._outside.get(topic)
+
+    def outside_coming(self, topic: str) -> bool:
+        return topic in self._coming
 
     def outside_topics(self) -> Sequence[str]:
         return list(self._outside)
@@ -416,10 +419,9 @@ def _stored(topic: str, row: Sequence[Any]) -> Stored | Unreadable:
     return Stored(Record(topic, sequence, timestamp, payer, running_hash, wire), marked, tuple(map(str, about)))
 
 
-def _read_outside(directory: Path) -> dict[str, bytes]:
-    folder = directory / "checkpoints"
-    if not folder.is_dir():
-        return {}
+def _read_outside(directory: Path) -> tuple[dict[str, bytes], set[str]]:
+    """The checkpoints in force outside the database by topic, and the topics whose first one was only prepared."""
+    if not (directory / "checkpoints").is_dir():
+        return {}, set()
     files = CheckpointFiles(directory, create=False)
-    found = {path.name.removesuffix(".new"): b"" for path in folder.iterdir() if path.name.endswith(".new")}
-    return found | {topic: files.last(topic) or b"" for topic in files.topics()}
+    return {topic: files.last(topic) or b"" for topic in files.topics()}, files.prepared()
