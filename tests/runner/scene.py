@@ -1,0 +1,146 @@
+"""A scene for whole runs: a real server, `redkey run` processes, agents that are shell scripts and Python functions."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from redkey.client import RedKey
+from tests.api.acts import until
+from tests.api.server import PATIENCE_SECONDS, Server, serving
+
+__all__ = ["Scene", "output", "scene", "until"]
+
+
+def output(**more: Any) -> str:
+    """An output envelope as an agent prints it."""
+    plain = {"success": True, "summary": "Done.", "artifacts": [], "notes": [], "recommendation": "proceed"}
+    return json.dumps({**plain, **more})
+
+
+class Runner:
+    """A `redkey run` process."""
+
+    def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
+        self.process, self._log = process, log
+
+    def told(self) -> list[dict[str, Any]]:
+        """What it has told so far, whole lines only."""
+        lines = (self._log.read_text().rpartition("\n")[0]).splitlines()
+        return [json.loads(line) for line in lines if line.startswith("{")]
+
+    def events(self) -> list[str]:
+        return [one["event"] for one in self.told()]
+
+    def log(self) -> str:
+        return self._log.read_text()
+
+    def stop(self, number: int = signal.SIGTERM) -> int:
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        return self.process.wait(PATIENCE_SECONDS)
+
+
+class Scene:
+    """One server, and what runs against it."""
+
+    def __init__(self, directory: Path, server: Server) -> None:
+        self.directory, self.server = directory, server
+        self.rk = RedKey(server.url, server.key)
+        self._runners: list[Runner] = []
+
+    def card(self, slug: str, **more: Any) -> Path:
+        """A card file with two escalation rules."""
+        path = self.directory / f"{slug}.json"
+        value = {
+            "card_version": "1.0",
+            "identity": {"slug": slug, "name": slug.title(), "department": "dev", "reports_to": "human", "model": "m"},
+            "scope": "I do what tests ask.",
+            "capabilities": ["Testing"],
+            "constraints": ["I never guess", "I never wait", "I never lie"],
+            "escalation_rules": [
+                {"trigger": "The brief is missing something", "route_to": "roles.ba", "via": "task.blocked"},
+                {"trigger": "I could guess", "route_to": "mindy", "via": "inbox"},
+                {"trigger": "It costs money", "route_to": "exec", "via": "exec.gate"},
+            ],
+            "output_types": ["output_ref_file"],
+            "working_style": "I read, do, stop.",
+            "voice": {"description": "Terse.", "example": "Done."},
+            "values": ["Exactness"],
+            **more,
+        }
+        path.write_text(json.dumps(value))
+        return path
+
+    def run(self, *arguments: str, card: str = "quinn", queue: str = "work", **environment: str) -> Runner:
+        """Begin a runner, and wait until it is ready."""
+        command = ["--card", str(self.card(card)), "--queue", queue, "--work", str(self.directory / f"work-{card}")]
+        return self.start([*command, "--memory", "words", *arguments], **environment)
+
+    def start(self, arguments: list[str], **environment: str) -> Runner:
+        log = self.directory / f"runner-{len(self._runners)}.log"
+        command = [sys.executable, "-m", "redkey", "run", "--json", *arguments]
+        clean = {key: value for key, value in os.environ.items() if not key.startswith("REDKEY_")}
+        known = {"REDKEY_URL": self.server.url, "REDKEY_API_KEY": self.server.key, "PYTHONUNBUFFERED": "1"}
+        with log.open("wb") as out:
+            process = subprocess.Popen(
+                command, stdout=out, stderr=out, stdin=subprocess.PIPE, env=clean | known | environment
+            )
+        runner = Runner(process, log)
+        self._runners.append(runner)
+        until(lambda: "ready" in runner.events() or process.poll() is not None, PATIENCE_SECONDS)
+        assert process.poll() is None, log.read_text()
+        return runner
+
+    def script(self, name: str, text: str) -> str:
+        """A shell script; the command that runs it."""
+        path = self.directory / name
+        path.write_text(text)
+        return f"sh {path}"
+
+    def task(self, title: str = "Do it", **more: Any) -> str:
+        with contextlib.suppress(Exception):
+            self.rk.queues.create("work")
+        return self.rk.tasks.create("work", title=title, **more).task_id
+
+    def state(self, task_id: str) -> str:
+        return self.rk.tasks.get(task_id).state
+
+    def ends(self, task_id: str, state: str) -> Any:
+        """The task, once it is in this state; told with everything when it does not come to that."""
+        try:
+            until(lambda: self.state(task_id) == state, 45)
+        except AssertionError:
+            logs = "\n".join(runner.log() for runner in self._runners)
+            raise AssertionError(f"{self.rk.tasks.get(task_id)}\n{logs}") from None
+        return self.rk.tasks.get(task_id)
+
+    def types(self, task_id: str) -> list[str]:
+        """The types of a task's own events, in order, but for those of its claims."""
+        return [one.type for one in self.rk.tasks.events(task_id) if one.type.startswith(("task.", "artifact."))]
+
+    def close(self) -> None:
+        self.rk.close()
+        for runner in self._runners:
+            if runner.process.poll() is None:
+                runner.process.kill()
+            runner.process.wait()
+            if runner.process.stdin is not None:
+                runner.process.stdin.close()
+
+
+@contextlib.contextmanager
+def scene(directory: Path) -> Iterator[Scene]:
+    with serving(directory) as server:
+        made = Scene(directory, server)
+        try:
+            yield made
+        finally:
+            made.close()
