@@ -9,28 +9,28 @@ import asyncio
 import json
 import sys
 from pathlib import Path
-from typing import Any
 
 import uvloop
 
+from redkey.api.exchange import Exchange
 from redkey.api.host import Host, close, listen, url_of
 from redkey.config import Config
 from redkey.stores.durable import replace_file
+
+_LIMIT = 1 << 20
 
 
 class Echo:
     """Answers every request with its own body."""
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        body = b""
-        while True:
-            message = await receive()
-            body += message.get("body", b"")
-            if not message.get("more_body"):
-                break
-        headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
+    async def __call__(self, exchange: Exchange) -> None:
+        body = exchange.take_whole(_LIMIT)
+        if body is None:
+            body, more = b"", True
+            while more:
+                message = await exchange.receive()
+                body, more = body + message.get("body", b""), message.get("more_body", False)
+        await exchange.reply(200, b"content-type: application/json\r\n", body)
 
     async def start(self) -> None: ...
 
