@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,13 @@ def server() -> Iterator[Server]:
         path = Path(directory)
         with serving(path, "--uds", str(path / "s")) as started:
             yield started
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[..., Server]]:
+    """Starts servers that end with the test, all on the same data directory."""
+    with ExitStack() as stack:
+        yield lambda *arguments: stack.enter_context(serving(tmp_path, *arguments))
 
 
 class Place:

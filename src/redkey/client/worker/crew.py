@@ -185,15 +185,16 @@ class Crew:
         """Let slots finish, give back what is still held, and leave nothing open."""
         for race in self._races:
             race.stop()
-        # A claim-next that waits may be about to win: it is heard to its end.
-        self._join(max(self._grace_seconds, WAIT_SECONDS + 1.0))
+        begun = time.monotonic()
+        self._join(self._grace_seconds)
         with self._lock:
             held = list(self._holds)
         for hold in held:
             _log.warning("%s is given back: its handler did not end in time", hold.task.task_id)
             hold.give_back()
         self._hurry.clear()
-        self._join(_LAST_SECONDS)
+        # A claim-next that waits may be about to win: it is heard to its end, and what it won is given back.
+        self._join(max(_LAST_SECONDS, begun + WAIT_SECONDS + 1.0 - time.monotonic()))
         agents: Agents[Sync] = Agents(self._sender)
         for _, found in enlisted:
             if found.passing:

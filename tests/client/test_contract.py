@@ -1,0 +1,256 @@
+"""The SDK says what the server says: the same fields in replies, the same things that can be asked."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import typing
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pytest
+
+from redkey.api.route import Route
+from redkey.api.surface import routes
+from redkey.client import clients
+from redkey.client.operation import Listing, Operation, Resource, Stream
+from redkey.client.replies import Page
+from redkey.client.request import camel
+
+# Where one method cannot have the name that the API has, or gives what the API leaves to HTTP.
+PARAMETERS = {
+    "agent_card": "card",
+    "agent_card_url": "card_url",
+    "from_": "since",
+    "at": "at_sequence",
+    "queue_id": "queue",
+}
+# Said by a header, by the path, or by the method itself; `format` and `content` are methods of receipts.
+NOT_PARAMETERS = {"idempotency_key", "to_agent", "format", "content"}
+METHODS = {
+    "list_workspaces": "workspaces.list",
+    "create_workspace": "workspaces.create",
+    "create_key": "keys.create",
+    "list_keys": "keys.list",
+    "revoke_key": "keys.revoke",
+    "token": "oauth.token",
+    "server_metadata": "oauth.metadata",
+    "key_set": "oauth.key_set",
+    "register_card": "agents.register",
+    "list_agents": "agents.list",
+    "get_agent": "agents.get",
+    "patch_agent": "agents.update",
+    "heartbeat_agent": "agents.heartbeat",
+    "deactivate_agent": "agents.deactivate",
+    "list_claim_history": "agents.claim_history",
+    "create_role": "roles.create",
+    "list_roles": "roles.list",
+    "get_role": "roles.get",
+    "grant_role": "roles.grant",
+    "revoke_role": "roles.revoke",
+    "create_queue": "queues.create",
+    "list_queues": "queues.list",
+    "get_queue": "queues.get",
+    "patch_queue": "queues.update",
+    "list_tasks": "tasks.list",
+    "list_available": "tasks.available",
+    "create_task": "tasks.create",
+    "create_tasks": "tasks.create_many",
+    "get_task": "tasks.get",
+    "explain_task": "tasks.explain",
+    "cancel_task": "tasks.cancel",
+    "retry_task": "tasks.retry",
+    "unblock_task": "tasks.unblock",
+    "add_message": "tasks.add_message",
+    "list_messages": "tasks.messages",
+    "raise_concern": "tasks.raise_concern",
+    "get_context_state": "tasks.context",
+    "claim_task": "tasks.claim",
+    "claim_next": "queues.claim_next",
+    "complete_claims": "claims.complete_many",
+    "start_claim": "claims.start",
+    "release_claim": "claims.release",
+    "heartbeat_claim": "claims.heartbeat",
+    "block_claim": "claims.block",
+    "add_artifact": "claims.add_artifact",
+    "plan_claim": "claims.plan",
+    "complete_claim": "claims.complete",
+    "fail_claim": "claims.fail",
+    "validate_definition": "definitions.validate",
+    "create_definition": "definitions.create",
+    "list_definitions": "definitions.list",
+    "get_definition": "definitions.get",
+    "change_definition": "definitions.update",
+    "create_version": "definitions.create_version",
+    "publish_definition": "definitions.publish",
+    "start_workflow": "workflows.start",
+    "list_workflows": "workflows.list",
+    "get_workflow": "workflows.get",
+    "get_workflow_state": "workflows.state",
+    "get_workflow_graph": "workflows.graph",
+    "workflow_events": "workflows.events",
+    "pause_workflow": "workflows.pause",
+    "resume_workflow": "workflows.resume",
+    "cancel_workflow": "workflows.cancel",
+    "list_gates": "gates.list",
+    "get_gate": "gates.get",
+    "approve_gate": "gates.approve",
+    "reject_gate": "gates.reject",
+    "approve_plan_task": "workflows.approve",
+    "reject_plan_task": "workflows.reject",
+    "send_message": "inbox.send",
+    "list_inbox": "inbox.list",
+    "list_agent_inbox": "agents.inbox",
+    "read_message": "inbox.read",
+    "query_ledger": "ledger.query",
+    "get_event": "events.get",
+    "task_events": "tasks.events",
+    "claim_events": "claims.events",
+    "agent_events": "agents.events",
+    "get_receipt": "receipts.get",
+    "show_receipt": "receipts.page",
+    "latest_checkpoint": "checkpoints.latest",
+    "stream": "events.follow",
+    "put_content": "content.put",
+    "get_content": "content.get",
+    "erase_content": "content.erase",
+    "get_usage": "usage.get",
+    "get_credits": "billing.credits",
+    "grant_credits": "billing.grant",
+    "set_prices": "billing.set_prices",
+    "healthz": "server.health",
+    "readyz": "server.ready",
+    "metrics": "server.metrics",
+    "openapi": "server.openapi",
+    "docs": "server.docs",
+}
+ROUTES = {route.operation_id: route for route in routes()}
+
+
+def resources() -> dict[str, type[Resource[Any]]]:
+    """The resources of a client, by their names."""
+    source = inspect.getsource(clients)
+    found = re.findall(r"self\.(\w+): (\w+)\[Mode\]", source)
+    return {name: getattr(clients, kind) for name, kind in found}
+
+
+def declared(name: str) -> Any:
+    resource, _, method = METHODS[name].partition(".")
+    return vars(resources()[resource])[method]
+
+
+def hints(method: Any) -> dict[str, Any]:
+    return typing.get_type_hints(method.build, include_extras=True)
+
+
+def parameters(method: Any) -> set[str]:
+    """What can be asked of a method; a TypedDict that is unpacked counts by its keys."""
+    found = set()
+    for parameter in inspect.signature(method.build).parameters.values():
+        if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+            [unpacked] = typing.get_args(hints(method)[parameter.name])
+            found |= set(unpacked.__annotations__)
+        else:
+            found.add(parameter.name)
+    return found - {"self"}
+
+
+def reply_of(method: Any) -> Any:
+    """What a method gives, out of its Request."""
+    [kind] = typing.get_args(hints(method)["return"])
+    return kind
+
+
+def structs(kind: Any) -> list[Any]:
+    """The structs in a type, in order."""
+    origin = typing.get_origin(kind)
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        return [kind]
+    if isinstance(origin, type) and issubclass(origin, msgspec.Struct):
+        return structs(typing.get_args(kind)[0])
+    return [one for part in typing.get_args(kind) for one in structs(part)]
+
+
+def pairs(server: Any, client: Any, seen: set[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
+    """Structs of the server with their counterparts, however deep."""
+    ours, theirs = structs(client), structs(server)
+    assert len(ours) == len(theirs), f"{server} is {client} here"
+    for one, other in zip(theirs, ours, strict=True):
+        if (one, other) in seen:
+            continue
+        seen.add((one, other))
+        yield one, other
+        fields = {field.encode_name: field for field in msgspec.structs.fields(other)}
+        for field in msgspec.structs.fields(one):
+            if field.encode_name in fields:
+                yield from pairs(field.type, fields[field.encode_name].type, seen)
+
+
+def test_every_operation_has_its_method_and_every_method_its_operation() -> None:
+    assert METHODS.keys() == ROUTES.keys()
+    kinds = (Operation, Listing, Stream)
+    methods = {
+        f"{name}.{method}"
+        for name, kind in resources().items()
+        for method, value in vars(kind).items()
+        if isinstance(value, kinds)
+    }
+    # Other ways to ask for the same: streamed, in pieces, as text.
+    others = {"agents.follow", "workflows.follow", "workflows.mermaid", "content.pieces"}
+    assert methods == set(METHODS.values()) | others | {"receipts.summary", "receipts.tlog_proof"}
+
+
+@pytest.mark.parametrize("name", [name for name, route in ROUTES.items() if route.reply is not None])
+def test_replies_have_the_fields_that_the_server_sends(name: str) -> None:
+    server, client = ROUTES[name].reply, reply_of(declared(name))
+    if client is str:
+        # A page for people; the same receipt as JSON is receipts.get.
+        assert name == "show_receipt"
+        return
+    if typing.get_origin(client) is Page:
+        assert [field.encode_name for field in msgspec.structs.fields(client)] == ["items", "next"]
+    for one, other in pairs(server, client, set()):
+        theirs = {field.encode_name: field for field in msgspec.structs.fields(one)}
+        ours = {field.encode_name: field for field in msgspec.structs.fields(other)}
+        # The bytes of a receipt, which are no part of its JSON.
+        ours.pop("document", None)
+        assert ours.keys() == theirs.keys(), f"{other.__name__} is not {one.__name__}"
+        for key, field in theirs.items():
+            assert ours[key].required == field.required, f"{other.__name__}.{key}"
+        assert other.__struct_config__.tag == one.__struct_config__.tag
+
+
+def asked(route: Route) -> set[str]:
+    """What the API can be asked, by names of the SDK."""
+    fields = [
+        field.name
+        for kind in (route.body, route.query)
+        if kind is not None
+        for field in msgspec.structs.fields(kind)
+        if field.name not in NOT_PARAMETERS
+    ]
+    # The end of a span of time is `to` in the API, as a recipient is.
+    until = {"to": "until"} if "from_" in fields else {}
+    return {(PARAMETERS | until).get(name, name) for name in fields}
+
+
+@pytest.mark.parametrize("name", ROUTES)
+def test_everything_that_can_be_asked_is_a_parameter(name: str) -> None:
+    route, offered = ROUTES[name], parameters(declared(name))
+    if name in ("token", "complete_claims", "create_tasks", "send_message", "plan_claim"):
+        # These name their arguments by what they are: credentials, batches, a recipient.
+        assert offered
+        return
+    wanted = asked(route) - ({"queue"} if name == "create_task" else set())
+    in_path = {"{queue_id}": "queue", "{role_id}": "role"}
+    for part in route.path.split("/"):
+        if part.startswith("{"):
+            wanted.add(in_path.get(part, part[1:-1]))
+    assert wanted <= offered
+
+
+def test_names_of_the_api_are_camel_case() -> None:
+    assert camel("required_roles") == "requiredRoles"
+    assert camel("from_") == "from"
+    assert camel("sha256") == "sha256"
