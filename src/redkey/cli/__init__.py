@@ -1,6 +1,7 @@
 """The `redkey` command. Each subcommand is a module of this package, imported only when it is called.
 
-Exit codes: 0 the answer is yes, 1 it is no (invalid, damaged, refused), 2 the command was used wrongly.
+Exit codes: 0 the answer is yes, 1 it is no (invalid, damaged, refused), 2 the command was used wrongly, 130 it was
+stopped by Ctrl-C.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from redkey.errors import RedKeyError
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
+INTERRUPTED = 130
 # Section of the help -> name -> (module under redkey.cli, one line of help); the module has a click command named
 # `command`.
 SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
@@ -103,6 +105,9 @@ class LazyGroup(click.Group):
 
             print_refusal(refused)
             ctx.exit(1)
+        except KeyboardInterrupt:
+            # Whoever stops a live view knows that they did.
+            ctx.exit(INTERRUPTED)
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

@@ -8,7 +8,8 @@ from pathlib import Path
 import click
 import msgspec
 
-from redkey.cli.fsck import DIRECTORY, INTERRUPTED, progress_bar
+from redkey.cli import INTERRUPTED
+from redkey.cli.fsck import DIRECTORY, progress_bar
 from redkey.cli.report import print_json, shown
 from redkey.errors import BackupRefused
 from redkey.services.backup import MANIFEST, Manifest

@@ -12,6 +12,7 @@ from typing import Any
 import click
 import msgspec
 
+from redkey.cli import INTERRUPTED
 from redkey.cli.keys import log_key_option
 from redkey.cli.report import print_json, shown
 from redkey.errors import StoreError, StoreRefused
@@ -22,7 +23,6 @@ from redkey.services.fsck.report import Fault, Report
 from redkey.stores.sqlite.inspection import Inspection
 
 _SHOWN = 50
-INTERRUPTED = 130
 DIRECTORY = click.Path(exists=True, file_okay=False, path_type=Path)
 
 

@@ -12,7 +12,8 @@ import click
 import msgspec
 import orjson
 
-from redkey.cli.fsck import DIRECTORY, INTERRUPTED
+from redkey.cli import INTERRUPTED
+from redkey.cli.fsck import DIRECTORY
 from redkey.cli.report import print_json, shown
 from redkey.cli.store import chosen_topic
 from redkey.errors import BackupRefused, DumpRefused, ProofRefused

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 _TICK_SECONDS = 1.0
 # What happens at once is drawn at once: a burst of events is one picture.
 _BURST_SECONDS = 0.1
-INTERRUPTED = 130
 
 watch_option = click.option("--watch", "live", is_flag=True, help="Stay, and draw it again whenever something happens.")
 

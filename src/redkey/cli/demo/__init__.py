@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import click
 
-from redkey.cli.live import INTERRUPTED
+from redkey.cli import INTERRUPTED
 
 
 @click.command()
