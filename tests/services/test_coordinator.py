@@ -365,7 +365,7 @@ async def test_worlds_that_nobody_uses_are_let_go_and_come_back(office: Office, 
     office.coordinator.let_go_idle()
     assert office.coordinator._worlds.get(office.topic) is None
     due = store.head(office.topic).timestamp + 101 * 10**9
-    assert office.coordinator.due_topics(due) == [office.topic], "what will be due in it is not forgotten"
+    assert office.coordinator.due_topics(due, 0) == [office.topic], "what will be due in it is not forgotten"
     assert snapshot(office.coordinator.peek(office.topic)) == lived
     await office.hold(task, agent)
 
@@ -463,3 +463,18 @@ async def test_content_comes_with_the_records_that_name_it(office: Office, store
     found = store.content(office.topic, text.sha256)
     assert found is not None
     assert found.data == b"hello"
+
+
+@in_office
+async def test_a_retry_that_comes_as_its_first_caller_goes_is_done_all_the_same(
+    office: Office, store: FlakyStore
+) -> None:
+    first = office.ask(office.new_task(), idem="a" * 32, body="b" * 16)
+    await asyncio.sleep(0)
+    first.cancel()
+    # The unit is begun without it, before the caller that is gone has taken its leave.
+    office.coordinator._drain(1)
+    again = office.ask(office.new_task(), idem="a" * 32, body="b" * 16)
+    assert (await asyncio.wait_for(again, 5)).records
+    with pytest.raises(asyncio.CancelledError):
+        await first

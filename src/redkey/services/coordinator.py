@@ -89,35 +89,31 @@ class Coordinator:
         if self._stopped is not None:
             raise self._stopped()
         flight = self._flights.get((topic, idem)) if idem else None
-        if flight is not None and not flight.future.cancelled():
+        if flight is not None:
             if flight.body != body:
                 raise key_reused()
             return await flight.outcome()
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[Outcome] = loop.create_future()
-        deadline = loop.time() + wait_seconds if wait_seconds else 0
-        submission = Submission(topic, caller, command, contents, idem, body, future, deadline)
+        deadline = asyncio.get_running_loop().time() + wait_seconds if wait_seconds else 0
+        submission = Submission(topic, caller, command, contents, idem, body, self._ended, deadline)
+        if idem:
+            self._flights[topic, idem] = submission
         self._arrive(submission)
-        if not idem:
-            return await future
-        self._flights[topic, idem] = submission
-        future.add_done_callback(lambda _: self._landed(submission))
         return await submission.outcome()
 
-    def _landed(self, submission: Submission) -> None:
-        key = submission.topic, submission.idem
-        if self._flights.get(key) is submission:
-            del self._flights[key]
+    def _ended(self, submission: Submission) -> None:
+        """It was answered, or nobody waits for it any more."""
+        if submission.idem:
+            self._flights.pop((submission.topic, submission.idem), None)
+        if submission.timer is not None:
+            self._waiters.leave(submission)
 
     def tick(self, topic: str) -> None:
         """Time has passed: let what is due in a workspace be recorded."""
-        future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
-        future.add_done_callback(lambda done: done.cancelled() or done.exception())
-        self._arrive(Submission(topic, _NOBODY, None, (), "", "", future))
+        self._arrive(Submission(topic, _NOBODY, None, (), "", "", self._ended))
 
-    def due_topics(self, now: int) -> list[str]:
-        """The workspaces that may need a tick at a ledger time, loaded or not."""
-        return self._worlds.due(now)
+    def due_topics(self, wall: int, monotonic: int) -> list[str]:
+        """The workspaces that may need a tick, loaded or not, each judged by its own ledger's time."""
+        return self._worlds.due(wall, monotonic)
 
     def peek(self, topic: str) -> World:
         """The world at the last commit, for questions that need no unit; do not change it."""
@@ -188,9 +184,10 @@ class Coordinator:
             if self._arrived[0].alone and batch:
                 break
             submission = self._arrived.popleft()
-            if not submission.future.done():
+            if not submission.over:
                 batch.append(submission)
             else:
+                submission.abandon()
                 self._pass_on(submission)
             if submission.alone:
                 break
@@ -249,14 +246,14 @@ class Coordinator:
         for submission, answer in zip(batch, answers, strict=True):
             if submission.offer is not None and not (isinstance(answer, Outcome) and answer.records):
                 self._pass_on(submission)
-            if submission.future.done():
+            if submission.over:
                 continue
             if not isinstance(answer, Outcome):
-                submission.future.set_exception(answer)
+                submission.fail(answer)
             elif submission.deadline and answer.answer == NO_TASKS:
                 self._waiters.park(submission)
             else:
-                submission.future.set_result(answer)
+                submission.settle(answer)
         for topic, work in works.items():
             if work.records:
                 self.announce(topic, work.records)
@@ -284,8 +281,8 @@ class Coordinator:
     @staticmethod
     def _fail(submissions: Iterable[Submission], failure: Callable[[], RedKeyError]) -> None:
         for submission in submissions:
-            if not submission.future.done():
-                submission.future.set_exception(failure())
+            if not submission.over:
+                submission.fail(failure())
 
     # The end.
 

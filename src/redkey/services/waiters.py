@@ -44,7 +44,6 @@ class Waiters:
         queues.setdefault(submission.command.queue_id, {})[submission] = None
         if submission.timer is None:
             submission.timer = loop.call_at(submission.deadline, _time_is_over, submission)
-            submission.future.add_done_callback(lambda _: self._leave(submission))
 
     def wake(self, topic: str, world: World) -> list[Submission]:
         """Those who should ask again now: one for each task that was offered, all when the rules have changed."""
@@ -55,7 +54,7 @@ class Waiters:
             return []
         woken: list[Submission] = []
         if reopened:
-            woken += [one for line in queues.values() for one in line if not one.future.done()]
+            woken += [one for line in queues.values() for one in line]
             queues.clear()
         for offer in offered:
             if world.first_offer(*offer) is not None:
@@ -63,7 +62,7 @@ class Waiters:
         self._tidy(topic)
         return woken
 
-    def _leave(self, submission: Submission) -> None:
+    def leave(self, submission: Submission) -> None:
         """It was answered, or its caller is gone."""
         if submission.timer is not None:
             submission.timer.cancel()
@@ -81,18 +80,16 @@ class Waiters:
     def stop(self) -> None:
         """Answer everybody; from now on nobody is kept waiting."""
         self._stopping = True
-        for queues in self._waiting.values():
-            for line in queues.values():
-                for submission in line:
-                    _time_is_over(submission)
-        self._waiting.clear()
+        waiting = [one for queues in self._waiting.values() for line in queues.values() for one in line]
+        for submission in waiting:
+            _time_is_over(submission)
 
 
 def _take(line: Line, offer: Offer, world: World) -> list[Submission]:
     """The first in line who may have what is offered."""
     for one in line:
         command: ClaimNext = one.command
-        if not one.future.done() and could_claim(world, command.agent_id, offer.queue_id, offer.requirement):
+        if not one.over and could_claim(world, command.agent_id, offer.queue_id, offer.requirement):
             del line[one]
             one.offer = offer
             return [one]
@@ -100,5 +97,5 @@ def _take(line: Line, offer: Offer, world: World) -> list[Submission]:
 
 
 def _time_is_over(submission: Submission) -> None:
-    if not submission.future.done():
-        submission.future.set_result(Outcome(answer=NO_TASKS))
+    if not submission.over:
+        submission.settle(Outcome(answer=NO_TASKS))
