@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _log = structlog.get_logger("redkey.bus")
 # How long a reader that was told that it is too slow has to take that in.
-_FAREWELL_SECONDS = 5.0
+_FAREWELL_SECONDS = 10.0
 
 
 class Connection(asyncio.Protocol):
@@ -79,12 +79,7 @@ class Connection(asyncio.Protocol):
         for timer in (self._stalled, self._patience):
             if timer is not None:
                 timer.cancel()
-        for stream in tuple(self.streams.values()):
-            stream.end()
-        for session_id, agent_id in self.agents:
-            self.bus.leave(self, session_id, agent_id)
-        self.agents.clear()
-        self._buffer.clear()
+        self._depart()
         self._face.gone(self)
 
     def pause_writing(self) -> None:
@@ -192,10 +187,19 @@ class Connection(asyncio.Protocol):
         return told
 
     def close(self) -> None:
-        """End the connection after what was written."""
+        """End the connection after what was written; its agents are away from now on."""
         if not self._closing:
             self._closing = True
             self._transport.close()
+            self._depart()
+
+    def _depart(self) -> None:
+        for stream in tuple(self.streams.values()):
+            stream.end()
+        for session_id, agent_id in self.agents:
+            self.bus.leave(self, session_id, agent_id)
+        self.agents.clear()
+        self._buffer.clear()
 
     # Inside.
 
@@ -218,9 +222,8 @@ class Connection(asyncio.Protocol):
 
     def _refuse(self, fault: Fault) -> None:
         self.say("error", fault=fault)
-        self._buffer.clear()
         self.close()
-        self._loop.call_later(_FAREWELL_SECONDS, self._transport.abort)
+        self._patience = self._loop.call_later(_FAREWELL_SECONDS, self._transport.abort)
 
     def _too_slow(self) -> None:
         self._stalled = None

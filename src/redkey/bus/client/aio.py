@@ -1,0 +1,242 @@
+"""A client for event loops: the same requests over the same core, awaited."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+
+from redkey.bus.client import asks
+from redkey.bus.client.core import Ask, ClientCore, Envelope
+from redkey.bus.home import home_of, socket_for
+from redkey.bus.runtime.events import Kind, Message
+from redkey.errors import BusLost
+
+T = TypeVar("T")
+_READ = 64 * 1024
+_FIRST_WAIT, _LONGEST_WAIT = 0.05, 2.0
+
+
+class AsyncBusClient:
+    """As `BusClient`, awaited; several tasks may use one at once."""
+
+    def __init__(
+        self, home: Path | str | None = None, *, timeout: float = 30.0, reconnect_seconds: float = 30.0
+    ) -> None:
+        self._home = Path(home) if home is not None else home_of(os.environ)
+        self._timeout, self._reconnect = timeout, reconnect_seconds
+        self._core = ClientCore()
+        self._writer: asyncio.StreamWriter | None = None
+        self._reading: asyncio.Task[None] | None = None
+        self._changed = asyncio.Event()
+        self._lock = asyncio.Lock()
+        self.session: str = ""
+        self.name: str | None = None
+
+    # Sessions and agents.
+
+    async def sessions(self) -> list[asks.SessionInfo]:
+        return await self._ask(asks.sessions())
+
+    async def create_session(self, name: str | None = None) -> str:
+        return await self._ask(asks.create_session(name))
+
+    async def close_session(self, session: str) -> None:
+        await self._ask(asks.close_session(session))
+
+    async def agents(self, session: str | None = None) -> list[asks.AgentInfo]:
+        return await self._ask(asks.agents(session or self.session))
+
+    async def join(self, session: str, agent: str, name: str | None = None) -> None:
+        """Become an agent of a session; what waits for it comes from now on."""
+        # Known before it is asked for: what waits comes right behind the answer.
+        before, self._core.agent = self._core.agent, agent
+        try:
+            await self._ask(asks.join(session, agent, name))
+        except BaseException:
+            self._core.agent = before
+            raise
+        self.session, self.name = session, name
+
+    async def rename(self, name: str) -> None:
+        await self._ask(asks.rename(self.session, self._core.agent, name))
+        self.name = name
+
+    async def leave(self) -> None:
+        """Leave the session for good; what waits is not kept."""
+        await self._ask(asks.leave(self.session, self._core.agent))
+        self._core.agent = ""
+
+    # Messages.
+
+    async def send(
+        self,
+        dst: str | None,
+        text: str,
+        *,
+        kind: Kind = "user",
+        reply_to: Message | None = None,
+        conversation: tuple[str, str] | None = None,
+        ack: dict[str, Any] | None = None,
+        to_all: bool = False,
+        message_id: str | None = None,
+    ) -> Message:
+        """Send a message; it is durable when this returns. `conversation` is an id and its owner."""
+        message = self._core.compose(self.session, self.name, dst, text, kind, reply_to, conversation, message_id)
+        await self._ask(asks.send(message, ack, to_all=to_all), key=message.id)
+        return message
+
+    async def receive(self) -> Message:
+        """The next message."""
+        while not self._core.messages:
+            await self._more()
+        return self._core.messages.popleft()
+
+    async def confirm(self, message: Message) -> None:
+        """Confirm a message whose sender asked for a manual ack."""
+        await self._write(self._core.confirmation(message))
+
+    async def event(self) -> Envelope:
+        """The next thing that happened in the session beside messages."""
+        while not self._core.events:
+            await self._more()
+        return self._core.events.popleft()
+
+    # Events.
+
+    async def history(self, session: str | None = None, limit: int = 0) -> list[Envelope]:
+        return await self._ask(asks.history(session or self.session, limit))
+
+    async def follow(
+        self, session: str | None = None, *, after: int = 0, follow: bool = True
+    ) -> AsyncIterator[Envelope]:
+        """The records of a session from a place on; with `follow` it goes on until the session is over."""
+        await self._ask(asks.stream(session or self.session, follow=follow, after=after))
+        while True:
+            while not self._core.records:
+                await self._wait()
+            envelope = self._core.records.popleft()
+            if envelope["type"] == "events.end":
+                return
+            yield envelope["payload"]
+
+    async def close(self) -> None:
+        if self._reading is not None:
+            self._reading.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._reading
+            self._reading = None
+        if self._writer is not None:
+            self._writer.close()
+            with suppress(OSError):
+                await self._writer.wait_closed()
+            self._writer = None
+        self._core.forget_connection()
+
+    async def __aenter__(self) -> AsyncBusClient:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    # The connection.
+
+    async def _ask(self, ask: Ask[T], *, key: str = "") -> T:
+        key = key or self._core.new_id()
+        src = self._core.agent or asks.ANONYMOUS
+        while True:
+            try:
+                await self._write(self._core.encode(ask, key, src))
+                async with asyncio.timeout(self._timeout):
+                    while not self._core.answered(key):
+                        await self._wait()
+                return self._core.answer(key, ask)
+            except TimeoutError:
+                raise BusLost(f"the bus did not answer {ask.type} within {self._timeout:g} seconds") from None
+            except BusLost:
+                if not ask.again:
+                    raise
+                await self._come_back()
+
+    async def _write(self, data: bytes) -> None:
+        writer = self._writer or await self._connect()
+        try:
+            writer.write(data)
+            await writer.drain()
+        except OSError as cause:
+            raise BusLost(f"the connection to the bus is gone: {cause.strerror or cause}") from cause
+
+    async def _more(self) -> None:
+        """Wait until something has come in, over as many connections as that takes."""
+        try:
+            await self._wait()
+        except BusLost:
+            await self._come_back()
+
+    async def _wait(self) -> None:
+        """Wait until something has come in; BusLost when the connection ends before that."""
+        if self._reading is None:
+            await self._connect()
+        reading = self._reading
+        if reading is None or reading.done():
+            raise BusLost
+        self._changed.clear()
+        waiting = asyncio.ensure_future(self._changed.wait())
+        try:
+            await asyncio.wait((waiting, reading), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            waiting.cancel()
+        if reading.done() and not self._changed.is_set():
+            raise BusLost
+
+    async def _connect(self) -> asyncio.StreamWriter:
+        path = socket_for(self._home, self.session or None)
+        try:
+            reader, writer = await asyncio.open_unix_connection(path)
+        except OSError as cause:
+            raise BusLost(f"no bus answers at {path}: {cause.strerror or cause}", code="no_bus") from cause
+        self._writer = writer
+        self._reading = asyncio.create_task(self._read(reader, writer))
+        return writer
+
+    async def _read(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError):
+            while data := await reader.read(_READ):
+                self._core.feed(data)
+                if self._core.outgoing:
+                    writer.write(b"".join(self._core.outgoing))
+                    self._core.outgoing.clear()
+                self._changed.set()
+
+    async def _come_back(self) -> None:
+        """Connect again and join again; BusLost when that takes too long."""
+        async with self._lock:
+            if self._reading is not None and not self._reading.done():
+                return
+            loop = asyncio.get_running_loop()
+            deadline, wait = loop.time() + self._reconnect, _FIRST_WAIT
+            while True:
+                try:
+                    await self.close()
+                    await self._connect()
+                    if self._core.agent and self.session:
+                        await self._rejoin()
+                    return
+                except BusLost:
+                    if loop.time() + wait > deadline:
+                        raise
+                    await asyncio.sleep(wait)
+                    wait = min(wait * 2, _LONGEST_WAIT)
+
+    async def _rejoin(self) -> None:
+        key, ask = self._core.new_id(), asks.join(self.session, self._core.agent, None)
+        await self._write(self._core.encode(ask, key, self._core.agent))
+        while not self._core.answered(key):
+            await self._wait()
+        self._core.answer(key, ask)

@@ -1,0 +1,263 @@
+"""Delivery: in order, confirmed, again within a bound, over disconnects and restarts, and slow readers apart."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from redkey.bus.limits import BusLimits
+from redkey.errors import StoreFull, StorePoisoned
+from tests.bus.running import Running
+from tests.bus.weave import Link, Refused
+
+QUICK = {"mode": "auto", "timeout_ms": 50}
+
+
+def send(link: Link, session: str, dst: str, text: str, **fields: Any) -> str:
+    answer = link.ask("message.send", "ann", session=session, dst=dst, payload={"text": text}, **fields)
+    return str(answer["payload"]["message_id"])
+
+
+def confirm(link: Link, session: str, message: str) -> None:
+    link.tell("message.ack", "bob", session=session, corr=message, payload={"acked": message})
+
+
+def texts(link: Link, count: int) -> list[str]:
+    return [link.receive("bob")["payload"]["text"] for _ in range(count)]
+
+
+def test_messages_arrive_in_the_order_in_which_they_were_accepted(running: Running) -> None:
+    session = running.session()
+    with running.join(session, "ann") as ann, running.join(session, "bob") as bob:
+        keys = [
+            ann.tell("message.send", "ann", session=session, dst="bob", payload={"text": str(number)})
+            for number in range(1000)
+        ]
+        assert texts(bob, 1000) == [str(number) for number in range(1000)]
+        for key in keys:
+            ann.answer(key)
+
+
+def test_a_message_that_is_not_confirmed_comes_again_within_a_bound(home: Path) -> None:
+    with Running(home, BusLimits(deliveries=3)) as running:
+        session = running.session()
+        with running.join(session, "ann") as ann, running.join(session, "bob") as bob:
+            key = send(ann, session, "bob", "hello?", ack=QUICK)
+            assert [bob.receive("bob", ack=False)["id"] for _ in range(3)] == [key] * 3
+            told = bob.take("message.unacknowledged")
+            assert told["payload"] == {"message_id": key, "dst": "bob", "deliveries": 3}
+            assert [one for one in bob.heard if one["type"] == "message.send"] == []
+        with running.join(session, "bob") as back:
+            assert back.receive("bob")["id"] == key
+
+
+def test_a_confirmed_message_does_not_come_again(running: Running) -> None:
+    session = running.session()
+    with running.join(session, "ann") as ann, running.join(session, "bob") as bob:
+        key = send(ann, session, "bob", "once", ack=QUICK)
+        bob.receive("bob")
+        # A later message that is left unconfirmed has come twice before the first could have come again.
+        send(ann, session, "bob", "twice", ack={"mode": "manual", "timeout_ms": 200})
+        assert [bob.receive("bob", ack=False)["payload"]["text"] for _ in range(2)] == ["twice", "twice"]
+        assert key not in [one["id"] for one in bob.heard]
+
+
+def test_manual_messages_wait_for_the_application(running: Running) -> None:
+    session = running.session()
+    with running.join(session, "ann") as ann, running.join(session, "bob") as bob:
+        key = send(ann, session, "bob", "careful", ack={"mode": "manual", "timeout_ms": 60_000})
+        message = bob.receive("bob")
+        assert message["ack"] == {"mode": "manual", "timeout_ms": 60_000}
+    with running.join(session, "bob") as back:
+        assert back.receive("bob")["id"] == key
+        confirm(back, session, key)
+        back.ask("agent.list", "bob", session=session)
+    with running.join(session, "bob") as again:
+        again.ask("agent.list", "bob", session=session)
+        assert again.heard == []
+
+
+def test_a_message_that_needs_no_confirmation_is_sent_once(running: Running) -> None:
+    session = running.session()
+    with running.join(session, "ann") as ann, running.join(session, "bob") as bob:
+        send(ann, session, "bob", "fire", ack={"mode": "none"})
+        assert bob.receive("bob")["ack"] == {"mode": "none"}
+    with running.join(session, "bob") as back:
+        back.ask("agent.list", "bob", session=session)
+        assert back.heard == []
+
+
+def test_an_agent_that_was_away_gets_what_came_for_it(running: Running) -> None:
+    session = running.session()
+    running.join(session, "bob").close()
+    with running.join(session, "ann") as ann:
+        for number in range(20):
+            send(ann, session, "bob", str(number))
+    with running.join(session, "bob") as bob:
+        assert texts(bob, 20) == [str(number) for number in range(20)]
+
+
+def test_what_was_accepted_survives_a_restart(home: Path) -> None:
+    with Running(home) as running:
+        session = running.session("kept")
+        with running.join(session, "bob", "Bob") as bob, running.join(session, "ann") as ann:
+            send(ann, session, "bob", "taken")
+            bob.receive("bob")
+            # Confirmed before what follows is asked, and durable with it.
+            bob.ask("agent.update", "bob", session=session, payload={"id": "bob", "name": "Robert"})
+        with running.join(session, "ann") as ann:
+            for number in range(5):
+                send(ann, session, "bob", str(number))
+    with Running(home) as running:
+        with running.link() as link:
+            assert [one["name"] for one in link.ask("session.list", "codex-cli")["payload"]["sessions"]] == ["kept"]
+        with running.join(session, "bob") as bob:
+            assert texts(bob, 5) == ["0", "1", "2", "3", "4"]
+            agents = bob.ask("agent.list", "bob", session=session)["payload"]["agents"]
+            assert [(one["id"], one.get("name"), one["online"]) for one in agents] == [
+                ("bob", "Robert", True),
+                ("ann", None, False),
+            ]
+
+
+def test_the_same_message_again_is_accepted_and_not_delivered_twice(home: Path) -> None:
+    with Running(home) as running:
+        session = running.session()
+        with running.join(session, "ann") as ann, running.join(session, "bob") as bob:
+            for _ in range(3):
+                send(ann, session, "bob", "same", id="m-1")
+            with pytest.raises(Refused, match="id_reused"):
+                send(ann, session, "bob", "other", id="m-1")
+            send(ann, session, "bob", "next")
+            assert texts(bob, 2) == ["same", "next"]
+    with Running(home) as running, running.join(session, "ann") as ann:
+        send(ann, session, "bob", "same", id="m-1")
+        with pytest.raises(Refused, match="id_reused"):
+            send(ann, session, "bob", "other", id="m-1")
+        records = ann.ask("events.history", "ann", session=session)["payload"]["records"]
+        assert [one["envelope"]["id"] for one in records].count("m-1") == 1
+
+
+def test_a_copy_that_comes_before_the_first_is_durable_waits_for_it(running: Running) -> None:
+    session = running.session()
+    with running.join(session, "ann") as ann, running.join(session, "bob") as bob:
+        payload = {"text": "twins"}
+        line = json.dumps(
+            {"v": 0, "type": "message.send", "id": "twin", "ts": "2026-01-01T00:00:00Z", "src": "ann", "dst": "bob",
+             "session": session, "payload": payload}
+        ).encode() + b"\n"  # fmt: skip
+        ann.raw(line * 50)
+        for _ in range(50):
+            ann.answer("twin")
+        send(ann, session, "bob", "after")
+        assert texts(bob, 2) == ["twins", "after"]
+
+
+def test_an_agent_that_leaves_for_good_leaves_nothing_behind(running: Running) -> None:
+    session = running.session()
+    with running.join(session, "ann") as ann:
+        with running.join(session, "bob") as bob:
+            send(ann, session, "bob", "unread", ack={"mode": "manual"})
+            bob.ask("agent.remove", "bob", session=session, payload={"id": "bob"})
+        with running.join(session, "bob") as new:
+            new.ask("agent.list", "bob", session=session)
+            assert [one for one in new.heard if one["type"] == "message.send"] == []
+
+
+def test_a_slow_reader_is_bounded_and_told_and_holds_up_nobody(home: Path) -> None:
+    limits = BusLimits(output_bytes=4096, stalled_seconds=0.5)
+    with Running(home, limits) as running:
+        session = running.session()
+        slow = running.join(session, "bob")
+        with running.join(session, "ann") as ann, running.join(session, "cid") as cid:
+            big = "x" * 100_000
+            for number in range(20):
+                send(ann, session, "bob", f"{number} {big}", ack={"mode": "manual"})
+                send(ann, session, "cid", str(number))
+                assert cid.receive("cid")["payload"]["text"] == str(number)
+            agents: list[dict[str, Any]] = []
+            while not agents or agents[0]["online"]:
+                agents = ann.ask("agent.list", "ann", session=session)["payload"]["agents"]
+        with pytest.raises(EOFError):
+            slow.take("nothing more")
+        assert slow.heard[-1]["error"]["code"] == "slow_reader"
+        assert len([one for one in slow.heard if one["type"] == "message.send"]) < 20
+        slow.close()
+        with running.join(session, "bob") as back:
+            numbers = [back.receive("bob")["payload"]["text"].split()[0] for _ in range(20)]
+            assert numbers == [str(number) for number in range(20)]
+
+
+def test_a_slow_follower_gets_everything_at_its_pace(home: Path) -> None:
+    with Running(home, BusLimits(output_bytes=4096)) as running:
+        session = running.session()
+        with running.join(session, "ann") as ann, running.join(session, "bob"), running.link() as slow:
+            slow.answer(slow.tell("events.stream", "codex-cli", session=session, payload={"follow": True}))
+            big = "x" * 50_000
+            for number in range(40):
+                send(ann, session, "bob", f"{number} {big}", ack={"mode": "none"})
+            seen = []
+            while len(seen) < 40:
+                envelope = slow.line()["payload"]["envelope"]
+                if envelope["type"] == "message.send":
+                    seen.append(int(envelope["payload"]["text"].split()[0]))
+            assert seen == list(range(40))
+
+
+def test_an_agent_too_slow_to_hear_live_events_is_told_that_it_missed_some(home: Path) -> None:
+    with Running(home, BusLimits(output_bytes=1024, window=1000)) as running:
+        session = running.session()
+        slow = running.join(session, "bob")
+        with running.join(session, "ann") as ann:
+            for _ in range(8):
+                send(ann, session, "bob", "x" * 100_000, ack={"mode": "none"})
+            for number in range(50):
+                ann.ask("agent.update", "ann", session=session, payload={"id": "ann", "name": f"Ann {number}"})
+            missed = slow.take("events.missed")["payload"]["count"]
+            heard = [one for one in slow.heard if one["type"] == "agent.updated"]
+            assert missed + len(heard) <= 50
+            assert missed > 0
+        slow.close()
+
+
+# When the disk fails.
+
+
+def test_what_could_not_be_written_did_not_happen_and_the_bus_goes_on(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = running.session()
+    with running.join(session, "ann") as ann, running.join(session, "bob") as bob:
+        log, real = running.standing.bus.log, running.standing.bus.log.commit
+
+        def full(writes: Any) -> None:
+            raise StoreFull("no space is left")
+
+        monkeypatch.setattr(log, "commit", full)
+        with pytest.raises(Refused, match="unavailable"):
+            send(ann, session, "bob", "lost", id="m-1")
+        with pytest.raises(Refused, match="unavailable"):
+            ann.ask("agent.add", "eve", session=session, payload={"id": "eve"})
+        monkeypatch.setattr(log, "commit", real)
+        agents = ann.ask("agent.list", "ann", session=session)["payload"]["agents"]
+        assert [one["id"] for one in agents] == ["ann", "bob"]
+        send(ann, session, "bob", "kept", id="m-1")
+        assert texts(bob, 1) == ["kept"]
+        assert running.failures == []
+
+
+def test_after_a_failed_fsync_the_bus_takes_nothing_more(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = running.session()
+    with running.join(session, "ann") as ann, running.join(session, "bob"):
+
+        def poisoned(writes: Any) -> None:
+            raise StorePoisoned("an fsync failed")
+
+        monkeypatch.setattr(running.standing.bus.log, "commit", poisoned)
+        for _ in range(2):
+            with pytest.raises(Refused, match="unavailable"):
+                send(ann, session, "bob", "unknown")
+        assert [type(one) for one in running.failures] == [StorePoisoned]
