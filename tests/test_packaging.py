@@ -23,7 +23,8 @@ import redkey.wire
 from redkey.cli import COMMANDS, main
 
 ROOT = Path(__file__).resolve().parents[1]
-CONTRACT_FOLDERS = ("contracts", "definitions", "fixtures", "schemas")
+# The contracts, and the plan that the demo runs.
+CONTRACT_FOLDERS = ("contracts", "definitions", "examples/podcast", "fixtures", "schemas")
 # Modules that take long to import; nobody should pay for them to be told how a command is called.
 HEAVY = ("cryptography", "rich", "jsonschema_rs", "httpx2", "starlette", "uvicorn", "structlog", "orjson", "msgspec")
 
@@ -153,6 +154,12 @@ def test_every_shipped_fixture_can_be_checked_with_the_installed_command(install
     done = _run(command, "wire", "validate", "-q", str(largest), cwd=tmp_path, PYTHONPATH=_path(installed))
     assert done.returncode == 0
     assert done.stdout.endswith(" valid, 0 invalid\n")
+
+
+def test_the_installed_demo_finds_its_plan(installed: Path, tmp_path: Path) -> None:
+    check = "from redkey.cli.demo.cast import plan, players; print(plan()['name'], len(players(3, 1)))"
+    found = _run(sys.executable, "-c", check, cwd=tmp_path, PYTHONPATH=_path(installed))
+    assert found.stdout == "podcast-production 12\n"
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -6,7 +6,6 @@ columns are plain text, whole, so that they can be cut and searched. What strang
 
 from __future__ import annotations
 
-import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -45,6 +44,7 @@ COLOURS: Mapping[str, str] = {
     "revoked": "bright_black",
 }
 _GAP = "  "
+_WIDEST = 60
 
 
 def on_terminal() -> bool:
@@ -92,17 +92,13 @@ def rich_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for place, title in enumerate(titles):
-        widest = max((len(row[place]) for row in rows), default=0)
+        # Rich takes width only from columns that may wrap; no cell does, because each is cut at its end instead.
         last = place == len(titles) - 1
-        table.add_column(
-            title,
-            no_wrap=True,
-            overflow="ellipsis",
-            min_width=0 if last else min(widest, 60),
-            ratio=1 if last else None,
-        )
+        widest = max((len(row[place]) for row in rows), default=0)
+        table.add_column(title, no_wrap=not last, min_width=None if last else min(widest, _WIDEST))
     for row in rows:
-        table.add_row(*(Text(shown(cell), style=COLOURS.get(cell, "")) for cell in row))
+        cells = [Text(shown(cell), COLOURS.get(cell, ""), no_wrap=True, overflow="ellipsis") for cell in row]
+        table.add_row(*cells)
     return table
 
 
@@ -154,8 +150,3 @@ def _span(seconds: float) -> str:
         if seconds >= size:
             return f"{int(seconds // size)}{unit}"
     return f"{int(seconds)}s"
-
-
-def width() -> int:
-    """How wide the terminal is."""
-    return shutil.get_terminal_size().columns

@@ -1,0 +1,56 @@
+"""Shells complete commands and options, without paying for what they do not run."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from redkey.cli import COMMANDS, SECTIONS, main
+
+
+def _complete(*words: str) -> list[str]:
+    environment = {**os.environ, "_REDKEY_COMPLETE": "bash_complete", "COMP_WORDS": " ".join(words)}
+    environment["COMP_CWORD"] = str(len(words) - 1)
+    # As the installed command runs: click looks for the variable under the program's name.
+    command = [sys.executable, "-c", "import sys; from redkey.cli import main; main(prog_name='redkey')"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    return [line.partition(",")[2] for line in done.stdout.splitlines()]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_each_shell_gets_its_script(shell: str, tmp_path: Path) -> None:
+    result = CliRunner().invoke(main, ["completion", shell])
+    assert result.exit_code == 0
+    assert "_REDKEY_COMPLETE" in result.stdout
+    if shutil.which(shell):
+        script = tmp_path / "script"
+        script.write_text(result.stdout)
+        assert subprocess.run([shell, "-n", str(script)]).returncode == 0
+
+
+def test_commands_subcommands_and_options_are_completed() -> None:
+    assert _complete("redkey", "wor") == ["workflow", "workspace"]
+    assert _complete("redkey", "task", "re") == ["retry"]
+    assert "--role" in _complete("redkey", "task", "create", "--")
+
+
+def test_completing_a_name_imports_no_command() -> None:
+    check = (
+        "import sys; from redkey.cli import main; import click; "
+        "main.shell_complete(click.Context(main), 't'); "
+        "print([name for name in sys.modules if name.startswith('redkey.cli.')])"
+    )
+    assert subprocess.run([sys.executable, "-c", check], capture_output=True, text=True).stdout == "[]\n"
+
+
+def test_the_help_groups_every_command_once() -> None:
+    named = [name for section in SECTIONS.values() for name in section]
+    assert sorted(named) == sorted(COMMANDS) == sorted(set(named))
+    shown = CliRunner().invoke(main, ["--help"]).stdout
+    assert [title for title in SECTIONS if f"\n{title}:\n" not in shown] == []
