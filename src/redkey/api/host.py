@@ -76,7 +76,7 @@ class Host(uvicorn.Server):
         return Connection(self, asyncio.get_running_loop())
 
     @staticmethod
-    async def _unused(*_: Any) -> None:
+    async def _unused(scope: Any, receive: Any, send: Any) -> None:
         """Uvicorn wants an application to hand to its own connections; it makes none."""
 
     async def on_tick(self, counter: int) -> bool:
