@@ -59,6 +59,16 @@ def test_the_ready_file_tells_where_and_who_and_goes_with_the_server(start: Star
     assert not (tmp_path / "s.sock").exists()
 
 
+def test_a_quiet_life_leaves_two_log_lines_and_no_warning(start: Start) -> None:
+    server = start()
+    with server.client() as client:
+        assert client.get("/workspaces").status == 200
+    assert server.stop() == 0
+    logged = [json.loads(line) for line in server.logs().splitlines() if line.startswith("{")]
+    assert [(line["event"], line["level"]) for line in logged] == [("serving", "info"), ("stopped", "info")]
+    assert "Warning" not in server.logs()
+
+
 def test_the_unix_socket_is_its_owners_alone_and_serves_the_same(start: Start, tmp_path: Path) -> None:
     server = start("--uds", str(tmp_path / "s.sock"))
     assert mode(tmp_path / "s.sock") == 0o600
