@@ -107,6 +107,9 @@ class Bus:
         return (session for session in self._state.sessions.values() if session.status == "open")
 
     def open_session(self, session_id: str) -> Session:
+        """A session in which something may happen."""
+        if self.session(session_id).status == "closed":
+            raise BusRefused("the session is closed", code="session_closed", pointer="/session")
         return self._state.open(session_id)
 
     def agent(self, session: Session, agent_id: str) -> Agent:

@@ -143,12 +143,7 @@ def _session_id(connection: Connection, asked: Envelope) -> str:
 
 
 def _session(connection: Connection, asked: Envelope) -> Session:
-    session = connection.bus.session(_session_id(connection, asked))
-    return connection.bus.open_session(session.id) if session.status == "open" else _closed()
-
-
-def _closed() -> Session:
-    raise BusRefused("the session is closed", code="session_closed", pointer="/session")
+    return connection.bus.open_session(_session_id(connection, asked))
 
 
 def _own(asked: Envelope, key: str) -> str:

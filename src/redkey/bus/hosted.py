@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
+from redkey.bus.http.call import Exchange
 from redkey.bus.http.face import HttpFace
 from redkey.bus.http.token import TokenGate, open_token
 from redkey.bus.runtime.relay import Policy
@@ -20,9 +20,9 @@ class HostedBus:
         self._gate = TokenGate(open_token(home))
         self._face: HttpFace | None = None
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+    async def __call__(self, exchange: Exchange) -> None:
         if self._face is not None:
-            await self._face(scope, receive, send)
+            await self._face(exchange)
 
     async def start(self) -> None:
         await self.standing.start()

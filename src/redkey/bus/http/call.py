@@ -7,9 +7,9 @@ that a repeated request gets the same answer and does nothing, even when the bus
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from hashlib import sha256
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 import orjson
@@ -20,7 +20,7 @@ from redkey.bus.state import Agent, Decided, Session, Write
 from redkey.errors import BusRefused
 
 T = TypeVar("T")
-Receive = Callable[[], Awaitable[Any]]
+Headers = Mapping[bytes, bytes]
 _KEY_LIMIT = 255
 
 
@@ -32,6 +32,34 @@ class BusCaller(msgspec.Struct, frozen=True, kw_only=True):
     # A key of one agent speaks for that agent alone.
     agent_id: str = ""
     may_write: bool = True
+
+
+class Exchange(Protocol):
+    """A request and the way back, as whoever hosts the face brings it."""
+
+    @property
+    def method(self) -> str: ...
+
+    @property
+    def path(self) -> str: ...
+
+    @property
+    def query(self) -> bytes: ...
+
+    @property
+    def headers(self) -> Headers: ...
+
+    async def receive(self) -> dict[str, Any]:
+        """The next piece of the body; after the last, the news that the caller is gone."""
+        ...
+
+    async def reply(self, status: int, head: bytes, body: bytes) -> None:
+        """Send a whole answer; `head` is its header lines but for the length of the body."""
+        ...
+
+    async def send(self, message: Mapping[str, Any]) -> None:
+        """Send the next part of an answer that writes itself."""
+        ...
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -52,12 +80,11 @@ class Call:
         path: str,
         names: Mapping[str, str],
         query: Mapping[str, str],
-        headers: Mapping[bytes, bytes],
+        headers: Headers,
         data: bytes,
-        receive: Receive,
     ) -> None:
         self.bus, self.caller, self.names, self.query = bus, caller, names, query
-        self.headers, self.data, self.receive = headers, data, receive
+        self.headers, self.data = headers, data
         self.scope = f"{caller.workspace}\n{caller.key_id}\n{method} {path}"
         self.key = headers.get(b"idempotency-key", b"").decode("latin-1") if method == "POST" else ""
         if len(self.key) > _KEY_LIMIT or not (self.key.isascii() and self.key.isprintable()):

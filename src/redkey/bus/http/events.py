@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -11,11 +11,10 @@ import orjson
 
 from redkey.bus.bus import Bus
 from redkey.bus.feed import Feed
-from redkey.bus.http.call import Answer, Call
+from redkey.bus.http.call import Answer, Call, Exchange
 from redkey.bus.state import Record
 from redkey.errors import BusRefused
 
-Send = Callable[[Any], Awaitable[None]]
 _LIMIT = 500
 _PAGE = 100
 _CURSOR_SECONDS = 15.0
@@ -69,10 +68,10 @@ class EventStream:
     def wake(self) -> None:
         self._more.set()
 
-    async def run(self, receive: Callable[[], Awaitable[Any]], send: Send) -> None:
+    async def run(self, exchange: Exchange) -> None:
         self._feed.followers.add(self)
         try:
-            await _stream(self._take, self._more, receive, send)
+            await _stream(self._take, self._more, exchange)
         finally:
             self._feed.followers.discard(self)
 
@@ -95,10 +94,10 @@ class SessionStream:
     def wake(self) -> None:
         self._more.set()
 
-    async def run(self, receive: Callable[[], Awaitable[Any]], send: Send) -> None:
+    async def run(self, exchange: Exchange) -> None:
         self._bus.watchers.add(self)
         try:
-            await _stream(self._take, self._more, receive, send)
+            await _stream(self._take, self._more, exchange)
         finally:
             self._bus.watchers.discard(self)
 
@@ -119,11 +118,9 @@ def _frame(key: str, event: dict[str, Any]) -> bytes:
     return b"id: %s\ndata: %s\n\n" % (key.encode(), orjson.dumps(event))
 
 
-async def _stream(
-    take: Callable[[], bytes | None], more: asyncio.Event, receive: Callable[[], Awaitable[Any]], send: Send
-) -> None:
+async def _stream(take: Callable[[], bytes | None], more: asyncio.Event, exchange: Exchange) -> None:
     """Send what there is, then wait for more; a comment now and then tells that both ends are alive."""
-    gone = asyncio.ensure_future(_gone(receive))
+    gone, send = asyncio.ensure_future(_gone(exchange)), exchange.send
     headers = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-store"), (b"x-accel-buffering", b"no")]
     try:
         await send({"type": "http.response.start", "status": 200, "headers": headers})
@@ -150,6 +147,6 @@ async def _stream(
             await gone
 
 
-async def _gone(receive: Callable[[], Awaitable[Any]]) -> None:
-    while (await receive())["type"] != "http.disconnect":
+async def _gone(exchange: Exchange) -> None:
+    while (await exchange.receive())["type"] != "http.disconnect":
         pass

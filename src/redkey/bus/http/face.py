@@ -1,4 +1,4 @@
-"""The HTTP face: paths, methods, bodies and errors around the handlers, as one ASGI application.
+"""The HTTP face: paths, methods, bodies and errors around the handlers.
 
 Who may call is asked of a gate that whoever hosts the face brings: a token on this machine, or API keys. Errors are
 `{"error": text, "code": code}`; the text is what older clients look for, the code is what new ones should.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -18,13 +18,12 @@ import structlog
 
 from redkey.bus.bus import Bus
 from redkey.bus.http import events, messages, sessions
-from redkey.bus.http.call import Answer, BusCaller, Call
+from redkey.bus.http.call import Answer, BusCaller, Call, Exchange, Headers
 from redkey.errors import BusRefused, JsonRefused, RedKeyError
 from redkey.wire.decode import decode
 
 _log = structlog.get_logger("redkey.bus.http")
 BODY_LIMIT = 1024 * 1024
-Headers = Mapping[bytes, bytes]
 # Who a request comes from; BusRefused when it may not be answered.
 Gate = Callable[[Headers], BusCaller]
 Handler = Callable[..., Awaitable[Answer]]
@@ -106,37 +105,38 @@ class HttpFace:
         self._flights: set[tuple[str, str]] = set()
         self._streams: set[asyncio.Task[Any]] = set()
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] != "http":
-            return
+    async def __call__(self, exchange: Exchange) -> None:
         try:
-            answer = await self._answer(scope, receive, send)
+            answer = await self._answer(exchange)
         except (BusRefused, JsonRefused) as refused:
             status = _STATUS.get(refused.code, 400)
             answer = Answer(status, {"error": refused.message, "code": refused.code})
         except RedKeyError as failed:
-            _log.error("a request failed", path=scope["path"][:200], code=failed.code, reason=failed.message)
+            _log.error("a request failed", path=exchange.path[:200], code=failed.code, reason=failed.message)
             answer = Answer(503, {"error": "weave coordinator unavailable", "code": "unavailable"})
         if answer is not None:
-            await _respond(send, answer, head=scope["method"] == "HEAD")
+            await _respond(exchange, answer)
 
     def begin_stop(self) -> None:
         """End those who follow."""
         for task in tuple(self._streams):
             task.cancel()
 
-    async def _answer(self, scope: Any, receive: Any, send: Any) -> Answer | None:
-        headers = dict(scope["headers"])
+    async def _answer(self, exchange: Exchange) -> Answer | None:
+        headers = exchange.headers
         caller = self._gate(headers)
-        method = "GET" if scope["method"] == "HEAD" else scope["method"]
-        route, names = self._find(method, scope["path"].removeprefix(self._prefix))
+        method = "GET" if exchange.method == "HEAD" else exchange.method
+        route, names = self._find(method, exchange.path.removeprefix(self._prefix))
         if method != "GET" and not caller.may_write:
             raise BusRefused("this key may only read", code="insufficient_scope")
-        data = await _read_body(receive, headers) if method != "GET" else b""
-        query = dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True, max_num_fields=32))
-        call = Call(self._bus, caller, method, scope["path"], names, query, headers, data, receive)
+        data = await _read_body(exchange.receive, headers) if method != "GET" else b""
+        try:
+            query = dict(parse_qsl(exchange.query.decode("latin-1"), keep_blank_values=True, max_num_fields=32))
+        except ValueError:
+            raise BusRefused("the query has too many fields", code="query_invalid") from None
+        call = Call(self._bus, caller, method, exchange.path, names, query, headers, data)
         if isinstance(route.handler, type):
-            await self._stream(route.handler(call), receive, send)
+            await self._stream(route.handler(call), exchange)
             return None
         arguments = [_body(route.body, headers, data)] if route.body is not None else []
         return await self._once(call, route.handler, arguments)
@@ -156,8 +156,8 @@ class HttpFace:
         finally:
             self._flights.discard(flight)
 
-    async def _stream(self, stream: Any, receive: Any, send: Any) -> None:
-        task = asyncio.ensure_future(stream.run(receive, send))
+    async def _stream(self, stream: Any, exchange: Exchange) -> None:
+        task = asyncio.ensure_future(stream.run(exchange))
         self._streams.add(task)
         try:
             await task
@@ -210,14 +210,11 @@ def _body(kind: type, headers: Headers, data: bytes) -> Any:
         raise BusRefused(f"the body is wrong: {cause}", code="body_invalid") from None
 
 
-async def _respond(send: Any, answer: Answer, *, head: bool) -> None:
+async def _respond(exchange: Exchange, answer: Answer) -> None:
     body = orjson.dumps(answer.body) if answer.body is not None else b""
-    headers = [(b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff")]
-    if answer.status != 204:
-        headers.append((b"content-length", str(len(body)).encode()))
+    head = b"cache-control: no-store\r\nx-content-type-options: nosniff\r\n"
     if body:
-        headers.append((b"content-type", b"application/json"))
+        head += b"content-type: application/json\r\n"
     if answer.status == 401:
-        headers.append((b"www-authenticate", b'Bearer realm="redkey"'))
-    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-    await send({"type": "http.response.body", "body": b"" if head else body})
+        head += b'www-authenticate: Bearer realm="redkey"\r\n'
+    await exchange.reply(answer.status, head, body)

@@ -13,8 +13,7 @@ import secrets
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from redkey.bus.http.call import BusCaller
-from redkey.bus.http.face import Headers
+from redkey.bus.http.call import BusCaller, Headers
 from redkey.errors import BusRefused, KeyRefused
 
 FILE = "token"
