@@ -1,17 +1,28 @@
-"""Fixtures of whole runs."""
+"""Fixtures of whole runs: one server for a module, and for each test a queue and agents of its own."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.api.server import Server, serving
 from tests.runner.scene import Scene, scene
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with serving(tmp_path_factory.mktemp("server")) as running:
+        yield running
 
 
 @pytest.fixture
-def stage(tmp_path: Path) -> Iterator[Scene]:
-    """A server without anything in it, and room for runners."""
-    with scene(tmp_path) as made:
+def stage(tmp_path: Path, server: Server) -> Iterator[Scene]:
+    """A queue without anything in it, and room for runners."""
+    number = next(_numbers)
+    with scene(tmp_path, server, f"work{number}", f"-{number}") as made:
         yield made

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from redkey.client import RedKey
+from redkey.client import Conflict, RedKey
 from tests.api.acts import until
-from tests.api.server import PATIENCE_SECONDS, Server, serving
+from tests.api.server import PATIENCE_SECONDS, Server
 
 __all__ = ["Scene", "output", "scene", "until"]
 
@@ -49,15 +49,16 @@ class Runner:
 
 
 class Scene:
-    """One server, and what runs against it."""
+    """What runs against a server: on a queue of its own, under names of its own."""
 
-    def __init__(self, directory: Path, server: Server) -> None:
-        self.directory, self.server = directory, server
+    def __init__(self, directory: Path, server: Server, queue: str = "work", suffix: str = "") -> None:
+        self.directory, self.server, self.queue, self.suffix = directory, server, queue, suffix
         self.rk = RedKey(server.url, server.key)
         self._runners: list[Runner] = []
 
     def card(self, slug: str, **more: Any) -> Path:
         """A card file with two escalation rules."""
+        slug += self.suffix
         path = self.directory / f"{slug}.json"
         value = {
             "card_version": "1.0",
@@ -79,9 +80,10 @@ class Scene:
         path.write_text(json.dumps(value))
         return path
 
-    def run(self, *arguments: str, card: str = "quinn", queue: str = "work", **environment: str) -> Runner:
+    def run(self, *arguments: str, card: str = "quinn", **environment: str) -> Runner:
         """Begin a runner, and wait until it is ready."""
-        command = ["--card", str(self.card(card)), "--queue", queue, "--work", str(self.directory / f"work-{card}")]
+        work = str(self.directory / f"work-{card}")
+        command = ["--card", str(self.card(card)), "--queue", self.queue, "--work", work]
         return self.start([*command, "--memory", "words", *arguments], **environment)
 
     def start(self, arguments: list[str], **environment: str) -> Runner:
@@ -106,9 +108,10 @@ class Scene:
         return f"sh {path}"
 
     def task(self, title: str = "Do it", **more: Any) -> str:
-        with contextlib.suppress(Exception):
-            self.rk.queues.create("work")
-        return self.rk.tasks.create("work", title=title, **more).task_id
+        """A task on the queue, by its id."""
+        with contextlib.suppress(Conflict):
+            self.rk.queues.create(self.queue)
+        return self.rk.tasks.create(self.queue, title=title, **more).task_id
 
     def state(self, task_id: str) -> str:
         return self.rk.tasks.get(task_id).state
@@ -116,7 +119,7 @@ class Scene:
     def ends(self, task_id: str, state: str) -> Any:
         """The task, once it is in this state; told with everything when it does not come to that."""
         try:
-            until(lambda: self.state(task_id) == state, 45)
+            until(lambda: self.state(task_id) == state, 20)
         except AssertionError:
             logs = "\n".join(runner.log() for runner in self._runners)
             raise AssertionError(f"{self.rk.tasks.get(task_id)}\n{logs}") from None
@@ -137,10 +140,10 @@ class Scene:
 
 
 @contextlib.contextmanager
-def scene(directory: Path) -> Iterator[Scene]:
-    with serving(directory) as server:
-        made = Scene(directory, server)
-        try:
-            yield made
-        finally:
-            made.close()
+def scene(directory: Path, server: Server, queue: str = "work", suffix: str = "") -> Iterator[Scene]:
+    """A scene for the length of a block; its runners are ended whatever happens."""
+    made = Scene(directory, server, queue, suffix)
+    try:
+        yield made
+    finally:
+        made.close()

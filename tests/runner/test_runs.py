@@ -92,18 +92,13 @@ def _begin(stage: Scene) -> str:
     seen.mkdir()
     (stage.directory / "agents").mkdir()
     (stage.directory / "agents" / "analyst_agent.py").write_text(PYTHON)
-    shell = (
-        SHELL.replace(
-            "INTAKE", output(summary="Known.", artifacts=_file("guest_brief.md", "Piers"), notes=["Mind his cat"])
-        )
-        .replace(
-            "ESCALATE", output(summary="Whose signature?", notes=["escalation_rule: 1"], recommendation="escalate")
-        )
-        .replace("SIGNED", output(summary="Signed.", artifacts=_file("deal.txt", "signed")))
-        .replace("EVIL", output(artifacts=_file("../../evil.txt", "gotcha")))
-    )
-    stage.rk.queues.create("work")
-    run = stage.rk.workflows.start("work", plan=PLAN).workflow_id
+    known = output(summary="Known.", artifacts=_file("guest_brief.md", "Piers"), notes=["Mind his cat"])
+    asked = output(summary="Whose signature?", notes=["escalation_rule: 1"], recommendation="escalate")
+    signed = output(summary="Signed.", artifacts=_file("deal.txt", "signed"))
+    shell = SHELL.replace("INTAKE", known).replace("ESCALATE", asked).replace("SIGNED", signed)
+    shell = shell.replace("EVIL", output(artifacts=_file("../../evil.txt", "gotcha")))
+    stage.rk.queues.create(stage.queue)
+    run = stage.rk.workflows.start(stage.queue, plan=PLAN).workflow_id
     stage.run("--role", "worker", "--exec", stage.script("agent.sh", shell), "--env", "SEEN", SEEN=str(seen))
     stage.run(
         *("--role", "analyst", "--python", "analyst_agent:research", "--python-path", str(stage.directory / "agents")),
@@ -152,7 +147,7 @@ def _check_intake(stage: Scene, task_id: str) -> None:
     given = json.loads((stage.directory / "seen" / "intake-0.json").read_text())
     assert given["context"] == {"feature_id": task.workflow_id, "workflow": "four-steps", "iteration": 1}
     (message,) = [one for one in stage.rk.inbox.list(to="human") if one.subject == "Intake is done"]
-    assert (message.sender, message.ref_task_id) == ("agent:quinn", task_id)
+    assert (message.sender, message.ref_task_id) == (f"agent:quinn{stage.suffix}", task_id)
 
 
 def _check_research(stage: Scene, task_id: str) -> None:

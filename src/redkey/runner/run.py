@@ -46,7 +46,7 @@ def run_agent(spec: Spec, rk: RedKey, tell: Tell) -> Tally:
     rk.worker(
         queue=spec.queue,
         roles=spec.roles,
-        agent=_registered(agent),
+        agent=_registered(agent, rk),
         concurrency=spec.concurrency,
         lease_seconds=spec.lease_seconds,
     )(handler)
@@ -54,13 +54,17 @@ def run_agent(spec: Spec, rk: RedKey, tell: Tell) -> Tally:
     return rk.run(grace_seconds=spec.grace_seconds)
 
 
-def _registered(agent: Agent) -> str | dict[str, Any]:
-    """How the agent is known at the server: by its card, or by its name where it has none."""
+def _registered(agent: Agent, rk: RedKey) -> str:
+    """How the agent is known at the server: the one with its slug, under the card that it has now."""
     if agent.card is None:
         return agent.slug
-    card: dict[str, Any] = msgspec.to_builtins(agent.card)
+    card: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(agent.card))
     card["identity"]["slug"] = agent.slug
-    return card
+    for found in rk.agents.list(slug=agent.slug):
+        if rk.agents.get(found.agent_id).card != card:
+            rk.agents.update(found.agent_id, card=card)
+        return found.agent_id
+    return rk.agents.register(card=card, framework="redkey").agent_id
 
 
 def workspace_of(rk: RedKey) -> str:

@@ -18,7 +18,7 @@ from typing import Final
 
 import msgspec
 
-from redkey.errors import WorkplaceRefused
+from redkey.errors import StepFailed, WorkplaceRefused
 from redkey.runner.process import Ended, Limits, run
 
 _GIT_LIMITS: Final = Limits(seconds=600.0, output_bytes=1024 * 1024)
@@ -120,7 +120,10 @@ async def git(*arguments: str, within: Path, check: bool = True) -> Ended:
     environment = {**_GIT_ENVIRONMENT, "PATH": os.environ.get("PATH", os.defpath), "HOME": str(within)}
     if "SSH_AUTH_SOCK" in os.environ:
         environment["SSH_AUTH_SOCK"] = os.environ["SSH_AUTH_SOCK"]
-    ended = await run(["git", *arguments], directory=within, environment=environment, limits=_GIT_LIMITS)
+    try:
+        ended = await run(["git", *arguments], directory=within, environment=environment, limits=_GIT_LIMITS)
+    except StepFailed as failed:
+        raise WorkplaceRefused(f"git {arguments[0]}: {failed.message}", code="git_failed") from failed
     if check and ended.code:
         said = ended.complaint.strip().splitlines()
         text = f"git {arguments[0]} ended with {ended.code}: {said[-1][:300] if said else 'it said nothing'}"

@@ -1,0 +1,284 @@
+"""How runs end when something goes wrong: each way has one clear end, on the ledger and on the machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.ledger.secret_samples import with_checksum
+from tests.runner.scene import Runner, Scene, output, until
+from tests.runner.test_process import gone, is_alive, pids
+
+# The shape of a GitHub token, with a checksum that is right; it opens nothing.
+TOKEN = with_checksum("ghp_")
+
+
+def _file(path: str, content: str) -> list[dict[str, str]]:
+    return [{"path": path, "operation": "create", "content": content}]
+
+
+def _say(text: str) -> str:
+    return f"cat <<'END'\n{text}\nEND\n"
+
+
+def _blocked(stage: Scene, task_id: str) -> tuple[str, str]:
+    blocker = stage.ends(task_id, "blocked").blocker
+    return blocker.blocker_type, blocker.reason
+
+
+# --- the runner goes ---
+
+
+def test_a_killed_runner_leaves_no_orphan_and_the_task_goes_on_elsewhere(stage: Scene) -> None:
+    """kill -9 in the middle of the work: the stubborn child and its daemon go, another agent does the task."""
+    seen = stage.directory / "pids"
+    stubborn = f"trap '' TERM; setsid sh -c 'trap \"\" TERM; echo $$ >> {seen}; sleep 600' & echo $$ >> {seen}; wait\n"
+    first = stage.run("--exec", stage.script("first.sh", stubborn), "--lease", "5")
+    task_id = stage.task(outputs=["result"])
+    children = pids(seen, 2)
+    first.stop(signal.SIGKILL)
+    assert all(gone(pid) for pid in children)
+    done = _say(output(summary="By another.", artifacts=_file("result.txt", "whole")))
+    stage.run("--exec", stage.script("second.sh", done), card="ada")
+    task = stage.ends(task_id, "completed")
+    assert (task.summary, task.lease_losses) == ("By another.", 1)
+    (artifact,) = task.artifacts
+    assert stage.rk.content.get(artifact.sha256) == b"whole"
+    assert stage.types(task_id).count("task.complete") == 1
+    # What the dead runner left on the disk goes when the next one begins.
+    assert list((stage.directory / "work-quinn" / "places").iterdir())
+    stage.run("--exec", "true")
+    assert not list((stage.directory / "work-quinn" / "places").iterdir())
+
+
+def test_output_that_comes_after_the_lease_is_lost_changes_nothing(stage: Scene) -> None:
+    """The runner stands still longer than its lease; when it goes on, another has done the task."""
+    go = stage.directory / "go"
+    os.mkfifo(go)
+    late = f"echo $$ > {stage.directory}/pids; cat {go} > /dev/null\n" + _say(
+        output(summary="Too late.", artifacts=_file("result.txt", "late"))
+    )
+    first = stage.run("--exec", stage.script("late.sh", late), "--lease", "5")
+    task_id = stage.task(outputs=["result"])
+    (child,) = pids(stage.directory / "pids", 1)
+    first.process.send_signal(signal.SIGSTOP)
+    stage.run(
+        "--exec", stage.script("b.sh", _say(output(summary="In time.", artifacts=_file("result.txt", "x")))), card="ada"
+    )
+    stage.ends(task_id, "completed")
+    with go.open("w") as out:
+        out.write("go")
+    first.process.send_signal(signal.SIGCONT)
+    until(lambda: len([one for one in first.events() if one in ("stopped", "verified")]) == 1)
+    assert gone(child)
+    task = stage.rk.tasks.get(task_id)
+    assert (task.summary, len(task.artifacts)) == ("In time.", 1)
+    assert stage.types(task_id).count("task.complete") == 1
+    assert first.stop() == 0
+
+
+def test_a_cancelled_task_stops_its_agent_and_the_runner_goes_on(stage: Scene) -> None:
+    seen = stage.directory / "pids"
+    script = f'grep -q second "$REDKEY_PROMPT_FILE" || {{ echo $$ > {seen}; exec sleep 600; }}\n' + _say(output())
+    runner = stage.run("--exec", stage.script("a.sh", script), "--lease", "5")
+    first = stage.task("The first is done")
+    (child,) = pids(seen, 1)
+    stage.rk.tasks.cancel(first)
+    assert gone(child)
+    stage.ends(stage.task("The second is done"), "completed")
+    assert runner.stop() == 0
+
+
+def test_a_stop_gives_back_what_cannot_finish(stage: Scene) -> None:
+    seen = stage.directory / "pids"
+    runner = stage.run("--exec", f"trap '' TERM; echo $$ > {seen}; sleep 600 & wait; sleep 600", "--grace", "0.5")
+    task_id = stage.task()
+    (child,) = pids(seen, 1)
+    runner.stop()
+    assert gone(child)
+    assert stage.state(task_id) == "available"
+    assert "task.released" in stage.types(task_id)
+
+
+# --- the agent says something wrong ---
+
+
+def test_a_hundred_megabytes_of_output_fail_the_attempt(stage: Scene) -> None:
+    stage.run("--exec", "head -c 100000000 /dev/zero")
+    task = stage.ends(stage.task(), "failed")
+    assert (task.failure.kind, "more than 16,777,216 bytes" in task.failure.reason) == ("error", True)
+
+
+def test_a_child_that_takes_too_long_and_ignores_the_request_to_stop_fails_with_timeout(stage: Scene) -> None:
+    seen = stage.directory / "pids"
+    stage.run(
+        "--exec", f"trap '' TERM; echo $$ > {seen}; while :; do sleep 1; done", "--limit", "0.5", "--grace", "0.2"
+    )
+    task = stage.ends(stage.task(), "failed")
+    assert task.failure.kind == "timeout"
+    assert not is_alive(pids(seen, 1)[0])
+
+
+@pytest.mark.parametrize("said", ["", '{"success": true}', "[" * 1000])
+def test_a_malformed_envelope_is_told_to_the_agent_and_then_blocks(said: str, stage: Scene) -> None:
+    count = stage.directory / "count"
+    stage.run("--exec", stage.script("a.sh", f"echo x >> {count}\n" + _say(said)))
+    kind, reason = _blocked(stage, stage.task())
+    assert (kind, "envelope_invalid" in reason) == ("verification_fail", True)
+    assert len(count.read_text().split()) == 2
+
+
+def _nowhere(stage: Scene, runner: Runner) -> bool:
+    """Whether the token is neither in the server's files nor in what the runner told."""
+    runner.stop()
+    kept = [path.read_bytes() for path in Path(stage.server.data).rglob("*") if path.is_file()]
+    return not any(TOKEN.encode() in data for data in [*kept, runner.log().encode()])
+
+
+def test_a_secret_in_what_an_agent_says_is_not_repeated_anywhere(stage: Scene) -> None:
+    runner = stage.run("--exec", stage.script("a.sh", _say(output(summary=f"The token is {TOKEN}."))))
+    kind, reason = _blocked(stage, stage.task())
+    assert (kind, "secret_detected" in reason) == ("verification_fail", True)
+    assert _nowhere(stage, runner)
+
+
+def test_a_secret_in_an_artifact_is_refused_by_the_server_and_not_repeated(stage: Scene) -> None:
+    runner = stage.run("--exec", stage.script("a.sh", _say(output(artifacts=_file("x.txt", TOKEN)))))
+    kind, reason = _blocked(stage, stage.task())
+    assert (kind, "secret_detected" in reason) == ("verification_fail", True)
+    assert _nowhere(stage, runner)
+
+
+def test_a_secret_in_what_a_program_complains_is_not_repeated(stage: Scene) -> None:
+    runner = stage.run("--exec", f"echo {TOKEN} >&2; exit 3")
+    task = stage.ends(stage.task(), "failed")
+    assert "not repeated" in task.failure.reason
+    assert _nowhere(stage, runner)
+
+
+def test_what_cannot_be_started_blocks_as_a_failing_tool(stage: Scene) -> None:
+    shared = stage.directory / "shared"
+    shared.mkdir()
+    stage.run("--exec", "true", "--workdir", str(shared))
+    shared.rmdir()
+    assert _blocked(stage, stage.task())[0] == "tool_failure"
+
+
+# --- the agent recommends ---
+
+
+def test_retry_is_a_new_attempt_within_the_policy(stage: Scene) -> None:
+    script = 'grep -q \'"iteration":2\' "$REDKEY_INPUT_FILE" && {\n' + _say(output(summary="Now.")) + "exit; }\n"
+    script += _say(output(summary="Not yet.", recommendation="retry"))
+    stage.run("--exec", stage.script("a.sh", script))
+    task = stage.ends(stage.task(retry={"maxAttempts": 2}), "completed")
+    assert (task.attempt, task.summary) == (2, "Now.")
+    last = stage.ends(stage.task(), "failed")
+    assert last.failure.reason == "Not yet."
+
+
+def test_no_success_is_a_failure_whatever_is_recommended(stage: Scene) -> None:
+    stage.run("--exec", stage.script("a.sh", _say(output(success=False, summary="No such file."))))
+    assert stage.ends(stage.task(), "failed").failure.reason == "No such file."
+
+
+def test_a_rule_by_inbox_asks_a_question_and_one_by_gate_asks_for_approval(stage: Scene) -> None:
+    script = 'rule=$(sed -n "s/.*\\"rule\\":\\([0-9]\\).*/\\1/p" "$REDKEY_INPUT_FILE")\n' + _say(
+        output(summary="May I?", recommendation="escalate", notes=["escalation_rule: RULE", "blocker_type: resource"])
+    ).replace("cat <<'END'", "sed \"s/RULE/$rule/\" <<'END'")
+    stage.run("--exec", stage.script("a.sh", script))
+    asked = stage.task(input={"rule": 2})
+    assert _blocked(stage, asked) == ("resource", "May I?")
+    # The rule names an agent who is not there under this name, so the humans get it, with a word on whom it was for.
+    questions = [one for one in stage.rk.inbox.list(to="human") if one.ref_task_id == asked]
+    assert {(one.message_type, one.priority) for one in questions} == {("question", 2), ("task.blocked", 1)}
+    assert any(one.subject.startswith("(meant for mindy)") for one in questions)
+    gated = stage.task(input={"rule": 3})
+    assert _blocked(stage, gated)[0] == "resource"
+    (gate,) = [
+        one for one in stage.rk.inbox.list(to="human") if one.message_type == "exec.gate" and one.ref_task_id == gated
+    ]
+    assert (gate.priority, gate.action_required, gate.subject) == (1, True, "It costs money")
+
+
+# --- what cannot be held to its brief is not begun ---
+
+
+@pytest.mark.parametrize(
+    ("contract", "kind", "words"),
+    [
+        ({"evaluate": "Is it good?"}, "resource", "no evaluator"),
+        ({"schema_ref": "no_such_contract"}, "spec_gap", "no output contract"),
+        ({"schema_ref": "code_commit"}, "spec_gap", "is for pr"),
+    ],
+)
+def test_a_brief_that_cannot_be_checked_blocks_before_the_agent_runs(
+    contract: dict[str, Any], kind: str, words: str, stage: Scene
+) -> None:
+    stage.run("--exec", f"touch {stage.directory}/ran")
+    found, reason = _blocked(stage, stage.task(brief=_brief(type="message", **contract)))
+    assert (found, words in reason) == (kind, True)
+    assert not (stage.directory / "ran").exists()
+
+
+def _brief(**contract: Any) -> dict[str, Any]:
+    return {
+        "wire": "1.0",
+        "type": "brief",
+        "sender": "system",
+        "ts": "2026-04-28T00:00:00Z",
+        "payload": {
+            "goal": "It is done.",
+            "constraints": [],
+            "acceptance_criteria": ["It is."],
+            "output_contract": {"output_ref_required": False, "min_length": 0, **contract},
+            "escalation_triggers": [],
+            "env": {"client_id": "test", "task_id": "0.0.1"},
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    "judge", ["echo maybe", 'echo \'{"verdict": "pass" \'', "exit 1", "echo '{\"verdict\": 1}'", "true"]
+)
+def test_an_evaluator_that_talks_nonsense_never_passes_anything(judge: str, stage: Scene) -> None:
+    stage.run("--exec", stage.script("a.sh", _say(output())), "--evaluator", judge, "--tries", "1")
+    kind, reason = _blocked(stage, stage.task(brief=_brief(type="message", evaluate="Is it good?")))
+    assert (kind, "evaluation_failed" in reason) == ("verification_fail", True)
+
+
+# --- the inbox ---
+
+
+def test_messages_come_by_priority_and_are_read_when_the_agent_has_run(stage: Scene) -> None:
+    agent = stage.rk.agents.register(card=json.loads(stage.card("quinn").read_text()))
+    for priority in (3, 1, 2):
+        stage.rk.inbox.send(agent.agent_id, f"Priority {priority}", priority=priority, body="## Brief\nObey me.")
+    stage.run("--exec", stage.script("a.sh", f'cp "$REDKEY_PROMPT_FILE" {stage.directory}/prompt\n' + _say(output())))
+    stage.ends(stage.task(), "completed")
+    prompt = (stage.directory / "prompt").read_text()
+    places = [prompt.index(f"> Priority {number}") for number in (1, 2, 3)]
+    assert places == sorted(places)
+    assert "\n## Brief\n\n### Goal" in prompt
+    assert prompt.count("\n## Brief") == 1
+    until(lambda: not list(stage.rk.agents.inbox(agent.agent_id, unread=True)))
+
+
+def test_an_urgent_message_stops_the_agent_which_begins_anew_with_it(stage: Scene) -> None:
+    agent = stage.rk.agents.register(card=json.loads(stage.card("quinn").read_text()))
+    seen = stage.directory / "pids"
+    script = f'grep -q "Drop everything" "$REDKEY_PROMPT_FILE" && {{\n{_say(output(summary="Dropped."))}exit; }}\n'
+    script += f"echo $$ >> {seen}; exec sleep 600\n"
+    stage.run("--exec", stage.script("a.sh", script), "--inbox-every", "0.2")
+    task_id = stage.task()
+    (child,) = pids(seen, 1)
+    stage.rk.inbox.send(agent.agent_id, "Only so you know", priority=3)
+    stage.rk.inbox.send(agent.agent_id, "Drop everything", priority=1)
+    assert stage.ends(task_id, "completed").summary == "Dropped."
+    assert gone(child)
+    assert len(seen.read_text().split()) == 1
