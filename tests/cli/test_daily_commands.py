@@ -159,10 +159,19 @@ def test_a_lost_race_and_an_empty_queue_are_exit_code_1(server: Server) -> None:
     assert _call(server, "claim", "take", task_id, "--agent", "first").exit_code == 0
     lost = _call(server, "claim", "take", task_id, "--agent", "second")
     assert (lost.exit_code, lost.stdout) == (1, "")
-    assert re.match(r"missed: agt_\w+ was first; next: ", lost.stderr)
+    assert re.fullmatch(r"missed: agt_\w+ was first\nnext: redkey claim next --queue queue_race\n", lost.stderr)
     none = _call(server, "claim", "next", "--agent", "second", "--queue", "race", "--json")
     assert (none.exit_code, json.loads(none.stdout)["status"]) == (1, "no_tasks")
     assert _told(server, "agent", "history", "second")[0]["status"] == "missed"
+
+
+def test_why_a_task_does_not_move_comes_with_the_command_that_moves_it(server: Server) -> None:
+    task_id = _task(server, "stuck", "--role", "diver", "--title", "Dive")
+    assert _does(server, "task", "explain", task_id).splitlines() == [
+        f"{task_id} is available",
+        "  No agent was granted role_diver. [missing_role]",
+        "    next: redkey role grant role_diver AGENT, or redkey agent register NAME --role role_diver",
+    ]
 
 
 def test_giving_back_blocking_unblocking_cancelling_and_retrying(server: Server) -> None:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from redkey.cli.next_step import command_for
+from redkey.cli.report import shown
 from redkey.cli.screen import ago, print_facts, print_item, tell
 from redkey.cli.session import agent_id_of, agent_option, daily, queue_option
 from redkey.cli.values import json_value
@@ -89,7 +91,7 @@ def _say(ctx: click.Context, found: Any, as_json: bool) -> None:
         why = f"rejected: {found.reason} {found.detail}".rstrip()
     else:
         why = "no task in this queue that the agent may claim"
-    click.echo(f"{why}; next: {found.next.action.replace('_', ' ')}", err=True)
+    click.echo(f"{shown(why)}\n{click.style(f'next: {command_for(found.next)}', dim=True)}", err=True)
     ctx.exit(1)
 
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from redkey.client import RedKey
 
 DEFAULT_QUEUE = "default"
+_RETRIES = 2
 AGENT_VARIABLE = "REDKEY_AGENT_ID"
 
 json_option = click.option("--json", "as_json", is_flag=True, help="JSON in place of text.")
@@ -54,7 +55,8 @@ def connect(url: str | None = None, data: Path | None = None) -> RedKey:
     """A client for the server that is meant."""
     from redkey.client import RedKey
 
-    return RedKey(url, data=data)
+    # A person waits for the answer: one who can do something about it should hear soon that nobody answers.
+    return RedKey(url, data=data, max_retries=_RETRIES)
 
 
 def slugs_of(rk: RedKey) -> Mapping[str, str]:

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from redkey.cli.live import watch, watch_option
+from redkey.cli.next_step import command_for
 from redkey.cli.provision import ensure_queue, ensure_roles
 from redkey.cli.queue import STATES
+from redkey.cli.report import shown
 from redkey.cli.screen import ago, on_terminal, print_facts, print_item, print_list, rich_table, styled, tell
 from redkey.cli.session import daily, limit_option, queue_option, slugs_of
 from redkey.cli.values import json_value
@@ -215,9 +217,10 @@ def _draw(rk: RedKey, task_id: str) -> tuple[Any, bool]:
     task = rk.tasks.get(task_id)
     events = list(rk.tasks.events(task_id, order="desc", limit=8).page().items)[::-1]
     facts = [(name, str(value)) for name, value in _facts(task) if value and name in _WATCHED]
-    happened = [(ago(event.timestamp), event.type, event.actor.id) for event in events]
+    slugs = slugs_of(rk)
+    happened = [(ago(event.timestamp), event.type, slugs.get(event.actor.id, event.actor.id)) for event in events]
     reasons = [] if _is_over(task) else rk.tasks.explain(task_id).reasons
-    waits = [Text(f"{reason.message}", style="dim") for reason in reasons]
+    waits = [Text(f"{shown(one.message)}\n  next: {shown(command_for(one.next))}", style="dim") for one in reasons]
     return Group(rich_table(("", ""), facts), *waits, rich_table(("WHEN", "EVENT", "BY"), happened)), _is_over(task)
 
 
@@ -235,9 +238,10 @@ def explain(rk: RedKey, task_id: str, as_json: bool) -> None:
         return
     click.echo(f"{found.task_id} is {styled(found.state)}")
     for reason in found.reasons:
-        click.echo(f"  {reason.message} [{reason.code}]")
-        about = " ".join(filter(None, (reason.next.role_id, reason.next.task_id, reason.next.queue_id)))
-        click.echo(click.style(f"    next: {reason.next.action.replace('_', ' ')} {about}".rstrip(), dim=True))
+        click.echo(f"  {shown(reason.message)} [{reason.code}]")
+        following = command_for(reason.next)
+        if following:
+            click.echo(click.style(f"    next: {shown(following)}", dim=True))
 
 
 @command.command()
