@@ -34,7 +34,7 @@ def take(url: str, mode: str, count: int, **options: Any) -> list[Event]:
             stream = rk.events.follow(**options)
             while len(found) < count:
                 found.append(await anext(stream))
-            await stream.aclose()  # type: ignore[attr-defined]
+            await stream.aclose()
         return found
 
     return asyncio.run(run())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -50,7 +50,7 @@ class AsyncConnection:
             else:
                 told = await self._send(effect)
 
-    async def emit(self, flow: Flow[None]) -> AsyncIterator[Any]:
+    async def emit(self, flow: Flow[None]) -> AsyncGenerator[Any, None]:
         """What a flow hands on; the stream is closed when the caller has enough."""
         opened, told = _Opened(), None
         try:
@@ -160,5 +160,5 @@ class AsyncSender:
     def pages(self, request: Request[Any]) -> AsyncPages[Any]:
         return AsyncPages(self.send, request)
 
-    def stream(self, flowing: Flowing[T]) -> AsyncIterator[T]:
+    def stream(self, flowing: Flowing[T]) -> AsyncGenerator[T, None]:
         return self.connection.emit(flowing.begin(self.policy))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from redkey.client.worker.tally import Tally
 
 H = TypeVar("H", bound=Callable[..., Any])
+_KEY = re.compile(r"[ -~]{1,255}")
 
 
 class _Resources(Generic[Mode]):
@@ -261,6 +263,8 @@ class AsyncRedKey(_Resources[Async]):
 
 
 def _changed(policy: Policy, timeout: float | None, max_retries: int | None, idempotency_key: str | None) -> Policy:
+    if idempotency_key is not None and not _KEY.fullmatch(idempotency_key):
+        raise CallMisused("an idempotency key has 1 to 255 printable ASCII characters", code="idempotency_key_invalid")
     asked: dict[str, Any] = {
         "timeout_seconds": timeout,
         "max_retries": max_retries,

@@ -6,7 +6,7 @@ the reply, on a `Resource[Async]` an awaitable of it, with the same parameters, 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Generator, Iterator
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, overload
 
@@ -147,7 +147,7 @@ class Stream(_Declared[P, T]):
     @overload
     def __get__(self, owner: Resource[Sync], kind: Any) -> Callable[P, Emission[T]]: ...
     @overload
-    def __get__(self, owner: Resource[Async], kind: Any) -> Callable[P, AsyncIterator[T]]: ...
+    def __get__(self, owner: Resource[Async], kind: Any) -> Callable[P, AsyncGenerator[T, None]]: ...
     def __get__(self, owner: Resource[Any] | None, kind: Any) -> Any:
         return self._bind(owner)
 

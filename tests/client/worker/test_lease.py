@@ -8,7 +8,7 @@ import time
 import pytest
 
 from redkey.client import WorkInterrupted
-from redkey.client.worker.lease import Lease, LeaseLost, now
+from redkey.client.worker.lease import Lease, LossSignal, now
 
 
 class Clock:
@@ -82,7 +82,7 @@ def test_a_confirmation_never_shortens_what_is_known(clock: Clock) -> None:
 
 def test_a_hold_that_is_confirmed_after_all_is_held_again(clock: Clock) -> None:
     held = lease(clock)
-    lost = LeaseLost(held)
+    lost = LossSignal(held)
     clock.time += 61
     assert lost.is_set()
     held.confirmed(clock.time, "t2")
@@ -114,14 +114,14 @@ def test_a_cancelled_task_is_not_lost_but_not_worth_working_on(clock: Clock) -> 
 
 def test_whoever_waits_for_the_loss_is_woken_by_it() -> None:
     held = Lease(3600, now(), "t1")
-    lost = LeaseLost(held)
+    lost = LossSignal(held)
     threading.Timer(0.05, held.finish, ["lease_lost"]).start()
     assert lost.wait(30)
 
 
 def test_whoever_waits_for_the_loss_is_woken_by_the_deadline() -> None:
-    assert LeaseLost(Lease(0.05, now(), "t1")).wait(30)
-    assert not LeaseLost(Lease(3600, now(), "t1")).wait(0.01)
+    assert LossSignal(Lease(0.05, now(), "t1")).wait(30)
+    assert not LossSignal(Lease(3600, now(), "t1")).wait(0.01)
 
 
 def test_the_clock_goes_on_while_the_machine_sleeps() -> None:

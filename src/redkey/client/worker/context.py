@@ -13,7 +13,7 @@ from redkey.client.request import Request
 from redkey.client.resources.claims import ArtifactAdded, Assignment, ClaimChanged, Claimed, Claims, Readiness, Upstream
 from redkey.client.resources.content import Content, KeptContent
 from redkey.client.resources.tasks import MessageAdded, Tasks
-from redkey.client.worker.lease import Lease, LeaseLost
+from redkey.client.worker.lease import Lease, LossSignal
 from redkey.errors import CallMisused
 
 # What is larger is put as content first; a request may have 1 MiB in all.
@@ -28,8 +28,8 @@ class WorkContext(Resource[Mode]):
     ) -> None:
         super().__init__(sender)
         self.task, self.claim_id, self.agent_id = task, claimed.claim_id, claimed.agent_id
-        # True when another agent may have the task; see `LeaseLost`.
-        self.lease_lost = LeaseLost(lease)
+        # True when another agent may have the task; see `LossSignal`.
+        self.lease_lost = LossSignal(lease)
         # Set when the worker was asked to stop: finish soon, or raise `Release`.
         self.stopping = stopping
         # The names of the artifacts that were made, ready ones only.

@@ -23,7 +23,6 @@ from redkey.client.operation import Sync
 from redkey.client.policy import Policy
 from redkey.client.resources.agents import Agents
 from redkey.client.resources.claims import Claimed, ClaimNext, Claims
-from redkey.client.resources.queues import Queues
 from redkey.client.worker.declared import Worker
 from redkey.client.worker.enlist import Enlisted, enlist
 from redkey.client.worker.hold import Hold
@@ -111,8 +110,7 @@ class Crew:
             self._spawn(partial(race.follow, self._fail), f"redkey-race-{worker.name}")
             source = race
         else:
-            queues: Queues[Sync] = Queues(self._sender)
-            source = NextSource(queues, worker.queue, agent_id, worker.lease_seconds, self._stopping, self.tally)
+            source = NextSource(self._sender, worker.queue, agent_id, worker.lease_seconds, self._stopping, self.tally)
         for number in range(worker.concurrency):
             slot = Slot(source, partial(self._work, worker), self._give_back, self._stopping, self._fail)
             self._spawn(slot.run, f"redkey-{worker.name}-{number}")

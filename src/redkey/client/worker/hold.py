@@ -55,11 +55,9 @@ class Hold:
 
     def work(self, handle: Handle, following: ClaimNext | None) -> tuple[Claimed | None, float]:
         """Start, handle, tell. The claim that came with the telling, and when it was asked for."""
-        if not self._start():
-            return None, 0.0
         self._pulse.start()
         try:
-            verdict = self._judge(handle)
+            verdict = self._judge(handle) if self._start() else None
             if verdict is None or not self._told.acquire(blocking=False):
                 return None, 0.0
             asked_at = now()

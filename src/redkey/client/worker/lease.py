@@ -106,7 +106,7 @@ class Lease:
         return self.is_lost
 
 
-class LeaseLost:
+class LossSignal:
     """`ctx.lease_lost`: reads like a `threading.Event`, and looks at the clock each time it is asked.
 
     So it is true in the first moment after the process was stopped for longer than its lease, before any thread of it

@@ -17,7 +17,7 @@ from redkey.client.resources.claims import Claimed, ClaimNext
 from redkey.client.resources.ledger import Event, Events, Ledger
 from redkey.client.resources.tasks import Tasks
 from redkey.client.worker.lease import now
-from redkey.client.worker.slot import Won
+from redkey.client.worker.slot import Asked, Won
 from redkey.client.worker.tally import Tally
 from redkey.errors import NotFound, Unreachable
 
@@ -94,7 +94,7 @@ class RaceSource:
         if self._stream is not None:
             self._stream.close()
 
-    def claim(self) -> Won | None:
+    def claim(self, asked: Asked) -> Won | None:
         task_id = self._candidates.take(_WAIT_SECONDS)
         if task_id is None or not self._may_claim(task_id):
             return None

@@ -5,8 +5,10 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol
 
+from redkey.client.connection import SyncSender
 from redkey.client.operation import Sync
 from redkey.client.policy import Policy, is_passing
 from redkey.client.resources.claims import Claimed, ClaimNext, NoTasks
@@ -23,13 +25,21 @@ _REJECTED_PAUSE_SECONDS = 5.0
 Won = tuple[Claimed, float]
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One claim, asked for until it is answered: if it was won and not heard of, its key brings it again."""
+
+    key: str
+    at: float
+
+
 class Source(Protocol):
     """Where claims come from."""
 
     # The claim to ask for with the end of the one before, where that is the way of this source.
     following: ClaimNext | None
 
-    def claim(self) -> Won | None:
+    def claim(self, asked: Asked) -> Won | None:
         """A claim that was won, and when it was asked for; None when there was nothing for a while."""
         ...
 
@@ -39,7 +49,7 @@ class NextSource:
 
     def __init__(
         self,
-        queues: Queues[Sync],
+        sender: SyncSender,
         queue: str,
         agent_id: str,
         lease_seconds: int,
@@ -47,16 +57,16 @@ class NextSource:
         tally: Tally,
     ) -> None:
         self.following: ClaimNext | None = ClaimNext(queue, lease_seconds)
-        self._queues, self._queue, self._agent_id = queues, queue, agent_id
+        self._sender, self._queue, self._agent_id = sender, queue, agent_id
         self._lease_seconds, self._stopping, self._tally = lease_seconds, stopping, tally
         # The hold may have begun as early as the request was sent: most of the lease must be left when it is answered.
         self._wait = min(WAIT_SECONDS, lease_seconds / 3)
 
-    def claim(self) -> Won | None:
-        asked_at = now()
-        found = self._queues.claim_next(self._queue, self._agent_id, lease_seconds=self._lease_seconds, wait=self._wait)
+    def claim(self, asked: Asked) -> Won | None:
+        queues: Queues[Sync] = Queues(self._sender.keyed(asked.key))
+        found = queues.claim_next(self._queue, self._agent_id, lease_seconds=self._lease_seconds, wait=self._wait)
         if isinstance(found, Claimed):
-            return found, asked_at
+            return found, asked.at
         if not isinstance(found, NoTasks):
             self._tally.count(found.status)
             _log.warning("%s may not claim from %s: %s", self._agent_id, self._queue, found.reason)
@@ -85,12 +95,13 @@ class Slot:
             self._fail(error)
 
     def _run(self) -> None:
-        failures, won = 0, None
+        failures, won, asked = 0, None, None
         while not self._stopping.is_set():
             if won is None:
+                asked = asked or Asked(self._policy.new_key(), now())
                 try:
-                    won = self._source.claim()
-                    failures = 0
+                    won = self._source.claim(asked)
+                    failures, asked = 0, None
                 except ClientError as failure:
                     if not is_passing(failure):
                         raise
