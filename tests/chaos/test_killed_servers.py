@@ -6,6 +6,7 @@ The load is a process of its own that writes down every answer it got. A killed 
 from __future__ import annotations
 
 import asyncio
+import json
 import signal
 import socket
 import subprocess
@@ -21,7 +22,7 @@ import pytest
 from bench.connection import Connection, request
 from redkey.stores.sqlite import SqliteStore
 from tests import invariants
-from tests.api.acts import begin_queue, until
+from tests.api.acts import begin_queue, head, until
 from tests.api.server import Server, begin
 from tests.chaos.load import QUEUE
 from tests.chaos.processes import Process, processes
@@ -89,7 +90,10 @@ def test_no_acknowledged_call_is_lost_when_servers_are_killed_under_load(
         with first.client() as client:
             begin_queue(client, QUEUE)
         running.append(Process("load", log, first.key, WORKERS, SEED, *ours.places))
-        assert running[0].hear() == "ready"
+        running.append(Process("follower", first.key, *(server.url for server in ours.servers)))
+        load, follower = running
+        for one in running:
+            assert one.hear() == "ready"
         for _ in range(kills):
             # Somewhere in the work: after so many answers more, wherever the next ones stand then.
             enough = _lines(log) + random.randint(10, 120)
@@ -97,9 +101,13 @@ def test_no_acknowledged_call_is_lost_when_servers_are_killed_under_load(
             ours.kill(random.randrange(servers))
         enough = _lines(log) + 50
         until(lambda: _lines(log) >= enough, 60)
-        running[0].finish()
+        load.finish()
         lines = read_log(log)
         asyncio.run(_ask_again(ours, acknowledged(lines), random))
+        with ours.servers[-1].client() as client:
+            last = head(client)
+        follower.tell(str(last))
+        seen = json.loads(follower.hear())
         for server in ours.servers:
             assert server.stop() == 0, server.logs()
     _is_whole(first.data)
@@ -107,6 +115,8 @@ def test_no_acknowledged_call_is_lost_when_servers_are_killed_under_load(
         topic = store.topics()[0]
         wires = invariants.check_topic(store, topic)
         held = hold_against(lines, wires)
+        invariants.follower_saw_everything(seen[:last], last)
+        invariants.no_secrets(invariants.read_all(store, topic), [first.key.rpartition("_")[2].encode()])
     retried = sum(line["tries"] > 1 for line in lines)
     assert retried >= kills / 2, "the kills hit no call"
     record_property("proven", f"{kills} kills of {servers}: {held} calls, {retried} sent again, {len(wires)} records")

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from redkey.stores.sqlite import SqliteStore
 from tests.api.acts import CARD, begin_queue, claim, create_task, head, register
 from tests.api.conftest import Workspace
 from tests.api.test_tasks import BRIEF
+from tests.invariants import no_secrets, read_all
 from tests.ledger.secret_samples import SAMPLES
 
 SECRET = "AKIA" + "IOSFODNN7EXAMPLE"
@@ -109,6 +111,10 @@ def test_secrets_of_every_known_shape_are_refused_and_nothing_is_written(workspa
         assert (reply.status, reply.json["code"]) == (422, "secret_detected"), name
         assert sample not in reply.text
     assert head(workspace.admin) == before
+    with SqliteStore(workspace.server.data, create=False) as store:
+        samples = [sample.encode() for found in SAMPLES.values() for sample in found]
+        for topic in store.topics():
+            no_secrets(read_all(store, topic), samples)
 
 
 def test_a_queue_may_allow_secrets_for_its_own_tasks(workspace: Workspace) -> None:

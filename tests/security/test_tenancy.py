@@ -18,6 +18,7 @@ from tests.api.acts import begin_queue, claim, create_task, head, register
 from tests.api.client import Client, Reply, contract
 from tests.api.conftest import Workspace
 from tests.api.server import Server, serving
+from tests.invariants import no_foreign_bytes
 
 # What the ids of a workspace are called in paths and queries.
 NAMES = (
@@ -211,6 +212,32 @@ def test_ids_in_paths(server: Server, tenants: tuple[Tenant, Tenant]) -> None:
             assert (head(owner.admin), head(stranger.admin)) == before, told
             tried += 1
     assert tried > 40
+
+
+def test_what_a_stranger_may_see_holds_nothing_of_another(server: Server, tenants: tuple[Tenant, Tenant]) -> None:
+    """Every operation that looks, with the stranger's own ids: lists, views, streams of the past, figures, pages."""
+    owner, stranger = tenants
+    # The hash of known bytes tells nothing; all other ids and names are the owner's alone.
+    canaries = [value.encode() for name, value in owner.ids.items() if name != "sha256"] + [b"Agent of owner"]
+    looked = 0
+    for method, path, operation in operations(server):
+        if method != "GET" or path == "/stream":
+            continue
+        ours = {**MISSING, **stranger.ids, "contextId": f"queue:{stranger.ids['queueId']}"}
+        called = path.format_map(_Any(ours))
+        reply = call(stranger.admin, method, called, required(operation), None)
+        no_foreign_bytes(reply.content + str(reply.headers).encode(), canaries)
+        looked += reply.status == 200
+    assert looked > 30
+    for item in ("order=asc", "order=desc", f"queueId={owner.ids['queueId']}", f"agentId={owner.ids['agentId']}"):
+        no_foreign_bytes(stranger.admin.get(f"/ledger/query?limit=500&{item}").content, canaries)
+
+
+class _Any(dict[str, str]):
+    """An id of whatever is asked for: one that nobody has."""
+
+    def __missing__(self, name: str) -> str:
+        return "0" * 26
 
 
 def test_ids_in_bodies(server: Server, tenants: tuple[Tenant, Tenant]) -> None:

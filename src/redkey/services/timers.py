@@ -61,7 +61,7 @@ class Timers:
         """Let everything that is due be recorded."""
         now = asyncio.get_running_loop().time()
         self._ticked = {topic: until for topic, until in self._ticked.items() if until > now}
-        for topic in self._coordinator.due_topics(self._clock.wall()):
+        for topic in self._coordinator.due_topics(self._clock.wall(), self._clock.monotonic()):
             if topic not in self._ticked:
                 self._ticked[topic] = now + _AGAIN_SECONDS
                 self._coordinator.tick(topic)

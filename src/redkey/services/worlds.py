@@ -33,8 +33,10 @@ class Worlds:
         self._loaded: dict[str, World] = {}
         # Workspaces that were used since the idle ones were last let go.
         self._recent: set[str] = set()
-        # Workspaces that are not loaded, and when something will be due in them.
-        self._asleep: dict[str, int] = {}
+        # Workspaces that are not loaded: when something will be due in them, and the time of their last record.
+        self._asleep: dict[str, tuple[int, int]] = {}
+        # The time of a workspace's last record, and the monotonic time when it was first seen here.
+        self._seen: dict[str, tuple[int, int]] = {}
 
     def get(self, topic: str) -> World | None:
         """The world if it is loaded, as this process left it."""
@@ -63,12 +65,23 @@ class Worlds:
         """Forget a world that may be ahead of its commit."""
         if self._loaded.pop(topic, None) is not None:
             # What was due in it is found when it is loaded again, at the next tick at the latest.
-            self._asleep[topic] = 1
+            self._asleep[topic] = 1, 0
 
-    def due(self, now: int) -> list[str]:
-        """The workspaces in which something may be due at a ledger time, loaded or not."""
-        due = [topic for topic, world in self._loaded.items() if 0 < next_time(world) <= now]
-        return due + [topic for topic, when in self._asleep.items() if when <= now]
+    def due(self, wall: int, monotonic: int) -> list[str]:
+        """The workspaces in which something may be due, loaded or not, each judged by its own time."""
+        awake = {topic: (next_time(world), world.timestamp) for topic, world in self._loaded.items()}
+        return [
+            topic
+            for topic, (when, last) in (awake | self._asleep).items()
+            if when and when <= max(wall, self._ledger_time(topic, last, monotonic))
+        ]
+
+    def _ledger_time(self, topic: str, last: int, monotonic: int) -> int:
+        """About what a record of the workspace would be stamped with: its ledger may be ahead of the wall clock."""
+        seen = self._seen.get(topic)
+        if seen is None or seen[0] != last:
+            seen = self._seen[topic] = last, monotonic
+        return last + monotonic - seen[1]
 
     def let_go_idle(self, awaited: Collection[str]) -> None:
         """Let go of the worlds that nobody used since this was last called, and nobody waits in."""
@@ -94,9 +107,10 @@ class Worlds:
         return world
 
     def _let_go(self, topic: str) -> None:
-        when = next_time(self._loaded.pop(topic))
+        world = self._loaded.pop(topic)
+        when = next_time(world)
         if when:
-            self._asleep[topic] = when
+            self._asleep[topic] = when, world.timestamp
 
     def _load_steady(self, topic: str) -> World:
         """Rows are many reads; only when nobody wrote in between do they tell of one moment."""

@@ -1,0 +1,73 @@
+"""A follower of everything that outlives its servers: where a stream ends, it goes on with the last id that it has.
+
+`python -m tests.chaos.follower KEY PLACE...` follows at once, from the beginning of the ledger. A line on its standard
+input is a sequence: when it has come so far, it prints all sequences that it saw, in their order, and ends.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from itertools import cycle
+
+import httpx2
+
+from tests.chaos.load import AGAIN_SECONDS
+
+
+class Follower:
+    """What was seen of the ledger, and how far it has to go."""
+
+    def __init__(self, key: str, places: list[str]) -> None:
+        self._key, self._places = key, cycle(places)
+        self.seen: list[int] = []
+        self.last = 0
+        self._until = threading.Event()
+        self._goal = 0
+
+    def aim(self, goal: int) -> None:
+        self._goal = goal
+        self._until.set()
+
+    @property
+    def _there(self) -> bool:
+        return self._until.is_set() and self.last >= self._goal
+
+    def run(self) -> None:
+        while not self._there:
+            try:
+                self._follow(next(self._places))
+            except httpx2.HTTPError:
+                # Its server is gone, or not there yet.
+                threading.Event().wait(AGAIN_SECONDS)
+
+    def _follow(self, place: str) -> None:
+        headers = {"authorization": f"Bearer {self._key}", "last-event-id": str(self.last)}
+        timeout = httpx2.Timeout(5, read=60)
+        with httpx2.stream("GET", f"{place}/stream", headers=headers, timeout=timeout) as stream:
+            stream.raise_for_status()
+            number = 0
+            for line in stream.iter_lines():
+                if line.startswith("id: "):
+                    number = int(line[4:])
+                elif line.startswith("data: "):
+                    # An event without its id would be one that cannot be resumed after.
+                    self.seen.append(number)
+                elif not line:
+                    self.last = max(self.last, number)
+                    if self._there:
+                        return
+
+
+def main(key: str, *places: str) -> None:
+    follower = Follower(key, list(places))
+    reader = threading.Thread(target=lambda: follower.aim(int(sys.stdin.readline())), daemon=True)
+    reader.start()
+    print("ready", flush=True)
+    follower.run()
+    print(json.dumps(follower.seen), flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
