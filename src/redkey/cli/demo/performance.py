@@ -13,6 +13,7 @@ from redkey.cli.demo.stage import Stage
 from redkey.cli.demo.voices import JsonVoice, PlainVoice, Score, TerminalVoice, Voice
 from redkey.cli.screen import on_terminal
 from redkey.client import RedKey
+from redkey.errors import Unreachable
 
 
 def perform(agents: int, seed: int, *, plain: bool, as_json: bool) -> int:
@@ -22,7 +23,12 @@ def perform(agents: int, seed: int, *, plain: bool, as_json: bool) -> int:
         voice.begin(agents)
         with stage.serve() as rk, voice:
             show = Show(stage, agents, seed, voice.tell, voice.draw)
-            show.run(rk)
+            try:
+                show.run(rk)
+            except Unreachable:
+                # If the server is gone, its last words say more than that it does not answer.
+                stage.check()
+                raise
             stage.stop_agents()
             scores = history(rk, show.scene)
             evidence = export(rk, show.scene.races[0], Path(place))

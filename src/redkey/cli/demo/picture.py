@@ -27,7 +27,7 @@ _SIGNS: dict[Kind, tuple[str, str]] = {
     "finished": ("★", "bold green"),
 }
 _STATES = (("completed", "green"), ("working", "yellow"), ("available", "cyan"), ("created", "bright_black"))
-_BAR = 32
+_BAR = 28
 # What the grid, the agents and the headings take; what is left of the window is for the feed.
 _OTHER_LINES = 23
 _MOST_FEED = 9
@@ -36,7 +36,7 @@ _MOST_FEED = 9
 # How long what the story turns on stays in the headline.
 _HEADLINE_SECONDS = 3.0
 _RACING = "Whoever sees a task claims it. The ledger's order decides: one wins, the others are told who did."
-_LEGEND = "● at work, and the seconds its lease still lasts   ✗ killed   ✓ done   ○ open   ◇ waits for a human"
+_LEGEND = "● at work, with its lease in seconds  ✗ killed  ✓ done  ○ open  ◇ needs a human"
 
 
 class Picture:
@@ -97,7 +97,7 @@ class Picture:
         dying = next((step for step in scene.steps.values() if step.held and scene.agents[step.agent_id].killed), None)
         if dying is not None:
             name, left = scene.name(dying.agent_id), dying.seconds_left
-            told = f"{name} was killed (kill -9) in the middle of {scene.about(dying)}. Its lease runs out in {left} s."
+            told = f"{name} was killed (kill -9) during {scene.about(dying)}; its lease ends in {left} s."
             return Text(told, style="bold red")
         if self._turn is not None and time.monotonic() < self._turn[0]:
             moment = self._turn[1]
@@ -159,6 +159,7 @@ def _progress(scene: Scene) -> Text:
         ("to come", waiting, "bright_black"),
     ):
         bar.append(f"{count} {label}  ", style=colour)
+    bar.rstrip()
     return bar
 
 

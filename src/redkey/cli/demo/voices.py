@@ -19,8 +19,8 @@ _FIRST = "A server with an empty ledger starts in a temporary directory."
 _SECOND = "{count} agents register by their cards: {agents} a role, each a process of its own, with its own key."
 _THIRD = f"{len(GUESTS)} podcast episodes begin at once. Every agent claims whatever it may; one wins, the others miss."
 _SCORES = "What the ledger says of every agent (its claim history):"
-_GOOD = "The server is stopped. A receipt of one won race is verified with two files and nothing else:"
-_BAD = "The same receipt, in which the loser of that race put its own name in the winner's place:"
+_GOOD = "The server is stopped. A receipt of one race, verified by two files and nothing else:"
+_BAD = "The same receipt, after the loser put its own name in the winner's place:"
 _VERDICTS = re.compile(r"\bholds\b|does not hold(?= )|^refused:.*", re.MULTILINE)
 _COLOURS = {"holds": "green", "does": "yellow", "refused:": "red"}
 _NEXT = """What now:
@@ -86,11 +86,9 @@ class PlainVoice:
         ]
         print_table(("ROLE", "AGENT", "WON", "MISSED", ""), rows)
         won, missed = sum(one.won for one in scores), sum(one.missed for one in scores)
-        again = won - tasks
-        click.echo(
-            f"\n{tasks} tasks, {won} claims won, {missed} missed. Every task had one winner at a time; {again} had"
-        )
-        click.echo("a second one, because its first was killed. Every loser was told who won.\n")
+        again = f"{won - tasks} had a second one, because its first was killed"
+        click.echo(f"\n{tasks} tasks, {won} claims won, {missed} missed, and every loser was told who won.")
+        click.echo(f"No task had two winners at a time; {again}.\n")
 
     def proof(self, good: Check, bad: Check) -> None:
         for title, one in ((_GOOD, good), (_BAD, bad)):
