@@ -1,0 +1,94 @@
+"""Runs an agent's runtime on a bus: what the state machine wants done is done here."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from redkey.bus.client.aio import AsyncBusClient
+from redkey.bus.client.asks import AgentInfo
+from redkey.bus.runtime.events import AgentsUpdated, Peer
+from redkey.bus.runtime.model import Model, ask
+from redkey.bus.runtime.owner import Action, AskModel, Owner, Send, Show
+from redkey.errors import BusRefused, RedKeyError
+
+
+class Driver:
+    """One agent at work: it takes messages, asks its model, and sends what follows."""
+
+    def __init__(self, client: AsyncBusClient, owner: Owner, model: Model, show: Callable[[Show], None]) -> None:
+        self._client, self._owner, self._model, self._show = client, owner, model, show
+        self._asking: set[asyncio.Task[None]] = set()
+        self._doing = asyncio.Lock()
+
+    async def run(self) -> None:
+        """Work until the connection is gone for good."""
+        await self._look_around()
+        watching = asyncio.create_task(self._watch())
+        try:
+            while True:
+                message = await self._client.receive()
+                await self._do(self._owner.received(message))
+        finally:
+            for task in (watching, *self._asking):
+                task.cancel()
+                with suppress(asyncio.CancelledError, RedKeyError):
+                    await task
+
+    async def say(self, text: str) -> None:
+        """The local user says something."""
+        await self._look_around()
+        await self._do(self._owner.local(text))
+
+    async def _watch(self) -> None:
+        """Agents come, go and change their names."""
+        while True:
+            event = await self._client.event()
+            if str(event.get("type", "")).startswith("agent."):
+                await self._look_around()
+
+    async def _look_around(self) -> None:
+        agents = await self._client.agents()
+        self._owner.agents(AgentsUpdated(self._client.session, _peers(agents)))
+
+    async def _do(self, actions: Sequence[Action]) -> None:
+        waiting = deque(actions)
+        while waiting:
+            action = waiting.popleft()
+            if isinstance(action, Show):
+                self._show(action)
+            elif isinstance(action, AskModel):
+                task = asyncio.create_task(self._ask(action))
+                self._asking.add(task)
+                task.add_done_callback(self._asking.discard)
+            else:
+                await self._send(action)
+
+    async def _send(self, action: Send) -> None:
+        try:
+            async with self._doing:
+                sent = await self._client.send(
+                    action.dst,
+                    action.text,
+                    kind=action.kind,
+                    conversation=action.conversation,
+                    reply_to=action.reply_to,
+                )
+        except BusRefused as refused:
+            self._show(Show(f"{action.dst}: {refused.message}", "error"))
+        else:
+            self._owner.sent(sent)
+
+    async def _ask(self, action: AskModel) -> None:
+        try:
+            output = await ask(self._model, action.prompt)
+        except RedKeyError as failed:
+            await self._do(self._owner.failed(failed.message))
+        else:
+            await self._do(self._owner.output(output))
+
+
+def _peers(agents: Sequence[AgentInfo]) -> tuple[Peer, ...]:
+    return tuple(Peer(agent.id, agent.name, agent.lead) for agent in agents)
