@@ -20,12 +20,18 @@ from redkey.api.exchange import Exchange
 from redkey.api.limits import Limiter
 from redkey.api.logins import Logins
 from redkey.api.metrics import Metrics
+from redkey.api.problem import Declined
 from redkey.api.surface import routes
+from redkey.bus.attached import AttachedBus
+from redkey.bus.http.call import BusCaller
+from redkey.bus.http.call import Exchange as BusExchange
 from redkey.commands.caller import Caller
 from redkey.commands.registry import CreateKey
 from redkey.config import CREDENTIALS, Config, Credentials
-from redkey.errors import ConfigRefused, RedKeyError
+from redkey.errors import BusRefused, ConfigRefused, KeyRefused, RedKeyError
 from redkey.ledger.checkpoint import log_name
+from redkey.ledger.note import parse_key
+from redkey.ledger.trust import TrustedKey, witness_keys
 from redkey.services.coordinator import Coordinator
 from redkey.services.keys import KEY_TEXT, KeyRing, digest_of
 from redkey.services.log_facts import open_log
@@ -33,6 +39,7 @@ from redkey.services.signing import Signing, SigningSchedule
 from redkey.services.subscriptions import Subscriptions
 from redkey.services.timers import Timers
 from redkey.services.tokens import Tokens
+from redkey.services.witnessing import Courier, Witnessing
 from redkey.services.workspaces import begin_workspace, workspaces
 from redkey.stores.clock import SystemClock
 from redkey.stores.durable import create_file, replace_file
@@ -82,6 +89,9 @@ class App:
         clock = SystemClock()
         self._timers = Timers(store, self.coordinator, self.subscriptions, clock, config.idle_world_seconds, on_fatal)
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="redkey-read")
+        self._witnessing = Witnessing(store, self.signing, self._threads, config.witness_seconds, on_fatal)
+        if config.witnesses:
+            self._call_witnesses()
         name = log_name(log.log_id)
         signers = SignerKeys(keys_directory / "oauth", f"{name}/oauth").signers()
         self.tokens = Tokens(signers, self.keys, config.public_url, name, time.time, ids.ulid)
@@ -104,28 +114,73 @@ class App:
             threads=self._threads,
             routes=surface,
         )
-        authenticator = Authenticator(self.keys, self.tokens, limiter, logins)
-        self.api = Api(surface, self.services, authenticator, self.metrics)
+        self._authenticator = Authenticator(self.keys, self.tokens, limiter, logins)
+        self.api = Api(surface, self.services, self._authenticator, self.metrics)
+        self._bus = AttachedBus(
+            config.data.absolute() / "bus",
+            self.workspace_id,
+            self._admit_to_bus,
+            store,
+            self.coordinator,
+            self.subscriptions,
+            ids,
+            on_fatal,
+        )
         self.metrics.gauge("requests_open", "Requests that are being answered.", lambda: self.api.open)
 
+    def _call_witnesses(self) -> None:
+        # Few servers have witnesses, and an HTTP client is dear to import.
+        from redkey.services.witness_post import WitnessPost
+
+        try:
+            keys = witness_keys([TrustedKey(parse_key(one.key)) for one in self.config.witnesses])
+        except KeyRefused as refused:
+            raise ConfigRefused(f"the configuration is wrong: witnesses: {refused.message}") from refused
+        post = WitnessPost()
+        for witness, key in zip(self.config.witnesses, keys, strict=True):
+            self._witnessing.add(Courier(witness.url, key, self.store, post))
+        self.coordinator.listen(self._witnessing.heard)
+
     async def __call__(self, exchange: Exchange) -> None:
-        await self.api(exchange)
+        await (self._bus(exchange) if exchange.path.startswith("/api/") else self.api(exchange))
+
+    def _admit_to_bus(self, exchange: BusExchange) -> BusCaller:
+        """The holder of a key as the bus knows it: in its workspace, and an agent's key for that agent alone."""
+        looks, address = exchange.method in ("GET", "HEAD"), exchange.connection.address
+        try:
+            principal, _ = self._authenticator.admit(exchange.headers, address, looks=looks)
+        except Declined as declined:
+            code = "unauthenticated" if declined.status == 401 else declined.code
+            raise BusRefused(declined.message, code=code) from declined
+        caller = principal.caller
+        return BusCaller(
+            workspace=caller.workspace_id,
+            key_id=caller.key_id,
+            scopes=caller.scopes,
+            agent_id=caller.agent_id,
+            may_write=caller.scopes != {"read"},
+        )
 
     async def start(self) -> None:
         """Begin what runs beside the requests."""
         self._timers.start()
+        self._witnessing.start()
         for topic in self.store.topics():
             # A process that died may have left records that no checkpoint covers.
             self._schedule.heard(topic, ())
+        await self._bus.start()
 
     def begin_stop(self) -> None:
         """Answer those who wait, end those who follow."""
         self.coordinator.begin_stop()
         self.subscriptions.begin_stop()
+        self._bus.begin_stop()
 
     async def finish_stop(self) -> None:
         """Let what was taken be recorded, sign it, and give the data directory back."""
+        await self._bus.stop()
         await self._timers.stop()
+        await self._witnessing.stop()
         await self.coordinator.stop()
         self._threads.shutdown()
         self._schedule.stop()

@@ -79,6 +79,16 @@ class Cards(_Table, frozen=True):
     pinned_keys: tuple[str, ...] = ()
 
 
+class Witness(_Table, frozen=True):
+    """Somebody who cosigns this log's checkpoints: where, and by which verifier key (`redkey witness init` prints it).
+
+    `add-checkpoint` is asked for below the address, as C2SP tlog-witness says.
+    """
+
+    url: Annotated[str, msgspec.Meta(pattern="^https?://[^/]")]
+    key: str
+
+
 class Config(_Table, frozen=True):
     """Everything that `redkey serve` can be told."""
 
@@ -96,6 +106,9 @@ class Config(_Table, frozen=True):
     token_seconds: Annotated[int, msgspec.Meta(ge=60, le=86400)] = 900
     checkpoint_seconds: Seconds = 1.0
     checkpoint_records: Count = 1024
+    # Who is shown every checkpoint, and how often at most.
+    witnesses: tuple[Witness, ...] = ()
+    witness_seconds: Seconds = 2.0
     idle_world_seconds: Seconds = 900.0
     # Whether /metrics answers without a key; its figures tell nothing of single workspaces.
     open_metrics: bool = True

@@ -7,6 +7,7 @@
     ├── ProofRefused           a note, checkpoint, proof, receipt or mirror page that cannot be read
     ├── KeyRefused             a key or key file that cannot be used
     ├── WitnessRefused         a checkpoint that a witness does not cosign
+    ├── WitnessAway            a witness from which no cosignature is to be had for now
     ├── FetchRefused           a URL of a stranger that is not called, or where nothing fitting was found
     ├── ConfigRefused          a configuration that cannot be used
     ├── CannotListen           an address that cannot be listened on
@@ -134,6 +135,17 @@ class WitnessRefused(RedKeyError):
         super().__init__(message, code=code)
         self.status = status
         self.size = size
+
+
+class WitnessAway(RedKeyError):
+    """The witness gave no cosignature."""
+
+    code = "witness_unreachable"
+
+    def __init__(self, message: str, *, code: str | None = None, for_long: bool = False) -> None:
+        """`for_long` when asking again soon would not change it."""
+        super().__init__(message, code=code)
+        self.for_long = for_long
 
 
 class FetchRefused(RedKeyError):

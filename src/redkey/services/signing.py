@@ -132,12 +132,14 @@ class Signing:
                 return note
         return None
 
-    def add_cosignatures(self, topic: str, answer: bytes, witnesses: Sequence[VerifierKey]) -> Checkpoint:
+    def add_cosignatures(
+        self, topic: str, answer: bytes, witnesses: Sequence[VerifierKey], *, wait: bool = True
+    ) -> Checkpoint:
         """Keep the signature lines of these witnesses with the checkpoint they are of, one of the last.
 
         Receipts of the records that it covers carry them from now on.
         """
-        with self._store.write() as unit:
+        with self._store.write(wait=wait) as unit:
             for size, data in unit.checkpoints(topic, _COSIGNABLE):
                 checkpoint, note = open_checkpoint(data)
                 cosigned = with_cosignatures(note, answer, witnesses)

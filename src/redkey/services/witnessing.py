@@ -1,0 +1,260 @@
+"""Witnessing: brings the checkpoints that a server signs to its witnesses, and keeps their cosignatures.
+
+The protocol is C2SP tlog-witness, the same that `redkey witness` answers. All witnesses that can be reached are shown
+the same checkpoint, and their lines are kept in one unit, so that a receipt carries them together. It happens beside
+the write path: nobody waits for a witness, a unit that is in the way goes first, and a witness that does not answer
+is asked less and less often. A witness that has seen another history of this log is told of loudly and not argued with.
+
+How a request travels is `witness_post`; what a witness decides, `redkey.ledger.witness`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from typing import Protocol
+
+import msgspec
+import structlog
+
+from redkey.errors import ProofRefused, RedKeyError, StorePoisoned, WitnessAway, WriterBusy
+from redkey.ledger.checkpoint import open_checkpoint, parse_size
+from redkey.ledger.cosignature import with_cosignatures
+from redkey.ledger.note import VerifierKey
+from redkey.ledger.ports import SequencedStore
+from redkey.ledger.witness import Request
+from redkey.services.outcome import Settled
+from redkey.services.signing import WITNESSED, Signing
+
+# How long a witness that failed is left alone, at first and at most.
+_AGAIN_SECONDS, _AGAIN_AT_MOST = 1.0, 300.0
+# How soon to try again when another process writes.
+_BUSY_SECONDS = 0.05
+_log = structlog.get_logger("redkey.witnessing")
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What a witness answered."""
+
+    status: int
+    body: bytes
+
+
+class Post(Protocol):
+    """Sends a request to a witness's address; WitnessAway when no answer came."""
+
+    async def __call__(self, url: str, body: bytes) -> Answer: ...
+
+    async def close(self) -> None: ...
+
+
+class Offer(msgspec.Struct, frozen=True):
+    """The newest checkpoint of a topic, as it is shown to witnesses."""
+
+    topic: str
+    size: int
+    note: bytes
+
+
+class Courier:
+    """One witness as this log knows it: where it is, what it has cosigned, when it may be asked again."""
+
+    def __init__(self, url: str, key: VerifierKey, store: SequencedStore, post: Post) -> None:
+        self.url, self.key = url, key
+        self._store, self._post = store, post
+        self._cosigned: dict[str, int] = {}
+        self._pause = 0.0
+        self.not_before = 0.0
+
+    def lacks(self, offer: Offer) -> bool:
+        """True when it has not cosigned what is offered, as far as this process knows."""
+        return self._last(offer.topic) < offer.size
+
+    async def bring(self, offer: Offer, threads: Executor) -> bytes:
+        """Its cosignature of the checkpoint, which is right; WitnessAway when it gives none."""
+        for _ in range(2):
+            old = self._last(offer.topic)
+            request = await asyncio.get_running_loop().run_in_executor(threads, self._request, offer, old)
+            answer = await self._post(self.url, request)
+            if answer.status == 200:
+                self._check(offer, answer.body)
+                self._cosigned[offer.topic], self._pause = offer.size, 0.0
+                return answer.body
+            self._cosigned[offer.topic] = _moved(answer, old, offer)
+        raise WitnessAway("its memory moves while it is asked: somebody else brings it this log", code="size_moved")
+
+    async def close(self) -> None:
+        await self._post.close()
+
+    def rest(self, now: float, away: WitnessAway) -> None:
+        """Leave it alone for a while, longer each time."""
+        self._pause = _AGAIN_AT_MOST if away.for_long else min(_AGAIN_AT_MOST, max(_AGAIN_SECONDS, self._pause * 2))
+        self.not_before = now + self._pause
+        _log.log(
+            logging.ERROR if away.for_long else logging.WARNING,
+            "a witness gave no cosignature",
+            witness=self.key.name,
+            code=away.code,
+            reason=away.message,
+            again_in_seconds=self._pause,
+        )
+
+    def _request(self, offer: Offer, old: int) -> bytes:
+        hashes = tuple(self._store.tree(offer.topic).consistency_proof(old, offer.size))
+        return Request(old, hashes, *open_checkpoint(offer.note)).encode()
+
+    def _check(self, offer: Offer, line: bytes) -> None:
+        _, note = open_checkpoint(offer.note)
+        try:
+            if with_cosignatures(note, line, [self.key]) != note:
+                return
+        except ProofRefused as refused:
+            raise WitnessAway(f"its answer cannot be read: {refused.message}", code="cosignature_wrong") from refused
+        raise WitnessAway("its answer is not its cosignature of this checkpoint", code="cosignature_wrong")
+
+    def _last(self, topic: str) -> int:
+        if topic not in self._cosigned:
+            self._cosigned[topic] = self._remembered(topic)
+        return self._cosigned[topic]
+
+    def _remembered(self, topic: str) -> int:
+        """The size that the store tells it has cosigned; what it remembers itself, it will say."""
+        kept = self._store.setting(WITNESSED + topic)
+        if not kept:
+            return 0
+        checkpoint, note = open_checkpoint(kept.encode())
+        named = {(line.name, line.key_id) for line in note.signatures}
+        return checkpoint.size if (self.key.name, self.key.key_id) in named else 0
+
+
+def _moved(answer: Answer, old: int, offer: Offer) -> int:
+    """The size from which the witness wants the proof; WitnessAway when it wants something else."""
+    text = answer.body[:200].decode(errors="replace").strip()
+    if answer.status == 409:
+        try:
+            size = parse_size(text)
+        except ProofRefused as refused:
+            raise WitnessAway(f"it answered 409 with {text!r}", code="witness_refused") from refused
+        if size > offer.size:
+            said = f"it has cosigned {size} records, here are {offer.size}: this log lost its end, or has two histories"
+            raise WitnessAway(said, code="split_view", for_long=True)
+        if size != old:
+            return size
+        text = f"it has cosigned another tree of {size} records: this log has two histories"
+        raise WitnessAway(text, code="split_view", for_long=True)
+    if answer.status == 422:
+        raise WitnessAway(f"this log has two histories for it: {text}", code="split_view", for_long=True)
+    if answer.status in (403, 404):
+        raise WitnessAway(f"it does not cosign for this log: {text}", code="witness_refused")
+    raise WitnessAway(f"it answered {answer.status}: {text}", code="witness_refused")
+
+
+class Witnessing:
+    """Brings what is signed to all witnesses, a round at most every so many seconds, as long as something is new."""
+
+    def __init__(
+        self,
+        store: SequencedStore,
+        signing: Signing,
+        threads: Executor,
+        seconds: float,
+        on_fatal: Callable[[BaseException], None],
+    ) -> None:
+        self._store, self._signing, self._threads = store, signing, threads
+        self._seconds, self._on_fatal = seconds, on_fatal
+        self._couriers: list[Courier] = []
+        self._topics: dict[str, None] = {}
+        self._wake = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def add(self, courier: Courier) -> None:
+        """One more witness, before the start."""
+        self._couriers.append(courier)
+
+    def start(self) -> None:
+        """Begin, when there are witnesses, with what nobody has shown them yet."""
+        if self._couriers:
+            self._topics = dict.fromkeys(self._store.topics())
+            self._wake.set()
+            self._task = asyncio.create_task(self._run(), name="redkey_witnessing")
+            self._task.add_done_callback(self._ended)
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        for courier in self._couriers:
+            await courier.close()
+
+    def heard(self, topic: str, records: Sequence[Settled]) -> None:
+        """Records were committed: a listener for the coordinator."""
+        self._topics[topic] = None
+        self._wake.set()
+
+    async def _run(self) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            # The signer comes first, and what is recorded meanwhile goes along.
+            await asyncio.sleep(self._seconds)
+            for topic in list(self._topics):
+                try:
+                    await self._bring(topic)
+                except StorePoisoned:
+                    raise
+                except RedKeyError as failure:
+                    # The topic comes again with its next records.
+                    self._topics.pop(topic, None)
+                    _log.error("a topic is not witnessed", topic=topic, code=failure.code, reason=failure.message)
+            if self._topics:
+                self._wake_later()
+
+    def _wake_later(self) -> None:
+        """Something is not cosigned yet: go on when the first witness may be asked again."""
+        loop = asyncio.get_running_loop()
+        wait = min(courier.not_before for courier in self._couriers) - loop.time()
+        loop.call_later(max(0.0, wait), self._wake.set)
+
+    async def _bring(self, topic: str) -> None:
+        """Show the newest checkpoint of a topic to whoever has not cosigned it and may be asked."""
+        offer = await asyncio.get_running_loop().run_in_executor(self._threads, self._offer, topic)
+        if offer is None:
+            # Nothing is signed yet; when it is, records have come.
+            del self._topics[topic]
+            return
+        now = asyncio.get_running_loop().time()
+        asked = [one for one in self._couriers if one.not_before <= now and one.lacks(offer)]
+        lines = [line for line in await asyncio.gather(*(self._ask(one, offer) for one in asked)) if line]
+        if lines:
+            await self._keep(topic, b"".join(lines))
+        if self._store.head(topic).sequence == offer.size and not any(one.lacks(offer) for one in self._couriers):
+            self._topics.pop(topic, None)
+
+    def _offer(self, topic: str) -> Offer | None:
+        for size, note in self._store.checkpoints(topic, 1):
+            return Offer(topic, size, note)
+        return None
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (cause := task.exception()) is not None:
+            self._on_fatal(cause)
+
+    async def _ask(self, courier: Courier, offer: Offer) -> bytes:
+        try:
+            return await courier.bring(offer, self._threads)
+        except WitnessAway as away:
+            courier.rest(asyncio.get_running_loop().time(), away)
+            return b""
+
+    async def _keep(self, topic: str, lines: bytes) -> None:
+        """Keep the lines in a unit of this process's own turn; whoever else writes goes first."""
+        keys = [courier.key for courier in self._couriers]
+        while True:
+            try:
+                self._signing.add_cosignatures(topic, lines, keys, wait=False)
+            except WriterBusy:
+                await asyncio.sleep(_BUSY_SECONDS)
+            else:
+                return
