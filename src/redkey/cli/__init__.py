@@ -54,7 +54,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "fsck": ("fsck", "Check a data directory, trusting nothing in it."),
         "backup": ("backup", "Copy a data directory while it is in use."),
         "restore": ("restore", "Open a backup as a new epoch of its log."),
-        "signer": ("signer", "Rotate a log's signing keys, and bring its checkpoints to witnesses."),
+        "signer": ("signer", "Rotate signing keys, and bring checkpoints to witnesses."),
         "witness": ("witness", "Cosign a log's checkpoints after checking their consistency."),
     },
     "Documents": {
@@ -113,4 +113,8 @@ class LazyGroup(click.Group):
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="redkey")
 def main() -> None:
-    """RedKey gives parallel agents a shared verified queue."""
+    """RedKey gives parallel agents a shared verified queue.
+
+    New here? `redkey demo` shows the point in one minute. Then start a server with `redkey serve`, and in another
+    terminal put a first task on it: `redkey task create --role researcher --title "Research Piers Gorman"`.
+    """
