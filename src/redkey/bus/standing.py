@@ -9,6 +9,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+import structlog
+
 from redkey.bus.bus import Bus
 from redkey.bus.home import HomeLock, prepare_home
 from redkey.bus.limits import BusLimits
@@ -16,7 +18,9 @@ from redkey.bus.log import Log
 from redkey.bus.routing import router
 from redkey.bus.runtime.relay import Policy
 from redkey.bus.uds import UdsFace
+from redkey.errors import CannotListen
 
+_log = structlog.get_logger("redkey.bus")
 _FORGET_SECONDS = 3600.0
 
 
@@ -31,7 +35,9 @@ class StandingBus:
         limits: BusLimits | None = None,
         policy: Policy | None = None,
         workspace: str = "",
+        listens: bool = True,
     ) -> None:
+        """With `listens` it is an error when no Unix socket can be listened on; without, the bus goes without."""
         prepare_home(home)
         self._lock = HomeLock(home)
         try:
@@ -41,7 +47,7 @@ class StandingBus:
             raise
         self.home = home
         self._limits, self._policy, self._on_fatal = limits or BusLimits(), policy, on_fatal
-        self._workspace = workspace
+        self._workspace, self._listens = workspace, listens
         self._forgetting: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -57,9 +63,11 @@ class StandingBus:
         self.uds = UdsFace(self.bus, self.home, self._workspace)
         try:
             await self.uds.start()
-        except BaseException:
-            await self.stop()
-            raise
+        except CannotListen as cause:
+            if self._listens:
+                await self.stop()
+                raise
+            _log.warning("the bus has no Unix socket", reason=cause.message)
         self._forgetting = asyncio.create_task(self._forget())
 
     async def stop(self) -> None:

@@ -29,9 +29,17 @@ class BusCaller(msgspec.Struct, frozen=True, kw_only=True):
 
     workspace: str = ""
     key_id: str = ""
+    scopes: frozenset[str] = frozenset()
     # A key of one agent speaks for that agent alone.
     agent_id: str = ""
     may_write: bool = True
+
+
+class Caller(Protocol):
+    """The other end of a connection."""
+
+    @property
+    def address(self) -> str: ...
 
 
 class Exchange(Protocol):
@@ -48,6 +56,11 @@ class Exchange(Protocol):
 
     @property
     def headers(self) -> Headers: ...
+
+    @property
+    def connection(self) -> Caller:
+        """Where it comes from."""
+        ...
 
     async def receive(self) -> dict[str, Any]:
         """The next piece of the body; after the last, the news that the caller is gone."""

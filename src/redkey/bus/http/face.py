@@ -25,7 +25,7 @@ from redkey.wire.decode import decode
 _log = structlog.get_logger("redkey.bus.http")
 BODY_LIMIT = 1024 * 1024
 # Who a request comes from; BusRefused when it may not be answered.
-Gate = Callable[[Headers], BusCaller]
+Gate = Callable[[Exchange], BusCaller]
 Handler = Callable[..., Awaitable[Answer]]
 
 _SESSION, _AGENT, _MESSAGE = "/sessions/{session_id}", "/agents/{agent_id}", "/messages/{message_id}"
@@ -73,6 +73,9 @@ _STATUS = {
     "too_many_agents": 503,
     "unavailable": 503,
     "no_ledger": 409,
+    "secret_detected": 422,
+    "recipient_unknown": 422,
+    "rate_limited": 429,
 }
 
 
@@ -124,7 +127,7 @@ class HttpFace:
 
     async def _answer(self, exchange: Exchange) -> Answer | None:
         headers = exchange.headers
-        caller = self._gate(headers)
+        caller = self._gate(exchange)
         method = "GET" if exchange.method == "HEAD" else exchange.method
         route, names = self._find(method, exchange.path.removeprefix(self._prefix))
         if method != "GET" and not caller.may_write:

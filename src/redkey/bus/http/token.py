@@ -13,7 +13,7 @@ import secrets
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from redkey.bus.http.call import BusCaller, Headers
+from redkey.bus.http.call import BusCaller, Exchange
 from redkey.errors import BusRefused, KeyRefused
 
 FILE = "token"
@@ -51,7 +51,8 @@ class TokenGate:
     def __init__(self, token: str) -> None:
         self._token = token.encode()
 
-    def __call__(self, headers: Headers) -> BusCaller:
+    def __call__(self, exchange: Exchange) -> BusCaller:
+        headers = exchange.headers
         if _host(headers.get(b"host", b"").decode("latin-1")) not in _LOCAL:
             raise BusRefused("the Host of a request must be this machine", code="host_refused")
         origin = headers.get(b"origin")
