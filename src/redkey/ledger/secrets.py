@@ -13,7 +13,18 @@ from typing import Any, NamedTuple
 from redkey.errors import Finding, pointer
 from redkey.ledger.secret_shapes import SHAPES, Shape
 
-_MARKS = tuple((mark, shape) for shape in SHAPES for mark in shape.marks)
+# Characters by how seldom ordinary text has them: a mark is looked for only where its seldomest one stands.
+_SELDOM = "~$+=_/.-" + "7890654321" + "QZXJVKYUWGPFHBDMLNEOCRISTA" + ":" + "qzxjkvwybfgphmuldcnrostiae"
+
+
+def _by_seldomest() -> dict[str, list[str]]:
+    groups: dict[str, list[str]] = {}
+    for mark in {mark for shape in SHAPES for mark in shape.marks}:
+        groups.setdefault(min(mark, key=_SELDOM.index), []).append(mark)
+    return groups
+
+
+_MARKS = _by_seldomest()
 
 
 class Secret(NamedTuple):
@@ -49,7 +60,8 @@ def secret_in(text: str) -> str | None:
 
 
 def _possible(text: str) -> Sequence[Shape]:
-    return list(dict.fromkeys([shape for mark, shape in _MARKS if mark in text]))
+    found = {mark for seldom, marks in _MARKS.items() if seldom in text for mark in marks if mark in text}
+    return [shape for shape in SHAPES if not found.isdisjoint(shape.marks)] if found else ()
 
 
 def _first(shapes: Sequence[Shape], text: str) -> str | None:

@@ -28,27 +28,41 @@ def day_of(timestamp: int) -> str:
     return found
 
 
-def meter(
-    counts: Counter[str], world: World, wire: dict[str, Any], size: int, timestamp: int, void: str | None
-) -> None:
-    """Add one record to the counts: per day and type, and per day and agent."""
-    day, event = day_of(timestamp), wire["type"]
-    price = world.workspace.prices.get(event, 1) if void is None and wire["sender"] != "system" else 0
-    _add(counts, f"type/{day}/{event}/", size, price)
-    agent_id = acting_agent(wire)
-    if agent_id:
-        name = f"agent/{day}/{agent_id}/"
-        _add(counts, name, size, price)
-        outcome = OUTCOMES.get(event)
-        if outcome is not None:
-            counts[name + outcome] += 1
+class Meter:
+    """Counts records. What they have in common (day, type, agent) is counted together and named when it is taken."""
 
+    __slots__ = ("_tallies",)
 
-def _add(counts: Counter[str], name: str, size: int, price: int) -> None:
-    counts[name + "events"] += 1
-    counts[name + "bytes"] += size
-    if price:
-        counts[name + "credits"] += price
+    def __init__(self) -> None:
+        # (day, type, agent) -> events, bytes, credits.
+        self._tallies: dict[tuple[str, str, str], list[int]] = {}
+
+    def note(self, world: World, wire: dict[str, Any], size: int, timestamp: int, void: str | None) -> None:
+        """Count one record."""
+        event = wire["type"]
+        key = day_of(timestamp), event, acting_agent(wire)
+        tally = self._tallies.get(key)
+        if tally is None:
+            tally = self._tallies[key] = [0, 0, 0]
+        tally[0] += 1
+        tally[1] += size
+        if void is None and wire["sender"] != "system":
+            tally[2] += world.workspace.prices.get(event, 1)
+
+    def take(self) -> Counter[str]:
+        """What was counted since this was last called, by the names of the counters."""
+        tallies, self._tallies = self._tallies, {}
+        counts: Counter[str] = Counter()
+        for (day, event, agent_id), (events, size, credits) in tallies.items():
+            names = [f"type/{day}/{event}/", *([f"agent/{day}/{agent_id}/"] if agent_id else [])]
+            for name in names:
+                counts[name + "events"] += events
+                counts[name + "bytes"] += size
+                if credits:
+                    counts[name + "credits"] += credits
+            if agent_id and event in OUTCOMES:
+                counts[names[1] + OUTCOMES[event]] += events
+        return counts
 
 
 def acting_agent(wire: dict[str, Any]) -> str:

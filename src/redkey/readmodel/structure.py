@@ -12,8 +12,11 @@ from redkey.wire.decode import decode
 def structure_ref(wire: dict[str, Any]) -> str | None:
     """The hash of the structure that a wire names; None when it names none."""
     payload = wire["payload"]
-    ref = payload.get("structure_ref") or payload.get("prices_ref")
-    return None if ref is None else ref["sha256"]
+    for field in ("structure_ref", "prices_ref"):
+        if field in payload:
+            sha256: str = payload[field]["sha256"]
+            return sha256
+    return None
 
 
 def structure_of(reader: Reader, topic: str, wire: dict[str, Any]) -> dict[str, Any] | None:

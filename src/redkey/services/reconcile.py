@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import msgspec
 
 from redkey.ledger.ports import Reader, SequencedStore
-from redkey.readmodel.meter import meter
+from redkey.readmodel.meter import Meter
 from redkey.readmodel.rows import entity
 from redkey.readmodel.structure import structure_of
 from redkey.reducers.fold import fold
@@ -60,7 +60,7 @@ class _Count:
     def __init__(self, topic: str) -> None:
         self._topic = topic
         self.world = World()
-        self._counts: Counter[str] = Counter()
+        self._meter, self._counts = Meter(), Counter[str]()
 
     def read(self, reader: Reader) -> None:
         """Go on to the head."""
@@ -70,7 +70,8 @@ class _Count:
                 wire = decode(record.wire)
                 structure = structure_of(reader, self._topic, wire)
                 void = fold(world, wire, record.sequence, record.timestamp, structure)
-                meter(self._counts, world, wire, len(record.wire), record.timestamp, void)
+                self._meter.note(world, wire, len(record.wire), record.timestamp, void)
+            self._counts += self._meter.take()
             # Nothing is decided here: what only decisions and rows need would grow with the history.
             for grown in (world.dirty, world.heaps, world.timers, world.offered):
                 grown.clear()

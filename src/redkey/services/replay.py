@@ -13,7 +13,7 @@ from redkey.errors import LedgerError
 from redkey.ledger.ports import Row
 from redkey.ledger.record import EMPTY_HEAD, Head, Record
 from redkey.ledger.tail import head_of
-from redkey.readmodel.meter import meter
+from redkey.readmodel.meter import Meter
 from redkey.readmodel.rows import take_rows, void_row
 from redkey.readmodel.structure import structure_ref
 from redkey.reducers.fold import fold
@@ -30,7 +30,7 @@ class Replay:
         self._structures = structures
         self._world = World()
         self._voids: list[Row] = []
-        self.counts: Counter[str] = Counter()
+        self._meter = Meter()
         self.head: Head = EMPTY_HEAD
         self.void = 0
 
@@ -45,7 +45,7 @@ class Replay:
         if named is not None and structure is None:
             raise LedgerError(f"the structure {named} is missing", code="structure_missing")
         void = fold(self._world, wire, record.sequence, record.timestamp, structure)
-        meter(self.counts, self._world, wire, len(record.wire), record.timestamp, void)
+        self._meter.note(self._world, wire, len(record.wire), record.timestamp, void)
         if void is not None:
             self.void += 1
             self._voids.append(void_row(record.sequence, void))
@@ -63,5 +63,4 @@ class Replay:
 
     def take_counts(self) -> Counter[str]:
         """What was counted since the counts were last taken."""
-        counts, self.counts = self.counts, Counter()
-        return counts
+        return self._meter.take()

@@ -7,7 +7,6 @@ fails, so nobody ever reads a world ahead of its commit. The unit itself is give
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any, NoReturn
 
 from redkey.commands.caller import Caller
@@ -18,9 +17,9 @@ from redkey.commands.draft import Draft, Ids, seal
 from redkey.commands.due import due, follow_ups
 from redkey.errors import Finding, RedKeyError
 from redkey.ledger.ports import Content, Entry, Unit
-from redkey.readmodel.meter import meter
+from redkey.readmodel.meter import Meter
 from redkey.readmodel.rows import KEYED, take_rows
-from redkey.readmodel.structure import read, structure_of, structure_ref
+from redkey.readmodel.structure import pinned, read, structure_ref
 from redkey.reducers.fold import fold
 from redkey.reducers.world import World
 from redkey.services import effects
@@ -33,6 +32,8 @@ from redkey.wire.validate import encode, validate
 # Under this subject the event index finds what a ledger tells of its signers.
 SIGNERS = "signers"
 
+# The fields of a payload that name what a wire speaks of.
+_NAMING = ("task_id", "agent_id", "claim_id", "workflow_id", "queue_id", "ref_task_id")
 # Consequences of consequences end: each round opens at most what the one before it closed.
 _ROUNDS_LIMIT = 10_000
 _ENDS = ("task.complete", "task.failed")
@@ -54,7 +55,7 @@ class TopicWork:
         self._timestamp = unit.next_timestamp(topic)
         self._entries: list[Entry] = []
         self._contents: dict[str, Content] = {}
-        self._counts: Counter[str] = Counter()
+        self._meter = Meter()
         # Commands that do something beside their records, once these are appended.
         self._effects: list[Any] = []
         self.records: list[Settled] = []
@@ -108,7 +109,7 @@ class TopicWork:
             raise BrokenInvariant("the ledger gave records another place than they were decided for")
         self._unit.put_content(self._topic, self._contents.values())
         self._unit.put_rows(self._topic, take_rows(self._world))
-        self._unit.count(self._topic, self._counts.items())
+        self._unit.count(self._topic, self._meter.take().items())
         for command in self._effects:
             effects.apply(self._unit, self._topic, command)
 
@@ -195,7 +196,7 @@ class TopicWork:
             raise BrokenInvariant(f"a {draft.type} was decided that changes nothing: {void}")
         self._timestamp += 1
         self._entries.append(Entry(message, wire["wire_id"], subjects(wire)))
-        meter(self._counts, world, wire, len(message), timestamp, void)
+        self._meter.note(world, wire, len(message), timestamp, void)
         self.records.append(Settled(wire, world.sequence, timestamp, void))
 
     def _refuse(self, draft: Draft, finding: Finding, fresh: bool) -> NoReturn:
@@ -206,8 +207,11 @@ class TopicWork:
 
     def _structure(self, wire: dict[str, Any]) -> dict[str, Any] | None:
         """What the unit itself brings is not in the store yet."""
-        content = self._contents.get(structure_ref(wire) or "")
-        return read(content) if content is not None else structure_of(self._unit, self._topic, wire)
+        sha256 = structure_ref(wire)
+        if sha256 is None:
+            return None
+        content = self._contents.get(sha256)
+        return read(content) if content is not None else pinned(self._unit, self._topic, sha256)
 
     def _read(self, sequence: int) -> Settled:
         here = sequence - self._expected - 1
@@ -226,10 +230,9 @@ def subjects(wire: dict[str, Any]) -> tuple[str, ...]:
     """The ids under which the event index finds a wire."""
     payload = wire["payload"]
     named = [parse_stream(wire["stream"]["stream_id"]).subject]
-    for field in ("task_id", "agent_id", "claim_id", "workflow_id", "queue_id", "ref_task_id"):
-        value = payload.get(field)
-        if value is not None and value not in named:
-            named.append(value)
+    for field in _NAMING:
+        if field in payload and payload[field] not in named:
+            named.append(payload[field])
     if wire["type"].startswith("signer."):
         named.append(SIGNERS)
     if "idem" in payload:

@@ -6,6 +6,7 @@ through ports), or from a hash where the same cause must always give the same id
 
 from __future__ import annotations
 
+from functools import lru_cache
 from hashlib import sha256
 from typing import Any
 
@@ -18,14 +19,25 @@ _PAIRS = [a + b for a in _ALPHABET for b in _ALPHABET]
 
 def ulid(milliseconds: int, randomness: bytes) -> str:
     """The ULID of a time and 10 random bytes."""
-    number = (milliseconds & (1 << 48) - 1) << 80 | int.from_bytes(randomness)
-    return "".join([_PAIRS[number >> shift & 1023] for shift in range(120, -1, -10)])
+    return _moment(milliseconds & (1 << 48) - 1) + crockford(randomness)
+
+
+@lru_cache(maxsize=8)
+def _moment(milliseconds: int) -> str:
+    """The ten characters of a time; ids that are made together mostly share them."""
+    return "".join([_PAIRS[milliseconds >> shift & 1023] for shift in range(40, -1, -10)])
 
 
 def crockford(data: bytes) -> str:
     """Bytes, in multiples of five, as Crockford base 32."""
-    number = int.from_bytes(data)
-    return "".join([_PAIRS[number >> shift & 1023] for shift in range(len(data) * 8 - 10, -1, -10)])
+    number, pairs = int.from_bytes(data), _PAIRS
+    if len(data) != 10:
+        return "".join([pairs[number >> shift & 1023] for shift in range(len(data) * 8 - 10, -1, -10)])
+    # The random part of a ULID, of which every wire has one: written out, it takes half the time.
+    return (
+        f"{pairs[number >> 70]}{pairs[number >> 60 & 1023]}{pairs[number >> 50 & 1023]}{pairs[number >> 40 & 1023]}"
+        f"{pairs[number >> 30 & 1023]}{pairs[number >> 20 & 1023]}{pairs[number >> 10 & 1023]}{pairs[number & 1023]}"
+    )
 
 
 def derived_ulid(milliseconds: int, *cause: str) -> str:
@@ -55,6 +67,7 @@ def task_stream(task_id: str, attempt: int) -> str:
     return f"task:{task_id}:attempt:{attempt}"
 
 
+@lru_cache(maxsize=4096)
 def parse_stream(stream_id: str) -> Stream:
     """The parts of a stream id that is valid by schema."""
     kind, subject, *rest = stream_id.split(":")

@@ -93,8 +93,9 @@ class ReplayCheck:
 
     def _compare_counters(self) -> None:
         stored = {name: amount for name, amount in self._evidence.counters(self._topic) if name.startswith(_METERED)}
-        for name in sorted(stored.keys() | self._replay.counts.keys()):
-            found, right = stored.get(name, 0), self._replay.counts[name]
+        counts = self._replay.take_counts()
+        for name in sorted(stored.keys() | counts.keys()):
+            found, right = stored.get(name, 0), counts[name]
             if found != right:
                 self._report.add(
                     "counter_wrong", f"the counter {name} is {found}, the ledger gives {right}", self._topic
