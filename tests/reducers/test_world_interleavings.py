@@ -9,13 +9,14 @@ is there already changes nothing.
 from __future__ import annotations
 
 import copy
+from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import permutations
 from typing import Any
 
 import pytest
 
-from redkey.commands.claims import ClaimTask, CompleteClaim, StartClaim
+from redkey.commands.claims import ClaimTask, CompleteClaim, HeartbeatClaim, ReleaseClaim, StartClaim
 from redkey.commands.decide import decide
 from redkey.commands.decision import Refused
 from redkey.commands.draft import seal
@@ -98,11 +99,11 @@ class Net:
 
     def check(self) -> None:
         applied = [wire for wire, void in self.ordered if void is None]
-        on_task = [wire for wire in applied if wire["stream"]["stream_id"].startswith("task:")]
+        everything = [*(one.wire for one in _BEFORE), *applied]
+        attempts_are_answered_once(everything)
+        on_task = [wire for wire in everything if wire["stream"]["stream_id"].startswith("task:")]
         holds_are_single(on_task)
-        attempts_are_answered_once(applied)
-        before = [one.wire for one in _BEFORE if one.wire["stream"]["stream_id"].startswith("task:")]
-        only_listed_transitions([*before, *on_task])
+        only_listed_transitions(on_task)
         wins = [wire["payload"]["claim_id"] for wire in applied if wire["type"] == "task.claimed"]
         assert len(wins) <= 1, wins
         assert not self.world.pending
@@ -118,6 +119,19 @@ def scene() -> tuple[Desk, str, list[str]]:
     task = desk.task()
     _BEFORE[:] = desk.records()
     return desk, task, agents
+
+
+def late_scene(*, recorded: bool) -> tuple[Desk, str, list[str], str]:
+    """Ada's lease has run out, and the ledger says so or does not yet; her claim comes with it."""
+    desk = Desk()
+    agents = [desk.agent("ada"), desk.agent("bob")]
+    task = desk.task()
+    claim_id = desk.hold(task, agents[0], 60)
+    desk.clock.advance(61)
+    if recorded:
+        desk.tick()
+    _BEFORE[:] = desk.records()
+    return desk, task, agents, claim_id
 
 
 # A step is what somebody does at its turn: submit, or have something ordered. An interleaving is an order of steps.
@@ -252,6 +266,72 @@ def test_every_order_of_the_wires_of_two_attempts_and_their_outcomes() -> None:
         winners.add(wins[0] if wins else "")
         assert not net.world.pending
     assert len(winners) >= 2, "some orders cancel before anybody wins"
+
+
+def late(claim_id: str, command: Callable[[str], Any]) -> Step:
+    """The old holder acts: by the prefix that it sees it goes on, takes its hold up again, or is refused."""
+
+    def act(play: Play) -> None:
+        play.flying += play.net.request(command(claim_id))
+
+    return act
+
+
+@pytest.mark.parametrize("order", [Play.order_first, Play.order_last], ids=["oldest first", "newest first"])
+@pytest.mark.parametrize("command", [HeartbeatClaim, StartClaim, CompleteClaim, ReleaseClaim])
+@pytest.mark.parametrize("recorded", [True, False], ids=["expiry recorded", "expiry not recorded"])
+def test_a_late_holder_against_a_claim_in_flight_in_every_order(
+    order: Step, command: Callable[[str], Any], recorded: bool
+) -> None:
+    """Whoever comes first in the order has the task: the hold that goes on, or the claim that was settled before."""
+    desk, task, agents, claim_id = late_scene(recorded=recorded)
+    ends: Counter[tuple[str, str]] = Counter()
+    for steps in interleavings([[bob], [late(claim_id, command)], [Play.server, Play.server], [order, order, order]]):
+        play = Play(desk, task, agents)
+        play.net.now = max(play.net.now, desk.clock.wall())
+        for step in steps:
+            step(play)
+        play.finish()
+        found = play.net.world.tasks[task]
+        ends[found.state, found.winner_agent_id] += 1
+    # Both come about: the old holder goes on, and the other has it.
+    assert {winner for _, winner in ends} == set(agents), ends
+
+
+@pytest.mark.parametrize("recorded", [True, False], ids=["expiry recorded", "expiry not recorded"])
+def test_every_order_of_the_wires_of_a_late_holder_and_a_claim(recorded: bool) -> None:
+    """The hold taken up again, its completion, the other's attempt and all that servers make of it: every order in
+    which a server's wire stands after those that it had seen when it was made."""
+    desk, task, agents, claim_id = late_scene(recorded=recorded)
+
+    def begin() -> Net:
+        net = Net(desk, task)
+        net.now = max(net.now, desk.clock.wall())
+        return net
+
+    net = begin()
+    acts = net.request(CompleteClaim(claim_id))
+    chain = net.request(ClaimTask(task, agents[1], 60))
+    net.order(chain[0])
+    while settled := net.derived():
+        chain += settled
+        for wire in settled:
+            net.order(wire)
+    assert [wire["type"] for wire in chain][-1] == "task.claimed"
+    # Two servers have written the last outcome.
+    wires = [*acts, *chain, copy.deepcopy(chain[-1])]
+    winners = set()
+    for order in permutations(range(len(wires))):
+        seen = [index for index in order if index >= len(acts)]
+        if seen != sorted(seen):
+            continue
+        net = begin()
+        for index in order:
+            net.order(wires[index])
+        net.settle()
+        net.check()
+        winners.add(net.world.tasks[task].winner_agent_id)
+    assert winners == set(agents)
 
 
 def test_void_copies_change_nothing_at_all() -> None:

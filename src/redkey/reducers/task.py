@@ -259,6 +259,8 @@ def _let_go(world: World, task: Task) -> None:
     if task.claim_id:
         world.claims.pop(task.claim_id, None)
         _count_claim(world, task.agent_id, -1)
+        # A hold that has ended has no lease to run out.
+        world.agenda.pop(("expire", task.task_id), None)
     task.claim_id = task.agent_id = ""
     task.lease_expires_at = task.lease_seconds_held = 0
 
@@ -284,7 +286,6 @@ def _expired(world: World, task: Task, e: Event, before: str) -> None:
     task.expired_claim_id, task.expired_agent_id, task.expired_state = task.claim_id, task.agent_id, before
     task.lease_losses += 1
     world.expired[task.claim_id] = task.task_id
-    world.agenda.pop(("expire", task.task_id), None)
     held = task.lease_seconds_held
     _let_go(world, task)
     # A late holder takes up the lease it had.
