@@ -87,6 +87,14 @@ class Scene:
         return self.start([*command, "--memory", "words", *arguments], **environment)
 
     def start(self, arguments: list[str], **environment: str) -> Runner:
+        """Begin a runner of one agent, and wait until it is ready."""
+        runner = self.begin(arguments, **environment)
+        until(lambda: "ready" in runner.events() or runner.process.poll() is not None, PATIENCE_SECONDS)
+        assert runner.process.poll() is None, runner.log()
+        return runner
+
+    def begin(self, arguments: list[str], **environment: str) -> Runner:
+        """Begin a `redkey run` process."""
         log = self.directory / f"runner-{len(self._runners)}.log"
         command = [sys.executable, "-m", "redkey", "run", "--json", *arguments]
         clean = {key: value for key, value in os.environ.items() if not key.startswith("REDKEY_")}
@@ -97,8 +105,6 @@ class Scene:
             )
         runner = Runner(process, log)
         self._runners.append(runner)
-        until(lambda: "ready" in runner.events() or process.poll() is not None, PATIENCE_SECONDS)
-        assert process.poll() is None, log.read_text()
         return runner
 
     def script(self, name: str, text: str) -> str:

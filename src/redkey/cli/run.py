@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 import threading
 from pathlib import Path
@@ -115,12 +117,7 @@ def _run_one(spec: Spec, url: str | None, data: Path | None, *, as_json: bool) -
     from redkey.runner.run import run_agent
 
     with connect(url, data) as rk:
-        _running.append(rk.stop)
         run_agent(spec, rk, _print_json if as_json else _print_line)
-
-
-# What ends this process's work, for whoever must end it.
-_running: list[Any] = []
 
 
 def _stop_with_input() -> None:
@@ -129,8 +126,8 @@ def _stop_with_input() -> None:
     def wait() -> None:
         while sys.stdin.buffer.read(4096):
             continue
-        for stop in _running:
-            stop()
+        # As anybody else would stop it: at once before the work has begun, cleanly after that.
+        os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=wait, daemon=True).start()
 
@@ -151,7 +148,6 @@ def _print_line(told: Told) -> None:
 
 def _run_fleet(file: str, names: list[str], url: str | None, data: Path | None, *, as_json: bool) -> None:
     import asyncio
-    import signal
 
     from redkey.runner.fleet import Fleet, own_command
 

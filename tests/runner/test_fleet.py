@@ -1,0 +1,113 @@
+"""Fleets: several agents from one file, started again when they crash, stopped together, never left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from redkey.errors import ConfigRefused
+from redkey.runner.spec import read_fleet
+from tests.runner.scene import Scene, output, until
+from tests.runner.test_process import gone
+
+FLEET = """
+[defaults]
+queue = "{queue}"
+memory = "off"
+work = "work"
+
+[agents.quinn]
+card = "{quinn}"
+exec = ["sh", "{agent}"]
+
+[agents.ada]
+card = "{ada}"
+exec = "cat {answer}"
+roles = ["analyst"]
+"""
+
+
+def _fleet(stage: Scene) -> Path:
+    agent, answer = stage.directory / "agent.sh", stage.directory / "answer.json"
+    answer.write_text(output(summary="Done."))
+    agent.write_text(f"cat {answer}\n")
+    path = stage.directory / "fleet.toml"
+    names = {"quinn": stage.card("quinn").name, "ada": stage.card("ada").name}
+    path.write_text(FLEET.format(queue=stage.queue, agent=agent, answer=answer, **names))
+    return path
+
+
+def _standings(stage: Scene, log: str) -> dict[str, dict]:
+    """The last word on each agent."""
+    lines = [json.loads(line) for line in log.splitlines() if line.startswith('{"name"')]
+    return {one["name"]: one for one in lines}
+
+
+def _children(pid: int) -> list[int]:
+    return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def test_a_fleet_runs_restarts_who_crashed_and_stops_cleanly(stage: Scene) -> None:
+    fleet = stage.begin(["--fleet", str(_fleet(stage))])
+
+    def states() -> set[str]:
+        return {one["state"] for one in _standings(stage, fleet.log()).values()}
+
+    until(lambda: states() == {"idle"}, 30)
+    tasks = [stage.task(f"Number {number} is done") for number in range(3)]
+    tasks.append(stage.task("Analysed", required_roles=["analyst"]))
+    for task_id in tasks:
+        stage.ends(task_id, "completed")
+    before = _children(fleet.process.pid)
+    assert len(before) == 2
+    victim = before[0]
+    os.kill(victim, signal.SIGKILL)
+    until(lambda: sum(one["crashes"] for one in _standings(stage, fleet.log()).values()) == 1, 30)
+    until(lambda: states() == {"idle"} and len(_children(fleet.process.pid)) == 2, 30)
+    stage.ends(stage.task("One more"), "completed")
+    after = _children(fleet.process.pid)
+    assert fleet.stop() == 0
+    assert all(gone(pid) for pid in after)
+    standings = _standings(stage, fleet.log())
+    assert {one["state"] for one in standings.values()} == {"stopped"}
+    assert sum(one["verified"] for one in standings.values()) == 5
+
+
+def test_a_killed_fleet_leaves_nobody_behind(stage: Scene) -> None:
+    fleet = stage.begin(["--fleet", str(_fleet(stage))])
+    until(lambda: {one["state"] for one in _standings(stage, fleet.log()).values()} == {"idle"}, 30)
+    agents = _children(fleet.process.pid)
+    fleet.stop(signal.SIGKILL)
+    assert len(agents) == 2
+    assert all(gone(pid) for pid in agents)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "fleet file has"),
+        ("[", "not TOML"),
+        ("[agents]", "fleet file has"),
+        ("[agents.x]\nqueue = 'q'\ncard = 'c'", "one of exec"),
+        ("[agents.x]\nqueue = 'q'\nexec = 'x'", "card, or a persona"),
+        ("[agents.x]\nqueue = 'q'\nexec = 'x'\npersona = 'p'", "needs a name"),
+        ("[agents.x]\nqueue = 'q'\nexec = 'x'\ncard = 'c'\nleese = 3", "agents.x"),
+        ("[agents.x]\nqueue = 'q'\nexec = 'x'\ncard = 'c'\nlease_seconds = 1", "agents.x"),
+        ("[agents.x]\nexec = 'x'\ncard = 'c'", "queue"),
+        ("[other]\n[agents.x]\nqueue = 'q'", "nothing else"),
+    ],
+)
+def test_a_fleet_file_that_is_wrong_says_where(text: str, words: str, tmp_path: Path) -> None:
+    (tmp_path / "fleet.toml").write_text(text)
+    with pytest.raises(ConfigRefused, match=words):
+        read_fleet(tmp_path / "fleet.toml")
+
+
+def test_paths_of_a_fleet_file_are_relative_to_it(tmp_path: Path) -> None:
+    (tmp_path / "fleet.toml").write_text("[agents.x]\nqueue = 'q'\nexec = 'x'\ncard = 'c.json'\nskills_dirs = ['s']")
+    spec = read_fleet(tmp_path / "fleet.toml")["x"]
+    assert (spec.card, spec.skills_dirs) == (str(tmp_path / "c.json"), (str(tmp_path / "s"),))
