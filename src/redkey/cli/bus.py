@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import os
+import shlex
+import sys
+import time
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
+
+from redkey.cli.report import print_json, shown
+
+if TYPE_CHECKING:
+    from redkey.bus import BusClient
 
 _HOME = click.option(
     "--home", type=click.Path(path_type=Path, file_okay=False), help="The bus's home [WEAVE_HOME, or ~/.weave]."
 )
+_JSON = click.option("--json", "as_json", is_flag=True, help="As JSON, one document a line.")
+_SESSION = click.option("--session", metavar="ID", help="The session, by id or name [the only one that is open].")
 
 
 @click.group()
@@ -17,28 +29,24 @@ def command() -> None:
     """Live talk between agents: sessions, agents, messages.
 
     A bus keeps its sockets and its log in a home directory. It speaks Weave v0 over Unix sockets, and the same over
-    HTTP on this machine.
+    HTTP on this machine. `redkey serve` has one too: its home is the folder bus of the data directory.
     """
 
 
 @command.command()
 @_HOME
-@click.option("-weave-home", "weave_home", type=click.Path(path_type=Path, file_okay=False), hidden=True)
 @click.option("--host", default="127.0.0.1", show_default=True, help="Where the HTTP face listens: this machine only.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="The HTTP face's port [a free one].")
-@click.option("--leads", type=click.Choice(["single", "multiple"]), default="single", show_default=True,
-              help="Whether a message without destination goes to one lead or to all.")  # fmt: skip
+@click.option(
+    "--leads",
+    type=click.Choice(["single", "multiple"]),
+    default="single",
+    show_default=True,
+    help="Whether a message without destination goes to one lead or to all.",
+)
 @click.option("--ready-file", type=click.Path(path_type=Path), help="Written once the bus answers, as JSON.")
 @click.option("--log-format", type=click.Choice(["auto", "json", "text"]), default="auto", help="How logs are written.")
-def serve(
-    home: Path | None,
-    weave_home: Path | None,
-    host: str,
-    port: int,
-    leads: str,
-    ready_file: Path | None,
-    log_format: str,
-) -> None:
+def serve(home: Path | None, host: str, port: int, leads: str, ready_file: Path | None, log_format: str) -> None:
     """Serve a bus until a signal comes.
 
     The HTTP face takes the token that is kept in HOME/token, which its owner alone can read.
@@ -53,10 +61,212 @@ def serve(
 
     arguments = {"host": host, "port": port, "ready_file": ready_file, "log_format": log_format}
     policy = Policy(leads="multiple" if leads == "multiple" else "single")
-    raise SystemExit(serve_bus(_home(home or weave_home), load(None, {}, arguments), policy, say=click.echo))
+    raise SystemExit(serve_bus(_home(home), load(None, {}, arguments), policy, say=click.echo))
+
+
+@command.command()
+@_HOME
+@_JSON
+@click.option("--create", metavar="NAME", help="Begin a session of this name, and show it.")
+@click.option("--close", "ended", metavar="ID", help="Close a session.")
+def sessions(home: Path | None, as_json: bool, create: str | None, ended: str | None) -> None:
+    """List the open sessions; begin or close one.
+
+    \b
+      redkey bus sessions --create release
+      redkey bus sessions
+    """
+    with _client(home) as bus:
+        if ended is not None:
+            bus.close_session(_chosen(bus, ended))
+            return
+        made = bus.create_session(create) if create is not None else None
+        for one in bus.sessions():
+            if made is not None and one.id != made:
+                continue
+            if as_json:
+                print_json({"id": one.id, "name": one.name})
+            else:
+                click.echo(f"{one.id}  {shown(one.name)}".rstrip())
+
+
+@command.command()
+@_HOME
+@_SESSION
+@_JSON
+def agents(home: Path | None, session: str | None, as_json: bool) -> None:
+    """List the agents of a session, in its order."""
+    with _client(home) as bus:
+        for one in bus.agents(_chosen(bus, session)):
+            if as_json:
+                print_json(msgspec.to_builtins(one))
+                continue
+            words = ["lead" if one.lead else "", "online" if one.online else "away", one.status or ""]
+            click.echo("  ".join([shown(one.id), shown(one.name or ""), *(shown(word) for word in words if word)]))
+
+
+@command.command()
+@click.argument("dst", metavar="AGENT")
+@click.argument("text", required=False)
+@_HOME
+@_SESSION
+@click.option("--as", "agent", metavar="ID", help="Speak as this agent, which stays [one that leaves again].")
+@click.option("--wait", type=float, metavar="SECONDS", help="Wait for an answer, print it, and fail when none comes.")
+@_JSON
+def send(
+    dst: str,
+    text: str | None,
+    home: Path | None,
+    session: str | None,
+    agent: str | None,
+    wait: float | None,
+    as_json: bool,
+) -> None:
+    """Send TEXT (or standard input) to AGENT, by id or name, or to `all`.
+
+    It is durable when this returns: an agent that is away gets it when it comes back.
+
+    \b
+      redkey bus send worker "please look at the build"
+      redkey bus send worker --wait 60 "are you done?"
+    """
+    words = text if text is not None else sys.stdin.read()
+    if not words.strip():
+        raise click.UsageError("there is nothing to send")
+    with _client(home) as bus:
+        chosen = _chosen(bus, session)
+        name = agent or f"redkey-{os.getpid()}"
+        bus.join(chosen, name, None if agent else "redkey")
+        try:
+            message = bus.send(None if dst == "all" else _agent(bus, dst), words, to_all=dst == "all")
+            if wait is None:
+                _print(message.id, {"message_id": message.id}, as_json=as_json)
+                return
+            _answered(bus, message.conversation_id, wait, as_json=as_json)
+        finally:
+            if agent is None:
+                bus.leave()
+
+
+def _answered(bus: BusClient, conversation: str, seconds: float, *, as_json: bool) -> None:
+    deadline = time.monotonic() + seconds
+    while (left := deadline - time.monotonic()) > 0:
+        found = bus.receive(left)
+        if found is not None and found.conversation_id == conversation:
+            _print(found.text, {"src": found.src, "text": found.text}, as_json=as_json)
+            return
+    click.echo(f"redkey: no answer came within {seconds:g} seconds", err=True)
+    raise SystemExit(1)
+
+
+@command.command()
+@_HOME
+@_SESSION
+@click.option("-n", "--lines", "count", type=click.IntRange(min=0), default=10, show_default=True, help="How many.")
+@click.option("-f", "--follow", is_flag=True, help="Go on with what happens from now on.")
+@_JSON
+def tail(home: Path | None, session: str | None, count: int, follow: bool, as_json: bool) -> None:
+    """Show the last records of a session.
+
+    \b
+      redkey bus tail -f
+    """
+    with _client(home) as bus:
+        chosen = _chosen(bus, session)
+        last = 0
+        for record in bus.history(chosen, max(count, 1)):
+            last = record["seq"]
+            if count:
+                _show(record, as_json=as_json)
+        if not follow:
+            return
+        try:
+            for record in bus.follow(chosen, after=last):
+                _show(record, as_json=as_json)
+        except KeyboardInterrupt:
+            return
+
+
+def _show(record: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        print_json(record)
+        return
+    from redkey.bus.runtime.events import message_of
+
+    envelope = record["envelope"]
+    what = envelope["type"]
+    if what == "message.send":
+        message = message_of(envelope)
+        what = f"{message.src} > {message.dst or envelope.get('topic') or 'leads'} ({message.kind}): {message.text}"
+    else:
+        payload = envelope.get("payload") or {}
+        what = f"{what} {payload.get('id', envelope['src'])} {payload.get('name') or ''}".rstrip()
+    click.echo(f"{record['seq']:>6}  {record['ts']}  {shown(what)}")
+    sys.stdout.flush()
+
+
+@command.command()
+@_HOME
+@_SESSION
+@click.option("--as", "agent", metavar="ID", help="Who you are in the session [your user name and a number].")
+@click.option("--name", help="How you are shown.")
+@click.option("--model", metavar="COMMAND", help="A command that leads relays: JSON prompt in, an intent out.")
+def chat(home: Path | None, session: str | None, agent: str | None, name: str | None, model: str | None) -> None:
+    """Talk in a session: an interactive terminal.
+
+    A line with #mentions goes to the agents it mentions, a line without goes to whom you spoke last. /agents, /name
+    NAME and /quit do what they say. With --model, a line with mentions is a task that the model relays.
+
+    \b
+      redkey bus chat
+      > #worker is the build green?
+    """
+    from redkey.cli.chat import run
+
+    with _client(home) as bus:
+        chosen = _chosen(bus, session)
+    key = agent or f"{os.environ.get('USER') or 'you'}-{os.getpid()}"
+    raise SystemExit(run(_home(home), chosen, key, name, shlex.split(model) if model else None, leaves=agent is None))
+
+
+def _print(words: str, value: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        print_json(value)
+    else:
+        click.echo(shown(words) if words.isprintable() else "\n".join(shown(line) for line in words.splitlines()))
+
+
+def _client(home: Path | None) -> BusClient:
+    from redkey.bus import BusClient
+
+    return BusClient(_home(home), reconnect_seconds=0)
 
 
 def _home(given: Path | None) -> Path:
     from redkey.bus.home import home_of
 
     return given.expanduser().absolute() if given is not None else home_of(os.environ)
+
+
+def _chosen(bus: BusClient, given: str | None) -> str:
+    """The session that is meant: by id, by name, or the only one."""
+    found = bus.sessions()
+    if given is not None:
+        matches = [one.id for one in found if given == one.id] or [one.id for one in found if given == one.name]
+    else:
+        matches = [one.id for one in found]
+    if len(matches) == 1:
+        return matches[0]
+    if given is not None:
+        raise click.UsageError(f"{len(matches)} open sessions are called {given!r}")
+    advice = "choose one with --session" if matches else "make one: redkey bus sessions --create NAME"
+    raise click.UsageError(f"{len(matches)} sessions are open; {advice}")
+
+
+def _agent(bus: BusClient, given: str) -> str:
+    """The agent that is meant, by id or name."""
+    found = bus.agents()
+    matches = [one.id for one in found if one.id == given] or [one.id for one in found if one.name == given]
+    if len(matches) != 1:
+        raise click.UsageError(f"{len(matches)} agents of the session are called {given!r}")
+    return matches[0]

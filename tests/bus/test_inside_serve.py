@@ -1,0 +1,217 @@
+"""The bus inside `redkey serve`: API keys, sessions of workspaces, and the bridge to the ledger in both directions."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.api.acts import begin_queue, claim, create_task, register, until
+from tests.api.client import Client
+from tests.api.server import Server, serving
+from tests.bus.weave import Link, join
+from tests.ledger.secret_samples import with_checksum
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with tempfile.TemporaryDirectory(prefix="rkbus") as folder, serving(Path(folder)) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def api(server: Server) -> Iterator[Client]:
+    with server.client() as found:
+        yield found
+
+
+def bus(server: Server, key: str | None = None) -> Client:
+    """A caller of the bus: its replies are not the API's."""
+    return Client(server.url, key or server.key, checked=False)
+
+
+@pytest.fixture
+def admin(server: Server) -> Iterator[Client]:
+    with bus(server) as found:
+        yield found
+
+
+@pytest.fixture
+def session(admin: Client) -> str:
+    return str(admin.post("/api/sessions", {"name": "talk"}).json["id"])
+
+
+def key_of(api: Client, server: Server, *scopes: str, agent_id: str | None = None) -> str:
+    body: dict[str, Any] = {"scopes": list(scopes), **({"agentId": agent_id} if agent_id else {})}
+    reply = api.post(f"/workspaces/{server.workspace_id}/api-keys", body)
+    assert reply.status == 201, reply.text
+    return str(reply.json["apiKey"])
+
+
+def test_without_a_key_nothing_is_told(server: Server, session: str) -> None:
+    with Client(server.url, checked=False) as nobody, bus(server, "rk_nobody00_" + "x" * 40) as wrong:
+        for caller in (nobody, wrong):
+            for path in ("/api/sessions", f"/api/sessions/{session}", "/api/health"):
+                assert (caller.get(path).status, caller.get(path).json["code"]) == (401, "unauthenticated")
+
+
+def test_sessions_belong_to_a_workspace(server: Server, admin: Client, session: str) -> None:
+    created = admin.post("/workspaces", {"name": "Other"}).json
+    with bus(server, created["apiKey"]) as other:
+        assert other.get("/api/sessions").json == []
+        for path in ("", "/agents", "/events", "/events/stream"):
+            assert other.get(f"/api/sessions/{session}{path}").status == 404
+        assert other.post(f"/api/sessions/{session}/agents", {"id": "spy"}).status == 404
+        assert other.post("/api/sessions", {"id": session}).status == 400
+        mine = other.post("/api/sessions", {}).json["id"]
+    assert mine not in [one["id"] for one in admin.get("/api/sessions").json]
+
+
+def test_keys_do_what_their_scopes_allow(server: Server, api: Client, admin: Client, session: str) -> None:
+    agent = register(api, "Bus Agent")["agentId"]
+    with bus(server, key_of(api, server, "read")) as reader:
+        assert reader.get(f"/api/sessions/{session}").status == 200
+        assert reader.post(f"/api/sessions/{session}/agents", {"id": "x"}).json["code"] == "insufficient_scope"
+    with bus(server, key_of(api, server, "agent", agent_id=agent)) as own:
+        assert own.post(f"/api/sessions/{session}/agents", {}).json["id"] == agent
+        assert own.post(f"/api/sessions/{session}/agents", {"id": "another"}).json["code"] == "agent_forbidden"
+        admin.post(f"/api/sessions/{session}/agents", {"id": "bob"})
+        body = {"text": "hi", "agent_ids": ["bob"]}
+        assert own.post(f"/api/sessions/{session}/messages", {**body, "src": "bob"}).status == 403
+        assert own.post(f"/api/sessions/{session}/messages", body).status == 202
+        assert own.get(f"/api/sessions/{session}/agents/bob/messages").status == 403
+    waiting = admin.get(f"/api/sessions/{session}/agents/bob/messages").json
+    assert [one["src"] for one in waiting] == [agent]
+
+
+def test_the_socket_of_the_data_directory_serves_the_first_workspace(server: Server, admin: Client) -> None:
+    with Link(server.data / "bus" / "coord.sock") as link:
+        made = link.ask("session.create", "codex-cli", payload={"name": "local"})["session"]
+    assert made in [one["id"] for one in admin.get("/api/sessions").json]
+
+
+def told(link: Link, agent: str, kind: str) -> dict[str, Any]:
+    """The next message that tells of an event of a type."""
+    while True:
+        payload = link.receive(agent)["payload"]
+        if payload["redkey"]["event"]["type"] == kind:
+            found: dict[str, Any] = payload
+            return found
+
+
+def test_a_bound_session_hears_tasks_missed_claims_and_mail(
+    server: Server, api: Client, admin: Client, session: str
+) -> None:
+    path = server.data / "bus" / "coord.sock"
+    queue = begin_queue(api, "queue_bridge")
+    winner, loser = (register(api, name)["agentId"] for name in ("Winner", "Loser"))
+    with join(path, session, winner) as first, join(path, session, loser) as second:
+        assert admin.put(f"/api/sessions/{session}/ledger", b"").json["bound"] is True
+        task = create_task(api, queue)
+        assert told(first, winner, "task.created")["redkey"]["event"]["data"]["taskId"] == task
+        claim(api, task, winner)
+        assert claim(api, task, loser)["status"] == "missed"
+        missed = told(second, loser, "task.claim_missed")
+        assert missed["codex"] == {"sender_name": "RedKey", "kind": "system"}
+        assert missed["redkey"]["event"]["data"]["taskId"] == task
+        api.post("/inbox", {"to": loser, "subject": "Come back", "body": "There is more."})
+        mail = told(second, loser, "inbox.sent")
+        assert mail["redkey"]["message"] == {"subject": "Come back", "body": "There is more."}
+        assert mail["text"].endswith("Come back")
+        first.ask("agent.list", winner, session=session)
+        events = [one["payload"]["redkey"]["event"]["type"] for one in first.heard if one["type"] == "message.send"]
+        assert "task.claim_missed" not in events
+        assert "inbox.sent" not in events
+        assert admin.delete(f"/api/sessions/{session}/ledger").json["bound"] is False
+
+
+def test_a_message_is_recorded_with_its_words_in_content(
+    server: Server, api: Client, admin: Client, session: str
+) -> None:
+    agent = register(api, "Recorder")["agentId"]
+    base = f"/api/sessions/{session}"
+    admin.post(f"{base}/agents", {"id": agent})
+    words = "Ship it on Friday.\nThe customer agreed by phone."
+    sent = admin.post(
+        f"{base}/messages", {"text": words, "agent_ids": [agent]}, headers={"prefer": "return=representation"}
+    ).json[0]
+    before = api.get("/ledger/query?order=desc&limit=1").json["items"][0]["sequence"]
+    first = admin.post(f"{base}/messages/{sent['id']}/record", {"priority": 2})
+    assert first.status == 201
+    again = admin.post(f"{base}/messages/{sent['id']}/record", {"priority": 2})
+    assert (again.status, again.json["message_id"]) == (200, first.json["message_id"])
+    events = api.get(f"/ledger/query?after={before}").json["items"]
+    assert [one["type"] for one in events] == ["inbox.sent"]
+    assert "Friday" not in str(events)
+    box = api.get(f"/agents/{agent}/inbox").json["items"]
+    assert (box[0]["subject"], box[0]["body"], box[0]["priority"]) == ("Ship it on Friday.", words, 2)
+    human = admin.post(f"{base}/messages/{sent['id']}/record", {"to": "human"})
+    assert human.json["to"] == "human"
+
+
+def test_chatter_never_reaches_the_ledger(api: Client, admin: Client, session: str) -> None:
+    before = api.get("/ledger/query?order=desc&limit=1").json["items"][0]["sequence"]
+    base = f"/api/sessions/{session}"
+    for key in ("ann", "bob"):
+        admin.post(f"{base}/agents", {"id": key})
+    for number in range(10):
+        admin.post(f"{base}/messages", {"text": f"chatter {number}", "agent_ids": ["bob"], "src": "ann"})
+    assert api.get("/ledger/query?order=desc&limit=1").json["items"][0]["sequence"] == before
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [({"to": "nobody"}, "recipient_unknown"), ({"priority": 9}, "body_invalid")],
+)
+def test_a_recording_that_makes_no_sense_is_refused(
+    admin: Client, session: str, body: dict[str, Any], code: str
+) -> None:
+    base = f"/api/sessions/{session}"
+    admin.post(f"{base}/agents", {"id": "bob"})
+    headers = {"prefer": "return=representation"}
+    sent = admin.post(f"{base}/messages", {"text": "x", "agent_ids": ["bob"]}, headers=headers).json[0]
+    assert admin.post(f"{base}/messages/{sent['id']}/record", body).json["code"] == code
+    assert admin.post(f"{base}/messages/none/record", {}).json["code"] == "message_not_found"
+
+
+def test_a_secret_is_not_recorded(admin: Client, session: str) -> None:
+    base = f"/api/sessions/{session}"
+    admin.post(f"{base}/agents", {"id": "bob"})
+    text = f"the key is {with_checksum('ghp_')}"
+    headers = {"prefer": "return=representation"}
+    sent = admin.post(f"{base}/messages", {"text": text, "agent_ids": ["bob"]}, headers=headers).json[0]
+    assert admin.post(f"{base}/messages/{sent['id']}/record", {}).json["code"] == "secret_detected"
+
+
+def test_what_was_recorded_when_the_server_died_is_told_once_after_it() -> None:
+    with tempfile.TemporaryDirectory(prefix="rkbus") as folder:
+        with serving(Path(folder)) as server, server.client() as api, bus(server) as admin:
+            session = admin.post("/api/sessions", {}).json["id"]
+            admin.post(f"/api/sessions/{session}/agents", {"id": "ann"})
+            admin.put(f"/api/sessions/{session}/ledger", b"")
+            queue = begin_queue(api)
+            tasks = [create_task(api, queue) for _ in range(20)]
+            server.process.kill()
+            server.process.wait()
+        with serving(Path(folder), name="again") as server, bus(server) as admin:
+            seen: list[str] = []
+
+            def all_told() -> bool:
+                waiting = admin.get(f"/api/sessions/{session}/events?limit=1000").json
+                messages = [one["payload"]["envelope"] for one in waiting if one["type"] == "message.send"]
+                events = [one["payload"]["redkey"]["event"] for one in messages]
+                seen[:] = [one["data"]["taskId"] for one in events if one["type"] == "task.created"]
+                return len(seen) >= len(tasks)
+
+            until(all_told)
+            assert seen == tasks
+
+
+def test_a_second_server_on_the_same_data_leaves_the_bus_to_the_first(server: Server) -> None:
+    with serving(server.data.parent, name="second") as second, bus(second) as caller:
+        reply = caller.get("/api/sessions")
+        assert (reply.status, reply.json["code"]) == (503, "bus_elsewhere")
+        assert caller.get("/workspaces").status == 200
