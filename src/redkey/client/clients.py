@@ -85,10 +85,10 @@ class _Resources(Generic[Mode]):
 
         return declare
 
-    def stop(self) -> None:
-        """End `run`, from whatever thread: handlers may finish. Called again, what they hold is given back at once."""
+    def stop(self, *, at_once: bool = False) -> None:
+        """End `run`, from whatever thread: handlers may finish, or what they hold is given back at once."""
         if self._crew is not None:
-            self._crew.stop()
+            self._crew.stop(at_once=at_once)
 
     def _open(self, sender: Sender) -> None:
         self._workers = []
@@ -170,7 +170,7 @@ class RedKey(_Resources[Sync]):
         pulse = Connection(self.settings, self.policy) if self._transport is None else self._connection
         self._crew = Crew(self._workers, self._connection, pulse, self.policy, grace_seconds)
         try:
-            with stopped_by_signals(self._crew.stop):
+            with stopped_by_signals(self._crew):
                 return self._crew.run()
         finally:
             self._crew = None

@@ -88,6 +88,7 @@ class Task(TaskSummary, frozen=True, kw_only=True):
     brief: dict[str, Any] | None = None
     completion_criteria: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
+    output_contract: dict[str, Any] | None = None
     depends_on: tuple[str, ...] = ()
     waits_for: tuple[str, ...] = ()
     max_attempts: int

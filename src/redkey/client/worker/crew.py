@@ -11,6 +11,7 @@ import logging
 import signal
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -90,11 +91,17 @@ class Crew:
             raise self._error
         return self.tally
 
-    def stop(self) -> None:
-        """Claim nothing more, finish what is in hand; called again, give it back at once."""
-        if self._stopping.is_set():
+    def stop(self, *, at_once: bool = False) -> None:
+        """Claim nothing more and finish what is in hand, or give it back at once."""
+        if at_once:
             self._hurry.set()
         self._stopping.set()
+
+    def heed(self, number: int) -> None:
+        """A signal came: the first lets handlers finish, the next does not."""
+        again = self._stopping.is_set()
+        _log.info("%s: %s", signal.Signals(number).name, "giving back what is held" if again else "finishing")
+        self.stop(at_once=again)
 
     def _fail(self, error: BaseException) -> None:
         """The first error that no waiting cures ends the run."""
@@ -170,14 +177,18 @@ class Crew:
             _log.warning("%s could not be given back (%s)", claimed.task_id, failure.code)
 
     def _show_presence(self, enlisted: Sequence[tuple[Worker, Enlisted]]) -> None:
+        """Tell of each agent that it lives, and how much work it can take and has; workers may share one."""
         agents: Agents[Sync] = Agents(self._sender)
+        capacity: Counter[str] = Counter()
         for worker, found in enlisted:
-            with self._lock:
-                busy = sum(hold.claimed.agent_id == found.agent_id for hold in self._holds)
+            capacity[found.agent_id] += worker.concurrency
+        with self._lock:
+            busy = Counter(hold.claimed.agent_id for hold in self._holds)
+        for agent_id, most in capacity.items():
             try:
-                agents.heartbeat(found.agent_id, capacity=worker.concurrency, in_use=busy)
+                agents.heartbeat(agent_id, capacity=most, in_use=busy[agent_id])
             except ClientError as failure:
-                _log.warning("%s could not be shown as alive (%s)", found.agent_id, failure.code)
+                _log.warning("%s could not be shown as alive (%s)", agent_id, failure.code)
 
     def _end(self, enlisted: Sequence[tuple[Worker, Enlisted]]) -> None:
         """Let slots finish, give back what is still held, and leave nothing open."""
@@ -212,21 +223,22 @@ class Crew:
 
 
 @contextmanager
-def stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
+def stopped_by_signals(crew: Crew) -> Iterator[None]:
     """SIGTERM and SIGINT stop the run; they are as before afterwards. Only the main thread hears signals."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
     def heard(number: int, frame: Any) -> None:
-        stop()
+        crew.heed(number)
 
     before = {number: signal.signal(number, heard) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield
     finally:
         for number, handler in before.items():
-            signal.signal(number, handler)
+            # None is a handler that was not set from Python, which Python cannot set again.
+            signal.signal(number, handler if handler is not None else signal.SIG_DFL)
 
 
 async def run_beside(crew: Crew) -> Tally:
@@ -235,7 +247,7 @@ async def run_beside(crew: Crew) -> Tally:
     When the caller is cancelled, the run is stopped, and what it holds is given back before the caller goes on.
     """
     loop = asyncio.get_running_loop()
-    with stopped_by_signals(crew.stop):
+    with stopped_by_signals(crew):
         running = asyncio.ensure_future(asyncio.to_thread(crew.run, loop))
         try:
             return await asyncio.shield(running)
