@@ -221,12 +221,12 @@ def test_a_brief_that_cannot_be_checked_blocks_before_the_agent_runs(
     contract: dict[str, Any], kind: str, words: str, stage: Scene
 ) -> None:
     stage.run("--exec", f"touch {stage.directory}/ran")
-    found, reason = _blocked(stage, stage.task(brief=_brief(type="message", **contract)))
+    found, reason = _blocked(stage, stage.task(brief=brief_asking(type="message", **contract)))
     assert (found, words in reason) == (kind, True)
     assert not (stage.directory / "ran").exists()
 
 
-def _brief(**contract: Any) -> dict[str, Any]:
+def brief_asking(**contract: Any) -> dict[str, Any]:
     return {
         "wire": "1.0",
         "type": "brief",
@@ -248,7 +248,7 @@ def _brief(**contract: Any) -> dict[str, Any]:
 )
 def test_an_evaluator_that_talks_nonsense_never_passes_anything(judge: str, stage: Scene) -> None:
     stage.run("--exec", stage.script("a.sh", _say(output())), "--evaluator", judge, "--tries", "1")
-    kind, reason = _blocked(stage, stage.task(brief=_brief(type="message", evaluate="Is it good?")))
+    kind, reason = _blocked(stage, stage.task(brief=brief_asking(type="message", evaluate="Is it good?")))
     assert (kind, "evaluation_failed" in reason) == ("verification_fail", True)
 
 

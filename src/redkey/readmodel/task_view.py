@@ -118,6 +118,7 @@ class TaskView(TaskSummary, frozen=True, kw_only=True):
     brief: dict[str, Any] | None = None
     completion_criteria: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
+    output_contract: dict[str, Any] | None = None
     depends_on: tuple[str, ...] = ()
     # What of it has not completed yet.
     waits_for: tuple[str, ...] = ()
@@ -279,6 +280,7 @@ def task_view(task: Task, read: Read, sequence: int | None = None) -> TaskView:
         parent_task_id=task.parent_task_id,
         reference_task_ids=task.reference_task_ids,
         outputs=task.outputs,
+        output_contract=(document or {}).get("outputContract"),
         depends_on=tuple((document or {}).get("dependsOn", ())),
         waits_for=task.waits_for,
         max_attempts=task.max_attempts,

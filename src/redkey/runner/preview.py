@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from redkey.client import Assignment, RedKey
+from redkey.runner.agent import Habits
 from redkey.runner.brief import brief_of
 from redkey.runner.mailbox import Mailbox
 from redkey.runner.memory.port import Owner
@@ -16,20 +17,19 @@ from redkey.runner.run import workspace_of
 from redkey.runner.skills import resolve
 from redkey.runner.spec import Spec, identity, memories
 
-_MESSAGES, _MEMORIES = 20, 5
-
 
 def preview(rk: RedKey, spec: Spec, task_id: str) -> Prompt:
     """What `calling` would assemble at the first try."""
     slug, who = identity(spec)
+    habits = Habits()
     task = msgspec.convert(msgspec.to_builtins(rk.tasks.get(task_id)), Assignment)
     brief = brief_of(task, workspace_of(rk))
     # Looking makes nothing: where no runner has worked there are no memories.
     kept = memories(spec, Path(spec.work)) if (Path(spec.work) / "memory.sqlite").is_file() else None
     about = " ".join([brief.goal, *brief.acceptance_criteria])
-    recalled = kept.recall(Owner(workspace_of(rk), slug), about, _MEMORIES) if kept is not None else []
+    recalled = kept.recall(Owner(workspace_of(rk), slug), about, habits.memories) if kept is not None else []
     found = next(iter(rk.agents.list(slug=slug)), None)
-    inbox = asyncio.run(Mailbox(rk, found.agent_id, _MESSAGES).unread()) if found is not None else []
+    inbox = asyncio.run(Mailbox(rk, found.agent_id, habits.messages).unread()) if found is not None else []
     return assemble(
         who,
         brief,
