@@ -67,14 +67,14 @@ def _client(model: str, prices: PriceTable) -> Any:
     """A client of the API; refused at the start when it could not be called or not be paid for."""
     if not prices.knows(model):
         raise ConfigRefused(f"there is no price for {model!r}: put it into a price table", code="price_unknown")
+    if not os.environ.get("ANTHROPIC_API_KEY"):
+        raise ConfigRefused("there is no ANTHROPIC_API_KEY in the environment", code="key_missing")
     try:
         from anthropic import AsyncAnthropic
     except ImportError as cause:
         raise ConfigRefused(
             "the SDK is not installed: pip install 'redkey[anthropic]'", code="extra_missing"
         ) from cause
-    if not os.environ.get("ANTHROPIC_API_KEY"):
-        raise ConfigRefused("there is no ANTHROPIC_API_KEY in the environment", code="key_missing")
     return AsyncAnthropic()
 
 
