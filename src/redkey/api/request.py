@@ -98,12 +98,14 @@ class QueryReader:
     def __init__(self, kind: Any) -> None:
         self._kind = kind or Empty
         self._fields = {field.encode_name: field for field in msgspec.structs.fields(self._kind)}
+        # Most requests have no query, and all of those the same one.
+        needs_some = any(field.required for field in self._fields.values())
+        self._without = None if needs_some else self._kind()
 
     def read(self, text: bytes) -> Any:
-        if not text:
-            given: dict[str, str] = {}
-        else:
-            given = self._given(text)
+        if not text and self._without is not None:
+            return self._without
+        given = self._given(text) if text else {}
         try:
             return msgspec.convert(given, self._kind, strict=False)
         except msgspec.ValidationError as cause:

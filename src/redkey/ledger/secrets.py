@@ -40,11 +40,10 @@ class Secret(NamedTuple):
 
 def find_secrets(value: Any) -> Iterator[Secret]:
     """The secrets in a JSON value, in its texts and in the names of its fields: the first of each text."""
-    texts = list(_texts(value))
     # Looking for fixed marks is much cheaper than looking for shapes, and most values have none.
-    shapes = _possible("\n".join([text for text, _ in texts]))
+    shapes = _possible("\n".join(_words(value)))
     if shapes:
-        for text, path in texts:
+        for text, path in _texts(value):
             if (name := _first(shapes, text)) is not None:
                 yield Secret(name, pointer(path))
 
@@ -70,6 +69,21 @@ def _first(shapes: Sequence[Shape], text: str) -> str | None:
             if shape.check is None or shape.check(match):
                 return shape.name
     return None
+
+
+def _words(value: Any) -> list[str]:
+    """Every text of a JSON value, in any order, without recursion."""
+    words: list[str] = []
+    pending = [value]
+    for part in pending:
+        if isinstance(part, str):
+            words.append(part)
+        elif isinstance(part, dict):
+            words.extend(part)
+            pending.extend(part.values())
+        elif isinstance(part, list | tuple):
+            pending.extend(part)
+    return words
 
 
 def _texts(value: Any) -> Iterator[tuple[str, tuple[str | int, ...]]]:

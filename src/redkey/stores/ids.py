@@ -9,8 +9,8 @@ from redkey.ledger.content import NONCE_BYTES
 from redkey.wire.ids import ulid
 
 _RANDOM_BYTES = 10
-# Random bytes are fetched for this many ids at once: a call to the system for each would be felt.
-_AHEAD = 256
+# So many random bytes are fetched at once: a call to the system for each id would be felt.
+_AHEAD = 4096
 
 
 class SystemIds:
@@ -21,11 +21,15 @@ class SystemIds:
         self._used = 0
 
     def ulid(self) -> str:
-        if self._used == len(self._random):
-            self._random, self._used = os.urandom(_RANDOM_BYTES * _AHEAD), 0
-        first, self._used = self._used, self._used + _RANDOM_BYTES
-        return ulid(time.time_ns() // 1_000_000, self._random[first : self._used])
+        return ulid(time.time_ns() // 1_000_000, self._draw(_RANDOM_BYTES))
 
     def nonce(self) -> bytes:
         """The random part of a document that the server makes."""
-        return os.urandom(NONCE_BYTES)
+        return self._draw(NONCE_BYTES)
+
+    def _draw(self, count: int) -> bytes:
+        """Random bytes that nobody gets twice."""
+        if self._used + count > len(self._random):
+            self._random, self._used = os.urandom(_AHEAD), 0
+        first, self._used = self._used, self._used + count
+        return self._random[first : self._used]

@@ -24,6 +24,8 @@ DEPTH_LIMIT = 64
 SIZE_LIMIT = 1024 * 1024
 
 _UNSAFE = re.compile("[\x00\ud800-\udfff]")
+# What every number has, in text or not, that is a fraction or may be beyond 2^53.
+_LONG_OR_BROKEN = re.compile(rb"[0-9](?:[.eE]|[0-9]{15})")
 _SHOWN = 40
 
 # Where a value stands: the place of what holds it, and the step from there.
@@ -39,7 +41,9 @@ def decode(data: bytes, *, size_limit: int = SIZE_LIMIT, depth_limit: int = DEPT
     except orjson.JSONDecodeError:
         return _judge(data, depth_limit)
     shallow = data.count(b"{") + data.count(b"[") <= depth_limit
-    if shallow and b"\\u0000" not in data and is_plain(value) and orjson.dumps(value) == data:
+    same = shallow and b"\\u0000" not in data and orjson.dumps(value) == data
+    # Of what is written again as it came, numbers alone may have to be read differently.
+    if same and (not _LONG_OR_BROKEN.search(data) or is_plain(value)):
         return value
     return _judge(data, depth_limit)
 
