@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import given, settings
@@ -93,6 +94,21 @@ def test_a_proof_reads_a_tile_per_level_and_no_more(shelf: Shelf, leaves: list[b
     assert shelf.reads == 2
     tree.inclusion_proof(1_001)
     assert shelf.reads == 2, "the tiles of the last proof are still there"
+
+
+def test_trees_for_reading_remember_together_what_they_have_looked_at(
+    shelf: Shelf, tree: TileTree, leaves: list[bytes]
+) -> None:
+    proof = tree.for_reading().inclusion_proof(700)
+    before = shelf.reads
+    assert tree.for_reading().inclusion_proof(700) == proof == tree.inclusion_proof(700)
+    assert shelf.reads == before
+    with ThreadPoolExecutor(4) as threads:
+        places = [random.Random(number).randrange(COUNT) for number in range(400)]
+        found = list(threads.map(lambda place: tree.for_reading().inclusion_proof(place), places))
+    for place, path in zip(places, found, strict=True):
+        assert merkle.verify_inclusion(leaves[place], place, COUNT, path, tree.root())
+    assert len(tree._kept) <= 8 + 4
 
 
 def test_what_a_rolled_back_unit_completed_is_forgotten(leaves: list[bytes]) -> None:

@@ -150,6 +150,12 @@ class TileTree:
         twin._kept = self._kept.copy()
         return twin
 
+    def for_reading(self) -> TileTree:
+        """A tree that answers as this one does now, in any thread; tiles that it has looked at are remembered here."""
+        twin = self.copy()
+        twin._kept = self._kept
+        return twin
+
     def _roots_below(self, level: int) -> Iterable[bytes]:
         """The hashes of the incomplete tile of a level above 0: the roots of the complete tiles below it."""
         last = self.size >> TILE_HEIGHT * level
@@ -157,10 +163,11 @@ class TileTree:
             yield _rows(self._load(level - 1, index))[TILE_HEIGHT]
 
     def _tile(self, level: int, index: int) -> list[bytes]:
+        # Used last stands last. Threads that read may share it: at worst one of them works out a tile once more.
         rows = self._kept.pop((level, index), None) or _rows(self._load(level, index))
         self._kept[level, index] = rows
-        if len(self._kept) > _KEPT_TILES:
-            del self._kept[next(iter(self._kept))]
+        for oldest in tuple(self._kept)[:-_KEPT_TILES]:
+            self._kept.pop(oldest, None)
         return rows
 
     def _load(self, level: int, index: int) -> bytes:

@@ -161,7 +161,7 @@ class SqliteStore(Queries):
             self._trees[topic] = tree, head
             if len(self._trees) > _TREES:
                 del self._trees[next(iter(self._trees))]
-            return tree.copy()
+            return tree.for_reading()
 
     @property
     def kept_checkpoints(self) -> CheckpointFiles:
