@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 from collections.abc import Callable
 from ipaddress import ip_address
 from pathlib import Path
@@ -23,6 +24,8 @@ from redkey.logs import set_up_logs
 from redkey.stores.durable import replace_file
 
 _log = structlog.get_logger("redkey.serving")
+# Files that are no connections: the store's, the logs', those of bodies on their way in and out.
+_RESERVED_FILES = 256
 
 
 class Ready(msgspec.Struct, frozen=True, rename="camel"):
@@ -37,6 +40,7 @@ class Ready(msgspec.Struct, frozen=True, rename="camel"):
 def serve(config: Config, say: Callable[[str], Any]) -> int:
     """Serve until a signal comes or the store fails; the exit code."""
     set_up_logs(config)
+    config = _within_open_files(config)
     sockets = listen(config)
     try:
         return _run(config, sockets, say)
@@ -46,6 +50,21 @@ def serve(config: Config, say: Callable[[str], Any]) -> int:
             config.uds.unlink(missing_ok=True)
         if config.ready_file is not None:
             config.ready_file.unlink(missing_ok=True)
+
+
+def _within_open_files(config: Config) -> Config:
+    """Take as many open files as the system allows, and no more connections than leave enough to the store: callers
+    that nobody knows must not be able to keep it from opening its own."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = config.limits.connections + _RESERVED_FILES
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return config
+    room = max(soft - _RESERVED_FILES, soft // 2)
+    _log.info("connections are bounded by the open files of this process", connections=room, open_files=soft)
+    return msgspec.structs.replace(config, limits=msgspec.structs.replace(config.limits, connections=room))
 
 
 def _run(config: Config, sockets: list[Any], say: Callable[[str], Any]) -> int:

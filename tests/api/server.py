@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -47,13 +47,14 @@ def begin(
     environment: Mapping[str, str] | None = None,
     config: str = "",
     name: str = "server",
+    python: Sequence[str] = (sys.executable,),
 ) -> Server:
     """Start a server on `directory/data` and wait until it answers."""
     ready_file, log = directory / f"{name}.ready", directory / f"{name}.log"
     # One that a killed server left would tell of that server.
     ready_file.unlink(missing_ok=True)
     data = directory / "data"
-    command = [sys.executable, "-m", "redkey", "serve", "--data", str(data), "--port", "0"]
+    command = [*python, "-m", "redkey", "serve", "--data", str(data), "--port", "0"]
     command += ["--ready-file", str(ready_file), "--log-format", "json", *arguments]
     if config:
         (directory / f"{name}.toml").write_text(config)
@@ -71,9 +72,10 @@ def serving(
     environment: Mapping[str, str] | None = None,
     config: str = "",
     name: str = "server",
+    python: Sequence[str] = (sys.executable,),
 ) -> Iterator[Server]:
     """A server for the length of a block; it is stopped whatever happens."""
-    server = begin(directory, *arguments, environment=environment, config=config, name=name)
+    server = begin(directory, *arguments, environment=environment, config=config, name=name, python=python)
     try:
         yield server
     finally:
