@@ -13,6 +13,7 @@ from redkey.ledger.running_hash import chained
 from redkey.ledger.signer import Signer
 from redkey.ledger.tail import head_of, leaf_hashes
 from redkey.ledger.tiles import TileTree
+from redkey.wire.decode import decode
 
 BASE = 1 << 40
 
@@ -39,8 +40,11 @@ def swap(directory: Path, first: int, second: int) -> None:
         sql(directory, "UPDATE record SET position = ? WHERE position = ?", BASE + other, BASE + one)
 
 
-def rewrite(directory: Path, sequence: int, change: Callable[[bytes], bytes], *, drop: bool = False) -> None:
-    """Change (or leave out) one record and work out everything anew that nobody signed: hashes and tiles."""
+def rewrite(
+    directory: Path, sequence: int, change: Callable[[bytes], bytes], *, drop: bool = False, add: bool = False
+) -> None:
+    """Change (or leave out) one record, or `add` what it is changed to after it, and work out everything anew that
+    nobody signed: hashes and tiles, and the times of what comes after."""
     before = records(directory)
     subjects = dict(sql(directory, "SELECT position, subjects FROM record"))
     kept = [
@@ -49,9 +53,13 @@ def rewrite(directory: Path, sequence: int, change: Callable[[bytes], bytes], *,
     head: Head | Record = EMPTY_HEAD
     made: list[tuple[Record, str]] = []
     for record, about in kept:
-        wire = change(record.wire) if record.sequence == sequence else record.wire
-        head, _ = chained(head, record.topic, record.payer, record.timestamp, wire)
+        struck, later = record.sequence == sequence, int(add and record.sequence > sequence)
+        wire = change(record.wire) if struck and not add else record.wire
+        head, _ = chained(head, record.topic, record.payer, record.timestamp + later, wire)
         made.append((head, about))
+        if struck and add:
+            head, _ = chained(head, record.topic, record.payer, record.timestamp + 1, change(record.wire))
+            made.append((head, about.replace(_wire_id(record.wire), _wire_id(head.wire))))
     sql(directory, "DELETE FROM record")
     sql(directory, "DELETE FROM tile")
     connection = sqlite3.connect(directory / "redkey.db")
@@ -62,6 +70,11 @@ def rewrite(directory: Path, sequence: int, change: Callable[[bytes], bytes], *,
         connection.execute("INSERT INTO tile VALUES (1, ?, ?, ?)", (level, index, data))
     connection.commit()
     connection.close()
+
+
+def _wire_id(wire: bytes) -> str:
+    wire_id: str = decode(wire)["wire_id"]
+    return wire_id
 
 
 def sign_again(directory: Path, signer: Signer, *, size: int | None = None) -> None:

@@ -189,6 +189,13 @@ def left_out(directory: Path) -> int:
     return 0
 
 
+def slipped_in(directory: Path) -> int:
+    """An artifact that nobody handed in, between two records, with every hash after it worked out anew."""
+    sequence = find(directory, "artifact.ready")
+    rewrite(directory, sequence, changed('"wire_id":"wire_0', '"wire_id":"wire_7'), add=True)
+    return sequence + 1
+
+
 def stream_cut(directory: Path) -> int:
     sequence = find(directory, "task.started", last=True)
     rewrite(directory, sequence, lambda wire: wire, drop=True)
@@ -429,6 +436,7 @@ DAMAGES = [
     (wire_not_canonical, "wire_not_canonical"),
     (rewritten, "checkpoint_contradicted"),
     (left_out, "checkpoint_ahead"),
+    (slipped_in, "stream_gap"),
     (stream_cut, "stream_gap"),
     (checkpoint_changed, "signature_invalid"),
     (checkpoint_garbage, "checkpoint_unreadable"),
@@ -492,6 +500,11 @@ def test_a_rewritten_history_is_placed_between_two_checkpoints(directory: Path) 
     rewritten(directory)
     (fault,) = [one for one in checked(directory).faults if one.code == "checkpoint_contradicted"]
     assert f"in {sizes[1] + 1} to {sizes[2]}" in fault.message
+
+
+def test_a_record_that_was_slipped_in_contradicts_every_checkpoint_after_it(directory: Path) -> None:
+    slipped_in(directory)
+    assert checked(directory).errors["checkpoint_contradicted"] >= 2
 
 
 def test_damage_is_bounded_in_the_list_and_counted_in_full(directory: Path) -> None:
