@@ -40,7 +40,7 @@ class Stage:
 
     def __exit__(self, *reason: object) -> None:
         self.stop_agents()
-        self.stop_server()
+        self._end_server()
 
     def serve(self) -> RedKey:
         """Start `redkey serve` on an empty directory, and a client with its first key."""
@@ -86,13 +86,20 @@ class Stage:
         self._agents.clear()
 
     def stop_server(self) -> None:
-        """Ask the server to stop, as an operator would."""
-        if self._server is not None:
-            if self._server.poll() is None:
-                self._server.send_signal(signal.SIGTERM)
-            _wait(self._server)
-            _cut(self._server)
-            self._server = None
+        """Ask the server to stop, as an operator would; it must end in good order."""
+        code = self._end_server()
+        if code != 0:
+            raise DemoFailed(f"the server ended with {code}: {self._last_words('server')}")
+
+    def _end_server(self) -> int:
+        if self._server is None:
+            return 0
+        if self._server.poll() is None:
+            self._server.send_signal(signal.SIGTERM)
+        _wait(self._server)
+        _cut(self._server)
+        code, self._server = self._server.returncode, None
+        return code
 
     def _start(
         self, name: str, module: str, arguments: list[str], environment: dict[str, str]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import threading
 from collections.abc import Callable
+
+_STANDARD_INPUT = 0
 
 
 def tether(on_cut: Callable[[], None] | None = None) -> None:
@@ -15,7 +16,8 @@ def tether(on_cut: Callable[[], None] | None = None) -> None:
 
 
 def _hold(on_cut: Callable[[], None]) -> None:
-    while sys.stdin.buffer.read(1):
+    # By its number: a thread that holds the buffered standard input at the end would abort the interpreter.
+    while os.read(_STANDARD_INPUT, 1):
         pass
     on_cut()
 
