@@ -67,7 +67,8 @@ class StandingBus:
             if self._listens:
                 await self.stop()
                 raise
-            _log.warning("the bus has no Unix socket", reason=cause.message)
+            # Not worth a warning to a server whose callers come by HTTP.
+            _log.debug("the bus has no Unix socket", reason=cause.message)
         self._forgetting = asyncio.create_task(self._forget())
 
     async def stop(self) -> None:

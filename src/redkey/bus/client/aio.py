@@ -170,6 +170,7 @@ class AsyncBusClient:
             writer.write(data)
             await writer.drain()
         except OSError as cause:
+            await self.close()
             raise BusLost(f"the connection to the bus is gone: {cause.strerror or cause}") from cause
 
     async def _more(self) -> None:
