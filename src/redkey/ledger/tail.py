@@ -55,8 +55,7 @@ class Tail:
             raise AppendRefused(
                 f"topic {self.topic} is at sequence {self.head.sequence}, not {expected}", code="sequence_moved"
             )
-        for entry in entries:
-            _check(entry)
+        _check(entries)
         if payer != LOCAL_PAYER:
             check_entity(payer, "payer")
         if not entries:
@@ -149,11 +148,12 @@ class Tails:
         return tail
 
 
-def _check(entry: Entry) -> None:
-    if not 1 <= len(entry.wire) <= MESSAGE_LIMIT:
-        raise AppendRefused(f"a message has 1 to {MESSAGE_LIMIT} bytes, not {len(entry.wire)}", code="message_size")
+def _check(entries: Sequence[Entry]) -> None:
+    for entry in entries:
+        if not 1 <= len(entry.wire) <= MESSAGE_LIMIT:
+            raise AppendRefused(f"a message has 1 to {MESSAGE_LIMIT} bytes, not {len(entry.wire)}", code="message_size")
     # Ids are looked up by their text in stores and shown to people: no control characters, no half characters.
-    if not "".join((entry.wire_id, *entry.subjects)).isprintable():
+    if not "".join([text for entry in entries for text in (entry.wire_id, *entry.subjects)]).isprintable():
         raise AppendRefused("a wire id or subject is not printable text", code="subject_invalid")
 
 

@@ -35,15 +35,19 @@ class _Growing:
 
     def __init__(self, hashes: Iterable[bytes] = ()) -> None:
         self.rows: list[list[bytes]] = [[] for _ in range(TILE_HEIGHT + 1)]
-        for one in hashes:
-            self.append(one)
+        self.extend(hashes)
 
-    def append(self, grown: bytes) -> None:
-        for row in self.rows:
-            row.append(grown)
-            if len(row) & 1:
+    def extend(self, hashes: Iterable[bytes]) -> None:
+        """Add hashes, no more than the tile has room for, and the nodes that they complete."""
+        row = self.rows[0]
+        row += hashes
+        for height in range(1, TILE_HEIGHT + 1):
+            above = self.rows[height]
+            pairs = range(2 * len(above), len(row) - 1, 2)
+            if not pairs:
                 return
-            grown = sha256(b"\x01" + row[-2] + grown).digest()
+            above += [sha256(b"\x01" + row[at] + row[at + 1]).digest() for at in pairs]
+            row = above
 
     def edge(self) -> list[bytes]:
         """The roots of the perfect subtrees that nothing larger covers yet, largest first."""
@@ -93,20 +97,24 @@ class TileTree:
     def append(self, leaves: Iterable[bytes]) -> list[Tile]:
         """Add leaf hashes in order; the tiles that became complete are the caller's to store."""
         complete: list[Tile] = []
-        for leaf in leaves:
-            self.size += 1
-            level, grown = 0, leaf
-            while True:
-                if level == len(self._growing):
-                    self._growing.append(_Growing())
-                tile = self._growing[level]
-                tile.append(grown)
-                if not tile.rows[TILE_HEIGHT]:
-                    break
-                complete.append((level, (self.size >> TILE_HEIGHT * (level + 1)) - 1, b"".join(tile.rows[0])))
-                self._growing[level] = _Growing()
-                level, grown = level + 1, tile.rows[TILE_HEIGHT][0]
+        rest = list(leaves)
+        while rest:
+            room = TILE_WIDTH - self.size % TILE_WIDTH
+            some, rest = rest[:room], rest[room:]
+            self.size += len(some)
+            self._grow(0, some, complete)
         return complete
+
+    def _grow(self, level: int, hashes: Iterable[bytes], complete: list[Tile]) -> None:
+        """Add hashes to the incomplete tile of a level; when that completes it, its root to the level above."""
+        if level == len(self._growing):
+            self._growing.append(_Growing())
+        tile = self._growing[level]
+        tile.extend(hashes)
+        if tile.rows[TILE_HEIGHT]:
+            complete.append((level, (self.size >> TILE_HEIGHT * (level + 1)) - 1, b"".join(tile.rows[0])))
+            self._growing[level] = _Growing()
+            self._grow(level + 1, tile.rows[TILE_HEIGHT], complete)
 
     def root(self, size: int | None = None) -> bytes:
         """The root now, or when the tree held `size` leaves."""
