@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from redkey.errors import OutputRefused
-from redkey.runner.artifacts import read_inside, write_all
+from redkey.runner.artifacts import put_file, read_inside, write_all
 from redkey.wire.step import StepArtifact
 
 
@@ -166,3 +166,19 @@ def test_reading_stops_at_the_limit_and_at_what_is_no_file(tmp_path: Path) -> No
         with pytest.raises(OutputRefused) as refused:
             read_inside(tmp_path, path, 10)
         assert refused.value.code == code
+
+
+def test_files_of_the_runner_are_written_through_no_link_of_a_repository(tmp_path: Path) -> None:
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    root.mkdir()
+    outside.mkdir()
+    put_file(root, ".redkey/inputs/a.md", [b"one", b"two"])
+    assert (root / ".redkey/inputs/a.md").read_bytes() == b"onetwo"
+    put_file(root, ".redkey/inputs/a.md", [b"again"])
+    assert (root / ".redkey/inputs/a.md").read_bytes() == b"again"
+    hostile = tmp_path / "hostile"
+    hostile.mkdir()
+    (hostile / ".redkey").symlink_to(outside)
+    with pytest.raises(OutputRefused):
+        put_file(hostile, ".redkey/inputs/a.md", [b"x"])
+    assert not any(outside.iterdir())

@@ -117,9 +117,12 @@ def _run_one(spec: Spec, url: str | None, data: Path | None, *, as_json: bool) -
     from redkey.runner.run import run_agent
 
     # Before the work begins there is nothing to give back; from then on the worker hears signals itself.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    with connect(url, data) as rk:
-        run_agent(spec, rk, _print_json if as_json else _print_line)
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    try:
+        with connect(url, data) as rk:
+            run_agent(spec, rk, _print_json if as_json else _print_line)
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _stop_with_input() -> None:

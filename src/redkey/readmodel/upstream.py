@@ -17,6 +17,8 @@ from redkey.wire.decode import decode
 from redkey.wire.ids import parse_stream
 
 _PAGE = 100
+# A task may depend on a thousand others; what does not fit is at their own views.
+_NOTES_CHARACTERS = 256 * 1024
 
 
 def upstream(reader: Reader, topic: str, world: World, task: Task) -> tuple[UpstreamView, ...]:
@@ -40,10 +42,16 @@ def prior_context(reader: Reader, topic: str, world: World, task: Task, document
     else:
         named = list((document or {}).get("dependsOn", ()))
     notes: list[str] = []
+    room = _NOTES_CHARACTERS
     for task_id in named:
         above = _task(reader, topic, world, task_id)
-        if above is not None and above.output_sha256:
-            notes.append((read_document(reader, topic, above.output_sha256) or {}).get("notes", ""))
+        if above is None or not above.output_sha256:
+            continue
+        text: str = (read_document(reader, topic, above.output_sha256) or {}).get("notes", "")
+        room -= len(text)
+        if room < 0:
+            break
+        notes.append(text)
     return tuple(text for text in notes if text)
 
 

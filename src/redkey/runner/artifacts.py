@@ -90,7 +90,7 @@ def _write(root: Path, place: _Place, mine: set[str]) -> Written:
     with contextlib.ExitStack() as stack:
         try:
             folder = _descend(root.resolve(), place.folders, stack)
-            _publish(folder, place, data, again=path in mine)
+            _publish(folder, place.name, [data], replace=place.artifact.operation == "update" or path in mine)
         except FileExistsError as cause:
             raise OutputRefused(f"{path!r} is there already; update it instead", code="artifact_exists") from cause
         except OSError as cause:
@@ -115,28 +115,38 @@ def _descend(root: Path, folders: Iterable[str], stack: contextlib.ExitStack) ->
     return at
 
 
-def _publish(folder: int, place: _Place, data: bytes, *, again: bool) -> None:
+def _publish(folder: int, name: str, pieces: Iterable[bytes], *, replace: bool) -> None:
     """Write a draft beside its place and give it the name in one step."""
     draft = f".redkey-{secrets.token_hex(8)}"
     descriptor = os.open(draft, _DRAFT, _NEW_FILE, dir_fd=folder)
     try:
         with os.fdopen(descriptor, "wb") as out:
-            out.write(data)
+            for piece in pieces:
+                out.write(piece)
             out.flush()
             os.fsync(out.fileno())
-        if place.artifact.operation == "create" and not again:
-            # A second name is refused where one is: nobody's file is lost, not even one made just now.
-            os.link(draft, place.name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
-        else:
+        if replace:
             with contextlib.suppress(FileNotFoundError):
-                kept = stat.S_IMODE(os.stat(place.name, dir_fd=folder, follow_symlinks=False).st_mode)
+                kept = stat.S_IMODE(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
                 os.chmod(draft, kept & 0o777, dir_fd=folder)
-            os.rename(draft, place.name, src_dir_fd=folder, dst_dir_fd=folder)
-            return
+            os.rename(draft, name, src_dir_fd=folder, dst_dir_fd=folder)
+        else:
+            # A second name is refused where one is: nobody's file is lost, not even one made just now.
+            os.link(draft, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
     finally:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(draft, dir_fd=folder)
     os.fsync(folder)
+
+
+def put_file(root: Path, path: str, pieces: Iterable[bytes]) -> None:
+    """Write a file of the runner itself into a working directory; OutputRefused when a link stands in the way."""
+    *folders, name = normal(path).split("/")
+    with contextlib.ExitStack() as stack:
+        try:
+            _publish(_descend(root.resolve(), folders, stack), name, pieces, replace=True)
+        except OSError as cause:
+            raise OutputRefused(f"{path!r} cannot be written: {cause.strerror}", code="artifact_place") from cause
 
 
 def read_inside(root: Path, path: str, most: int) -> bytes:

@@ -1,4 +1,8 @@
-"""What a step works from, brought into its directory: the artifacts of the tasks before, under `inputs/`, by name."""
+"""What a step works from, brought into its directory: the artifacts of the tasks before, by name.
+
+They lie under `.redkey/`, which git is told to leave alone: an agent that commits everything commits its own work only.
+A repository may hold links of that name, so nothing is written through one.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +12,10 @@ from pathlib import Path
 
 from redkey.client import Assignment, RedKey
 from redkey.client.resources.claims import Upstream
-from redkey.errors import WorkplaceRefused
+from redkey.errors import OutputRefused, WorkplaceRefused
+from redkey.runner.artifacts import put_file
 
-FOLDER = "inputs"
+FOLDER = ".redkey"
 _LARGEST = 1024 * 1024 * 1024
 
 
@@ -26,19 +31,16 @@ async def fetch(rk: RedKey, task: Assignment, directory: Path) -> dict[str, str 
 
 
 def _fetch(rk: RedKey, one: Upstream, directory: Path) -> str:
-    """Write an artifact below the directory; the server's names are slugs, so they lead nowhere else."""
     ending = "" if Path(one.name).suffix else ".md" if one.media_type == "text/markdown" else _ending(one.media_type)
-    path = directory / FOLDER / f"{one.name}{ending}"
+    path = f"{FOLDER}/inputs/{one.name}{ending}"
     if one.bytes > _LARGEST:
         raise WorkplaceRefused(f"{one.name} has {one.bytes:,} bytes: too many to fetch", code="input_too_large")
     try:
-        path.parent.mkdir(exist_ok=True)
-        with path.open("wb") as out:
-            for piece in rk.content.pieces(one.sha256):
-                out.write(piece)
-    except OSError as cause:
-        raise WorkplaceRefused(f"{path.name} cannot be written: {cause.strerror}") from cause
-    return f"{FOLDER}/{path.name}"
+        put_file(directory, f"{FOLDER}/.gitignore", [b"*\n"])
+        put_file(directory, path, rk.content.pieces(one.sha256))
+    except OutputRefused as refused:
+        raise WorkplaceRefused(refused.message, code="input_place") from refused
+    return path
 
 
 def _ending(media_type: str) -> str:
