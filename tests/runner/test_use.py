@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
 from redkey.cli import main
+from redkey.runner.spec import read_fleet
 from redkey.wire import files
 from tests.runner.repository import git, make_repository
 from tests.runner.scene import Scene, output, until
@@ -208,3 +211,16 @@ def test_the_table_of_a_fleet_draws_what_strangers_wrote_as_text(capsys: pytest.
     drawn = capsys.readouterr().out
     assert "[red]evil" in drawn
     assert "\x1b[2J" not in drawn
+
+
+def test_what_the_documentation_shows_is_there(tmp_path: Path) -> None:
+    text = (files.root() / "docs" / "runner.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
+    (tmp_path / "fleet.toml").write_text(block)
+    assert set(read_fleet(tmp_path / "fleet.toml")) == {"quinn", "ada"}
+    helped = "".join(
+        _call(None, *command, "--help").stdout for command in (["run"], ["prompt", "show"], ["card", "show"])
+    )
+    foreign = {"--output-format", "--append-system-prompt", "--no-deps"}
+    named = set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]+", text)) - foreign
+    assert named <= set(re.findall(r"--[a-z][a-z0-9-]+", helped)), named
