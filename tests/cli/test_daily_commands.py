@@ -104,6 +104,27 @@ def test_watching_goes_on_until_the_task_has_ended_and_says_how(server: Server, 
     assert rest.endswith(f"{task_id} is failed\n")
 
 
+def test_a_task_that_waits_for_approval_is_watched_until_it_is_approved(server: Server, rk: RedKey) -> None:
+    task_id = _task(server, "gated", "--title", "Wait for me", "--gate")
+    _does(server, "agent", "register", "gated-agent", "--no-key")
+    made = rk.keys.create(
+        server.workspace_id, scopes=["agent"], agent_id=next(iter(rk.agents.list(slug="gated-agent"))).agent_id
+    )
+    with RedKey(server.url, made.api_key) as agent:
+        claim = agent.queues.claim_next("gated", str(made.agent_id))
+        agent.claims.complete(claim.claim_id, summary="Done.")  # type: ignore[union-attr]
+    environment = {**os.environ, "REDKEY_URL": server.url, "REDKEY_API_KEY": server.key}
+    command = [sys.executable, "-m", "redkey", "task", "watch", task_id]
+    watcher = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+    assert watcher.stdout is not None
+    while "task.complete" not in watcher.stdout.readline():
+        pass
+    rk.gates.approve(rk.tasks.get(task_id).gate_id)
+    rest = watcher.stdout.read()
+    watcher.stdout.close()
+    assert (watcher.wait(PATIENCE_SECONDS), rest.splitlines()[-1]) == (0, f"{task_id} is completed: Done.")
+
+
 def test_on_a_terminal_a_task_is_watched_live_to_its_end(server: Server, rk: RedKey) -> None:
     task_id = _task(server, "live", "--title", "Watch me live")
     _does(server, "agent", "register", "live-agent", "--no-key")

@@ -51,14 +51,14 @@ def tail(
       redkey events tail --type task.claimed --type task.claim_missed --json
     """
     chosen: dict[str, Any] = {"agent_id": agent_id, "workflow_id": workflow_id, "queue": queue}
-    head = next(iter(rk.ledger.query(order="desc", limit=1)), None)
-    found = rk.ledger.query(type=types or None, task_id=task_id, order="desc", **chosen)
-    for event in reversed(list(islice(found, count))):
+    head = next((event.sequence for event in rk.ledger.query(order="desc", limit=1)), 0)
+    found = list(islice(rk.ledger.query(type=types or None, task_id=task_id, order="desc", **chosen), count))
+    for event in reversed(found):
         print_event(event, as_json=as_json)
     if not follow:
         return
-    # From the head that was read first: what is recorded in between comes twice rather than not at all.
-    last = head.sequence if head is not None else 0
+    # The head was read first, so that nothing falls in between; what came since may be among those that were shown.
+    last = max(head, found[0].sequence if found else 0)
     for event in rk.events.follow(types=types or None, after=last, **chosen):
         if task_id is None or task_id in (event.subject.id, event.data.get("taskId")):
             print_event(event, as_json=as_json)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -56,7 +57,7 @@ class _Ears:
 
     def wait(self) -> None:
         if self._heard.wait(_TICK_SECONDS):
-            threading.Event().wait(_BURST_SECONDS)
+            time.sleep(_BURST_SECONDS)
             self._heard.clear()
         if self._failure is not None:
             raise self._failure

@@ -14,6 +14,7 @@ from redkey.cli.session import daily
 if TYPE_CHECKING:
     from redkey.client import RedKey
 
+# Beyond one page nobody counts.
 _PAGE = 500
 
 
@@ -21,40 +22,52 @@ _PAGE = 500
 @watch_option
 @daily
 def command(rk: RedKey, live: bool, as_json: bool) -> None:
-    """Is the server there, and how does the workspace stand.
+    """Is the server there, and how does the workspace stand. Counts end at 500.
 
     Exit code 1: the server does not answer.
     """
     if live:
-        watch(
-            lambda: (rich_table(("", ""), [(name, str(value)) for name, value in _facts(rk)]), False), rk.events.follow
-        )
-    facts = _facts(rk)
+        watch(lambda: (rich_table(("", ""), _told(_figures(rk))), False), rk.events.follow)
+    found = _figures(rk)
     if as_json:
-        print_json(dict(facts))
+        print_json(found)
     else:
-        print_facts(facts)
+        print_facts(_told(found))
 
 
-def _facts(rk: RedKey) -> list[tuple[str, str]]:
-    ready = rk.server.ready().status
-    usage, head = rk.usage.get().total, rk.checkpoints.latest()
-    return [
-        ("server", rk.settings.shown_url),
-        ("state", ready),
-        ("workspaces", ", ".join(one.workspace_id for one in rk.workspaces.list())),
-        ("queues", _count(rk.queues.list(limit=_PAGE))),
-        ("agents", _count(rk.agents.list(active=True, limit=_PAGE))),
-        ("workflows", _count(rk.workflows.list(state="live", limit=_PAGE))),
-        ("approvals", _count(rk.gates.list(limit=_PAGE))),
-        ("messages", _count(rk.inbox.list(unread=True, limit=_PAGE))),
-        ("events", f"{usage.events:,}"),
-        ("claims", f"{usage.claims:,} won, {usage.misses:,} missed, {usage.rejected:,} rejected"),
-        ("checkpoint", f"{head.size:,} records signed"),
-    ]
+def _figures(rk: RedKey) -> dict[str, Any]:
+    usage = rk.usage.get().total
+    return {
+        "server": rk.settings.shown_url,
+        "state": rk.server.ready().status,
+        "workspaces": [one.workspace_id for one in rk.workspaces.list(limit=_PAGE).page().items],
+        "queues": _count(rk.queues.list(limit=_PAGE)),
+        "agents": _count(rk.agents.list(active=True, limit=_PAGE)),
+        "workflows": _count(rk.workflows.list(state="live", limit=_PAGE)),
+        "approvals": _count(rk.gates.list(limit=_PAGE)),
+        "messages": _count(rk.inbox.list(unread=True, limit=_PAGE)),
+        "events": usage.events,
+        "claims": {"won": usage.claims, "missed": usage.misses, "rejected": usage.rejected},
+        "signed": rk.checkpoints.latest().size,
+    }
 
 
-def _count(pages: Any) -> str:
-    """How many there are; beyond one page nobody counts."""
-    page = pages.page()
-    return f"{len(page.items)}{'+' if page.next is not None else ''}"
+def _count(pages: Any) -> int:
+    return len(pages.page().items)
+
+
+def _told(found: dict[str, Any]) -> list[tuple[str, str]]:
+    """The same for people."""
+    facts = []
+    for name, value in found.items():
+        if isinstance(value, dict):
+            text = ", ".join(f"{count:,} {what}" for what, count in value.items())
+        elif isinstance(value, int):
+            text = f"{value:,}" + ("+" if value == _PAGE and name in _COUNTED else "")
+        else:
+            text = value if isinstance(value, str) else ", ".join(value)
+        facts.append((name, text))
+    return facts
+
+
+_COUNTED = ("queues", "agents", "workflows", "approvals", "messages")

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from redkey.client import RedKey
+    from redkey.client.resources.ledger import Event
     from redkey.client.resources.tasks import Task, TaskSummary
 
 _TITLES = ("TASK", "STATE", "TRY", "ROLE", "AGENT", "SINCE", "TITLE")
@@ -102,7 +103,8 @@ def list_tasks(rk: RedKey, queue: str | None, states: tuple[str, ...], limit: in
         watch(lambda: (live_tasks(rk, queue, wanted, limit), False), lambda: rk.events.follow(queue=queue))
     empty = "nothing is waiting or running" if not states else f"no task is {' or '.join(states)}"
     found = islice(_tasks(rk, queue, wanted), limit)
-    print_list(found, _TITLES, partial(_row, slugs_of(rk)), as_json=as_json, empty=empty)
+    slugs = {} if as_json else slugs_of(rk)
+    print_list(found, _TITLES, partial(_row, slugs), as_json=as_json, empty=empty)
 
 
 def _tasks(rk: RedKey, queue: str | None, states: tuple[Any, ...]) -> Iterator[TaskSummary]:
@@ -183,26 +185,41 @@ def watch_task(ctx: click.Context, rk: RedKey, task_id: str, as_json: bool) -> N
 
     Exit code 0: it is completed. 1: it failed or was cancelled.
     """
-    from redkey.cli.events import print_event
-
     task = rk.tasks.get(task_id)
     if on_terminal() and not as_json:
-        watch(lambda: _draw(rk, task_id), lambda: rk.events.follow(queue=task.queue_id))
+        watch(lambda: _draw(rk, task_id), lambda: _around(rk, task, None))
     else:
-        for event in rk.tasks.events(task_id):
-            print_event(event, as_json=as_json)
-            last = event.sequence
-        if not _is_over(rk.tasks.get(task_id)):
-            for event in rk.events.follow(queue=task.queue_id, after=last):
-                if event.data.get("taskId") != task_id:
-                    continue
-                print_event(event, as_json=as_json)
-                if _is_over(rk.tasks.get(task_id)):
-                    break
+        _tell(rk, task, as_json=as_json)
     ended = rk.tasks.get(task_id)
     if not as_json:
         click.echo(f"{task_id} is {styled(ended.state)}" + (f": {ended.summary}" if ended.summary else ""))
     ctx.exit(0 if ended.state == "completed" else 1)
+
+
+def _around(rk: RedKey, task: Task, after: int | None) -> Iterator[Event]:
+    """What happens where the task is: in its run, where approvals are told too, or in its queue."""
+    if task.workflow_id:
+        return rk.workflows.follow(task.workflow_id, after=after)
+    return rk.events.follow(queue=task.queue_id, after=after)
+
+
+def _tell(rk: RedKey, task: Task, *, as_json: bool) -> None:
+    """Every event of the task, one a line, until nothing more will come."""
+    from redkey.cli.events import print_event
+
+    last = 0
+    for event in rk.tasks.events(task.task_id):
+        print_event(event, as_json=as_json)
+        last = event.sequence
+    if _is_over(rk.tasks.get(task.task_id)):
+        return
+    for event in _around(rk, task, last):
+        about = task.task_id in (event.subject.id, event.data.get("taskId"))
+        if about:
+            print_event(event, as_json=as_json)
+        # An approval may name its gate alone.
+        if (about or event.type.startswith("gate.")) and _is_over(rk.tasks.get(task.task_id)):
+            return
 
 
 def _is_over(task: Task) -> bool:
