@@ -140,6 +140,7 @@ class App:
         for witness, key in zip(self.config.witnesses, keys, strict=True):
             self._witnessing.add(Courier(witness.url, key, self.store, post))
         self.coordinator.listen(self._witnessing.heard)
+        self.metrics.gauge("witnesses_away", "Witnesses without an answer to use.", lambda: self._witnessing.away)
 
     async def __call__(self, exchange: Exchange) -> None:
         await (self._bus(exchange) if exchange.path.startswith("/api/") else self.api(exchange))

@@ -106,8 +106,9 @@ class Config(_Table, frozen=True):
     token_seconds: Annotated[int, msgspec.Meta(ge=60, le=86400)] = 900
     checkpoint_seconds: Seconds = 1.0
     checkpoint_records: Count = 1024
-    # Who is shown every checkpoint, and how often at most.
+    # Tables of `url` and `key`: who is asked to cosign every checkpoint.
     witnesses: tuple[Witness, ...] = ()
+    # How often they are asked, at most.
     witness_seconds: Seconds = 2.0
     idle_world_seconds: Seconds = 900.0
     # Whether /metrics answers without a key; its figures tell nothing of single workspaces.

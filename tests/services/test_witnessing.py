@@ -16,7 +16,7 @@ import pytest
 
 from redkey.ledger.note import parse_key
 from redkey.services.fsck.report import Report
-from tests.api.acts import begin_queue, claim, create_task, register
+from tests.api.acts import begin_queue, claim, create_task, gauge, register
 from tests.api.client import Client
 from tests.api.server import Server, begin, serving
 from tests.services.workshop import checked
@@ -167,11 +167,13 @@ def test_a_witness_that_is_down_delays_nobody_and_is_asked_again(
         verified(tmp_path, receipt, log_key, one)
         verified(tmp_path, receipt, log_key, one, two, code=1)
         until(lambda: "witness_unreachable" in server.logs())
+        assert gauge(server.url, "redkey_witnesses_away") == 1
         two.start()
         # Nothing new is recorded: what it has missed is brought to it all the same.
         name = parse_key(two.key).name
         receipt = until(lambda: found if name in (found := receipt_of(client, second)).decode() else None)
         verified(tmp_path, receipt, log_key, one, two)
+        assert gauge(server.url, "redkey_witnesses_away") == 0
         assert server.stop() == 0
 
 

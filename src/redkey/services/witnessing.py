@@ -85,6 +85,11 @@ class Courier:
             self._cosigned[offer.topic] = _moved(answer, old, offer)
         raise WitnessAway("its memory moves while it is asked: somebody else brings it this log", code="size_moved")
 
+    @property
+    def is_away(self) -> bool:
+        """True when it gave no cosignature when it was last asked."""
+        return self._pause > 0
+
     async def close(self) -> None:
         await self._post.close()
 
@@ -172,6 +177,11 @@ class Witnessing:
     def add(self, courier: Courier) -> None:
         """One more witness, before the start."""
         self._couriers.append(courier)
+
+    @property
+    def away(self) -> int:
+        """How many witnesses gave no cosignature when they were last asked."""
+        return sum(courier.is_away for courier in self._couriers)
 
     def start(self) -> None:
         """Begin, when there are witnesses, with what nobody has shown them yet."""
