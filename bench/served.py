@@ -46,6 +46,15 @@ def redkey(directory: Path, name: str = "server") -> Iterator[Served]:
 
 
 @contextmanager
+def timed(directory: Path, totals: Path) -> Iterator[Served]:
+    """`redkey serve` with stopwatches around its parts, which it writes to a file on SIGUSR1."""
+    ready, data = directory / "timed.ready", directory / "data"
+    serve = ["serve", "--data", str(data), "--port", "0", "--ready-file", str(ready)]
+    with _process(["-m", "bench.timed_server", str(totals), *serve], ready) as (process, url, seconds):
+        yield Served(process, url, json.loads((data / "credentials.json").read_text())["apiKey"], seconds)
+
+
+@contextmanager
 def echo(directory: Path) -> Iterator[Served]:
     """The same host with nothing behind it: every request is answered with its own body."""
     ready = directory / "echo.ready"

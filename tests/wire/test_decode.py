@@ -179,3 +179,26 @@ def test_the_short_way_and_the_judge_agree(value: Any, separators: tuple[str, st
     if b"\\u0000" in data:
         return
     assert _types(decode(data)) == _types(_judge(data, DEPTH_LIMIT))
+
+
+@given(json_values, st.sampled_from([None, 2]), st.booleans())
+def test_spaces_and_escapes_change_nothing(value: Any, indent: int | None, escaped: bool) -> None:
+    text = json.dumps(value, indent=indent, ensure_ascii=escaped)
+    with suppress(JsonRefused):
+        assert decode(text.encode()) == _judge(text.encode(), DEPTH_LIMIT)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b'{"a": 1, "a": "\\u003a"}',
+        b'{"a": ":", "a": 1}',
+        b'{"a": {"b": 1}, "a": ":"}',
+        b'{"a:": 1, "a:": 1}',
+        b'{"a": [{"b": 1, "b": "::"}], "c": ":"}',
+    ],
+)
+def test_no_colon_hides_a_key_that_stands_twice(text: bytes) -> None:
+    with pytest.raises(JsonRefused) as refused:
+        decode(text)
+    assert refused.value.code == "json_duplicate_key"

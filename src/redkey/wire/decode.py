@@ -4,8 +4,8 @@ Duplicate keys, NaN and Infinity, numbers beyond 2^53, lone surrogates, a byte o
 beyond a bound are refused before anything is hashed, each with its code and, where there is one, its place.
 Time and memory are bounded by the size limit, which is looked at first.
 
-The judge is the standard library's parser with strict hooks. orjson goes before it: what it reads and would
-write again as the very same bytes holds none of the above, and that is so for every compact writer.
+The judge is the standard library's parser with strict hooks. orjson goes before it: where all that stands in the
+text is also in what it read, and all of that is plain, nothing of the above can be there.
 """
 
 from __future__ import annotations
@@ -24,8 +24,6 @@ DEPTH_LIMIT = 64
 SIZE_LIMIT = 1024 * 1024
 
 _UNSAFE = re.compile("[\x00\ud800-\udfff]")
-# What every number has, in text or not, that is a fraction or may be beyond 2^53.
-_LONG_OR_BROKEN = re.compile(rb"[0-9](?:[.eE]|[0-9]{15})")
 _SHOWN = 40
 
 # Where a value stands: the place of what holds it, and the step from there.
@@ -41,11 +39,37 @@ def decode(data: bytes, *, size_limit: int = SIZE_LIMIT, depth_limit: int = DEPT
     except orjson.JSONDecodeError:
         return _judge(data, depth_limit)
     shallow = data.count(b"{") + data.count(b"[") <= depth_limit
-    same = shallow and b"\\u0000" not in data and orjson.dumps(value) == data
-    # Of what is written again as it came, numbers alone may have to be read differently.
-    if same and (not _LONG_OR_BROKEN.search(data) or is_plain(value)):
+    if shallow and is_plain(value) and _is_whole(value, data):
         return value
     return _judge(data, depth_limit)
+
+
+def _is_whole(value: Any, data: bytes) -> bool:
+    """True when everything in the text is in the value: no key stands twice, and nothing unsafe is written as \\u."""
+    # Compact writers write the very same bytes.
+    if orjson.dumps(value) == data:
+        return b"\\u0000" not in data
+    # Without such escapes every colon of the text parts a key from its value or stands in a string that was read:
+    # what a key that stands twice has overwritten would leave colons over.
+    return b"\\u" not in data and data.count(b":") == _colons(value)
+
+
+def _colons(value: Any) -> int:
+    """How many colons a text must have for a value: one for each key, and those in its strings."""
+    kind = type(value)
+    if kind is str:
+        return value.count(":")  # type: ignore[no-any-return]
+    if kind is dict:
+        found = len(value)
+        for key, item in value.items():
+            found += key.count(":")
+            kind = type(item)
+            if kind is str:
+                found += item.count(":")
+            elif kind is dict or kind is list:
+                found += _colons(item)
+        return found
+    return sum(map(_colons, value)) if kind is list else 0
 
 
 class _Mark(msgspec.Struct, frozen=True):
