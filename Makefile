@@ -8,7 +8,7 @@ READY  := $(VENV)/.ready
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test test-long check format verify bench bench-quick build clean
+.PHONY: help setup run demo test test-long check format verify generate bench bench-quick build clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -46,6 +46,10 @@ format: $(READY)  ## format the code
 
 verify: $(READY)  ## prove that everything generated is current
 	$(BIN)/python -m tools.verify
+
+generate: $(READY)  ## write everything generated anew
+	$(BIN)/python -m tools.fixtures
+	$(BIN)/python -m tools.reference
 
 bench: $(READY)  ## measure everything, beside what people use instead, and write bench/RESULTS.md
 	$(BIN)/python -m bench --write

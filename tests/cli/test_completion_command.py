@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from redkey.cli import COMMANDS, SECTIONS, main
+from redkey.cli import COMMANDS, MEANT, SECTIONS, main
 
 
 def _complete(*words: str) -> list[str]:
@@ -54,3 +54,12 @@ def test_the_help_groups_every_command_once() -> None:
     assert sorted(named) == sorted(COMMANDS) == sorted(set(named))
     shown = CliRunner().invoke(main, ["--help"]).stdout
     assert [title for title in SECTIONS if f"\n{title}:\n" not in shown] == []
+
+
+@pytest.mark.parametrize(("word", "meant"), [("tasks", "task"), ("evnets", "events"), *MEANT.items()])
+def test_a_word_that_is_no_command_is_answered_with_the_one_that_was_meant(word: str, meant: str) -> None:
+    result = CliRunner().invoke(main, [word])
+    assert result.exit_code == 2
+    assert result.stderr.endswith(f"Did you mean: redkey {meant}\n")
+    name, *rest = meant.split()
+    assert CliRunner().invoke(main, [name, *rest, "--help"]).exit_code == 0

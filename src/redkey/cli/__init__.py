@@ -71,11 +71,38 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
 }
 
 
+# Words that people try first, and what they mean.
+MEANT: Mapping[str, str] = {
+    "approve": "gate approve",
+    "logs": "events tail",
+    "reject": "gate reject",
+    "server": "serve",
+    "start": "serve",
+    "up": "serve",
+    "verify": "receipt verify",
+    "watch": "task watch",
+    "worker": "run",
+}
+
+
 class LazyGroup(click.Group):
     """A group that knows its commands by name and imports one only to run it or to show its own help."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """A word that is no command is answered with the one that was probably meant."""
+        word = args[0]
+        if word not in COMMANDS and not word.startswith("-") and not ctx.resilient_parsing:
+            from difflib import get_close_matches
+
+            meant = MEANT.get(word) or next(iter(get_close_matches(word, COMMANDS)), None)
+            if meant is not None:
+                ctx.fail(f"No such command {word!r}. Did you mean: redkey {meant}")
+        return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:

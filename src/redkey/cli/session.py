@@ -40,7 +40,8 @@ def connected(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(function)
     def run(*arguments: Any, url: str | None, data: Path | None, **options: Any) -> Any:
-        with connect(url, data) as rk:
+        # A person waits for the answer, and should hear soon when nobody answers.
+        with connect(url, data).with_options(max_retries=_RETRIES) as rk:
             return function(rk, *arguments, **options)
 
     wrapped = click.option(
@@ -55,8 +56,7 @@ def connect(url: str | None = None, data: Path | None = None) -> RedKey:
     """A client for the server that is meant."""
     from redkey.client import RedKey
 
-    # A person waits for the answer: one who can do something about it should hear soon that nobody answers.
-    return RedKey(url, data=data, max_retries=_RETRIES)
+    return RedKey(url, data=data)
 
 
 def slugs_of(rk: RedKey) -> Mapping[str, str]:
