@@ -149,16 +149,20 @@ async def _cycles(office: Office, server: Served, seconds: float, yardstick: flo
         rate, spent = await _during(seconds, [worker.cycle for worker in workers])
         # Of the processor a cycle: what others on the machine do counts little here.
         cost = (server.processor_seconds - before) / max(1, len(spent) / 3)
-        row(f"cycles, {count} connections", rate, beside=yardstick / 3, aim=AIM_CYCLES if count == 32 else None)
-        print(f"    a request {_spread(spent)}; {cost * 1e6:,.0f} microseconds of the server's processor a cycle")
+        aims = {"aim": AIM_CYCLES, "share_aim": AIM_SHARE} if count == 32 else {}
+        # Three requests a cycle, beside as many of the echo.
+        row(f"cycles, {count} connections", rate, beside=yardstick / 3, **aims)
+        _times(f"a request at {count} connections", spent)
+        row(f"the server's processor a cycle, {count} connections", cost * 1e6, unit="µs", least=True)
         at_32 = rate if count == 32 else at_32
-    print(f"    3 x cycles at 32 connections are {3 * at_32 / yardstick:.2f} of the echo   aim {AIM_SHARE}")
     return at_32
 
 
-def _spread(spent: list[float]) -> str:
+def _times(what: str, spent: list[float], aim: float | None = None) -> None:
+    """The middle and the slow end of what requests took."""
     cuts = quantiles(spent, n=100) if len(spent) > 1 else spent * 99
-    return f"p50 {cuts[49] * 1000:.2f} ms, p99 {cuts[98] * 1000:.2f} ms"
+    row(f"{what}, p50", cuts[49] * 1000, unit="ms", least=True, aim=aim)
+    row(f"{what}, p99", cuts[98] * 1000, unit="ms", least=True)
 
 
 async def _batches(office: Office, server: Served, seconds: float, alone: float) -> None:
@@ -200,7 +204,7 @@ async def _wakes(office: Office, count: int) -> None:
         spent.append(time.perf_counter() - begun)
         await worker.connection.call("POST", f"/claims/{claimed['claimId']}/complete", worker.key, {})
     watch.close()
-    print(f"  a waiting worker has its claim after {_spread(spent)}   aim p50 {AIM_WAKE_MS} ms")
+    _times("from a task to the claim of who waited", spent, AIM_WAKE_MS)
 
 
 async def _waits(connection: Connection) -> bool:
@@ -248,7 +252,7 @@ async def _followers(office: Office, count: int, seconds: float) -> None:
             beat.clear()
             await beat.wait()
         spent.append(time.perf_counter() - begun)
-    print(f"  {count:,} followers all have an event after p50 {median(spent) * 1000:.1f} ms, its commit included")
+    row(f"{count:,} followers all have an event, p50", median(spent) * 1000, unit="ms", least=True)
     busy, _ = await _during(seconds, [worker.cycle for worker in workers])
     for transport in transports:
         transport.abort()
@@ -266,4 +270,10 @@ async def _two(office: Office, other: Office, seconds: float, alone: float) -> N
     await _during(0.2, [*first, *second])
     (one, here), (two, there) = await asyncio.gather(_during(seconds, first), _during(seconds, second))
     row("cycles, two processes on one file, 32 connections", one + two, beside=alone)
-    print(f"    a request {_spread(here + there)}; the shares are {len(here)} and {len(there)} requests")
+    _times("a request to one of two processes", here + there)
+    row(
+        "requests of the slower process",
+        len(here + there) - max(len(here), len(there)),
+        unit="",
+        beside=len(here + there),
+    )
