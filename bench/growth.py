@@ -118,14 +118,8 @@ class Growth:
         self._first_cost = self._first_cost or cost
         held = f"{size:,} waiting tasks"
         row(f"{held}, events", records, unit="")
-        row(
-            f"{held}, claim and complete",
-            cost * 1e6,
-            unit="µs",
-            least=True,
-            beside=self._first_cost,
-            share_aim=AIM_FLAT,
-        )
+        first_cost = self._first_cost * 1e6
+        row(f"{held}, claim and complete", cost * 1e6, unit="µs", least=True, beside=first_cost, share_aim=AIM_FLAT)
         row(f"{held}, a claim, p50", median(spent) * 1000, unit="ms", least=True)
         self._start(held, server.start_seconds + first, records)
         row(f"{held}, memory a task", a_task, unit="B", least=True, aim=AIM_BYTES)
