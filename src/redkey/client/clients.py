@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
-from redkey.client.operation import Async, Mode, Sender, Sync
+from redkey.client.operation import Async, ClientSender, Mode, Sync
 from redkey.client.policy import Policy
 from redkey.client.resources.agents import Agents
 from redkey.client.resources.claims import Claims
@@ -90,7 +90,7 @@ class _Resources(Generic[Mode]):
         if self._crew is not None:
             self._crew.stop(at_once=at_once)
 
-    def _open(self, sender: Sender) -> None:
+    def _open(self, sender: ClientSender) -> None:
         self._workers = []
         self.workspaces: Workspaces[Mode] = Workspaces(sender)
         self.keys: Keys[Mode] = Keys(sender)

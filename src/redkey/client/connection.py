@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -55,20 +55,13 @@ def broken(failure: Exception) -> Broken:
 class Connection:
     """Sends, waits and reads for one sync client. Threads may share it."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        policy: Policy,
-        transport: httpx2.BaseTransport | None = None,
-        sleep: Callable[[float], Any] = time.sleep,
-    ) -> None:
+    def __init__(self, settings: Settings, policy: Policy, transport: httpx2.BaseTransport | None = None) -> None:
         options = client_options(settings, policy)
         if transport is None and settings.uds is not None:
             transport = httpx2.HTTPTransport(uds=settings.uds, verify=False, limits=options["limits"])
         self.settings = settings
         self._http = httpx2.Client(transport=transport, **options)
         self._key = {"authorization": f"Bearer {settings.api_key}"}
-        self._sleep = sleep
 
     def close(self) -> None:
         self._http.close()
@@ -83,7 +76,7 @@ class Connection:
                 result: T = done.value
                 return result
             if isinstance(effect, Pause):
-                self._sleep(effect.seconds)
+                time.sleep(effect.seconds)
                 told = None
             else:
                 told = self._send(effect)
@@ -93,7 +86,7 @@ class Connection:
         opened = _Opened()
         return Emission(self._emit(flow, opened), opened)
 
-    def _emit(self, flow: Flow[None], opened: _Opened) -> Iterator[Any]:
+    def _emit(self, flow: Flow[None], opened: _Opened) -> Generator[Any, None, None]:
         told: Any = None
         try:
             while not opened.is_cut.is_set():
@@ -188,7 +181,7 @@ class _Opened:
 class Emission(Iterator[T]):
     """What goes on coming. Leave the loop to end it, or `close` it, from whatever thread."""
 
-    def __init__(self, values: Iterator[T], opened: _Opened) -> None:
+    def __init__(self, values: Generator[T, None, None], opened: _Opened) -> None:
         self._values, self._opened = values, opened
 
     def __iter__(self) -> Iterator[T]:
@@ -200,6 +193,9 @@ class Emission(Iterator[T]):
     def close(self) -> None:
         """End it: whoever waits for the next value gets the end."""
         self._opened.cut()
+        # A generator that another thread is in ends by itself, once it is cut.
+        with suppress(ValueError):
+            self._values.close()
 
 
 class SyncSender:

@@ -99,11 +99,7 @@ def call(request: Request[T], policy: Policy) -> Flow[T]:
         found = yield sending
         if isinstance(found, Answer) and 200 <= found.status < 300:
             return request.read(found.body)
-        error = _error(found, request)
-        pause = policy.pause_seconds(tries, error)
-        if pause is None or _is_told_not_to(found):
-            raise error
-        yield Pause(pause)
+        yield _pause(found, request, policy, tries)
 
 
 def follow(request: Request[T], policy: Policy) -> Flow[None]:
@@ -126,11 +122,8 @@ def follow(request: Request[T], policy: Policy) -> Flow[None]:
             yield Pause(policy.back_off_seconds(tries))
             continue
         tries += 1
-        error = _error(found, request)
-        pause = policy.pause_seconds(1 if was_open else tries, error)
-        if pause is None or _is_told_not_to(found):
-            raise error
-        yield Pause(max(pause, policy.back_off_seconds(tries)) if was_open else pause)
+        pause = _pause(found, request, policy, 1 if was_open else tries)
+        yield Pause(max(pause.seconds, policy.back_off_seconds(tries))) if was_open else pause
 
 
 def download(request: Request[bytes], digest: str, policy: Policy) -> Flow[None]:
@@ -141,11 +134,7 @@ def download(request: Request[bytes], digest: str, policy: Policy) -> Flow[None]
         found = yield Open(_sending(request, policy))
         if found is OPENED:
             break
-        error = _error(found, request)
-        pause = policy.pause_seconds(tries, error)
-        if pause is None or _is_told_not_to(found):
-            raise error
-        yield Pause(pause)
+        yield _pause(found, request, policy, tries)
     seen = sha256()
     while isinstance(found := (yield Read()), bytes) and found:
         seen.update(found)
@@ -168,6 +157,15 @@ def _sending(request: Request[Any], policy: Policy, cursor: str = "") -> Send:
     streams = request.accept == EVENT_STREAM
     silence = SILENCE_SECONDS if streams else policy.timeout_seconds + request.wait_seconds
     return Send(request.method, request.path, request.query, headers, request.body, silence, request.public)
+
+
+def _pause(found: Any, request: Request[Any], policy: Policy, tries: int) -> Pause:
+    """The pause before another try; the error, when there is none."""
+    error = _error(found, request)
+    seconds = policy.pause_seconds(tries, error)
+    if seconds is None or _is_told_not_to(found):
+        raise error
+    return Pause(seconds)
 
 
 def _error(found: Any, request: Request[Any]) -> ClientError:

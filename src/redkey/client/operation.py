@@ -41,6 +41,10 @@ class Sender(Protocol):
 
     def take(self, steps: Steps[Any]) -> Any: ...
 
+
+class ClientSender(Sender, Protocol):
+    """What lists and streams need beside."""
+
     def pages(self, request: Request[Any]) -> Any: ...
 
     def stream(self, flowing: Flowing[Any]) -> Any: ...
@@ -73,7 +77,7 @@ class _Declared(Generic[P, T]):
 
         return bound
 
-    def _pass_on(self, sender: Sender, build: Callable[[], Any]) -> Any:
+    def _pass_on(self, sender: Any, build: Callable[[], Any]) -> Any:
         raise NotImplementedError
 
 
@@ -132,7 +136,7 @@ class Listing(_Declared[P, T]):
     def __get__(self, owner: Resource[Any] | None, kind: Any) -> Any:
         return self._bind(owner)
 
-    def _pass_on(self, sender: Sender, build: Callable[[], Any]) -> Any:
+    def _pass_on(self, sender: ClientSender, build: Callable[[], Any]) -> Any:
         return sender.pages(build())
 
 
@@ -151,7 +155,7 @@ class Stream(_Declared[P, T]):
     def __get__(self, owner: Resource[Any] | None, kind: Any) -> Any:
         return self._bind(owner)
 
-    def _pass_on(self, sender: Sender, build: Callable[[], Any]) -> Any:
+    def _pass_on(self, sender: ClientSender, build: Callable[[], Any]) -> Any:
         return sender.stream(build())
 
 

@@ -41,6 +41,18 @@ def wait(agent: str) -> None:
     say(rk.run(grace_seconds=0.5))
 
 
+def stubborn(agent: str) -> None:
+    """Begin, and do not end for being asked to."""
+    rk = RedKey()
+
+    @rk.worker(queue="podcast", agent=agent)
+    def handle(ctx: Context) -> None:
+        say("begun", ctx.claim_id)
+        ctx.lease_lost.wait()
+
+    say(rk.run(grace_seconds=600))
+
+
 def block(agent: str) -> None:
     """Block the event loop for longer than the lease."""
 
@@ -74,4 +86,5 @@ def race(agent: str) -> None:
 if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stdout)
     logging.getLogger("httpx2").setLevel(logging.WARNING)
-    {"hold": hold, "wait": wait, "block": block, "race": race}[sys.argv[1]](sys.argv[2])
+    WAYS = {"hold": hold, "wait": wait, "stubborn": stubborn, "block": block, "race": race}
+    WAYS[sys.argv[1]](sys.argv[2])

@@ -124,6 +124,18 @@ def test_a_signal_makes_a_worker_give_back_what_it_holds(
     assert rk.tasks.get(made).state == "available"
 
 
+def test_a_second_signal_does_not_wait_for_the_handler(rk: RedKey, start_worker: Start) -> None:
+    made = task(rk)
+    worker = start_worker("stubborn", "stubborn")
+    worker.hear(r"begun (\S+)")
+    worker.process.send_signal(signal.SIGTERM)
+    worker.hear(r"SIGTERM: (finishing)")
+    worker.process.send_signal(signal.SIGTERM)
+    assert worker.finish() == 0, worker.said
+    assert "released=1" in worker.said[-1]
+    assert rk.tasks.get(made).state == "available"
+
+
 def test_racers_win_each_task_once_and_a_missed_task_is_not_claimed_again(rk: RedKey, start_worker: Start) -> None:
     waiting = task(rk, title="There before anybody came")
     names = [f"racer-{number}" for number in range(3)]

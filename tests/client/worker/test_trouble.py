@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
 from collections.abc import Callable
@@ -9,7 +10,7 @@ from collections.abc import Callable
 import httpx2
 import pytest
 
-from redkey.client import Context, RedKey
+from redkey.client import AsyncContext, AsyncRedKey, CallMisused, Context, RedKey
 from tests.api.server import Server
 from tests.client.conftest import Place
 from tests.client.worker.crew import PATIENCE_SECONDS, task, until, working
@@ -125,6 +126,66 @@ def test_a_completion_whose_answer_was_lost_is_told_once(place: Place, rk: RedKe
         tally = mine.run()
     assert (tally.completed, tally.lost) == (1, 0)
     assert [event.type for event in rk.tasks.events(made)].count("task.complete") == 1
+
+
+def test_a_claim_that_is_won_while_the_worker_stops_is_given_back(place: Place, rk: RedKey) -> None:
+    made = task(rk)
+
+    class Stopping(httpx2.HTTPTransport):
+        """Asks for the stop in the moment in which a claim is answered."""
+
+        def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+            response = super().handle_request(request)
+            if request.url.path.endswith("/claim-next"):
+                mine.stop()
+            return response
+
+    with RedKey(place.url, place.key, transport=Stopping(verify=False)) as mine:
+
+        @mine.worker(queue="podcast")
+        def handle(ctx: Context) -> None:
+            raise AssertionError("nothing is begun after a stop")
+
+        tally = mine.run()
+    assert (tally.released, tally.claimed) == (1, 0)
+    assert rk.tasks.get(made).state == "available"
+
+
+def test_a_run_that_is_cancelled_gives_back_what_it_holds(place: Place, rk: RedKey) -> None:
+    made = task(rk)
+
+    async def main() -> None:
+        async with AsyncRedKey(place.url, place.key) as mine:
+            begun = asyncio.Event()
+
+            @mine.worker(queue="podcast")
+            async def handle(ctx: AsyncContext) -> None:
+                begun.set()
+                await asyncio.sleep(PATIENCE_SECONDS)
+
+            running = asyncio.ensure_future(mine.run(grace_seconds=0))
+            await asyncio.wait_for(begun.wait(), PATIENCE_SECONDS)
+            running.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await running
+
+    asyncio.run(main())
+    assert rk.tasks.get(made).state == "available"
+
+
+def test_an_async_transport_cannot_carry_a_worker(place: Place) -> None:
+    async def main() -> None:
+        transport = httpx2.AsyncHTTPTransport(verify=False)
+        async with AsyncRedKey(place.url, place.key, transport=transport) as mine:
+
+            @mine.worker(queue="podcast")
+            async def handle(ctx: AsyncContext) -> None: ...
+
+            await mine.run()
+
+    with pytest.raises(CallMisused) as refused:
+        asyncio.run(main())
+    assert refused.value.code == "transport_unusable"
 
 
 def test_a_worker_outlives_a_restart_of_the_server_with_its_work_in_hand(start: Callable[..., Server]) -> None:

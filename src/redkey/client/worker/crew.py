@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from queue import SimpleQueue
 from typing import Any
 
 from redkey.client.connection import Connection, SyncSender
@@ -66,6 +67,9 @@ class Crew:
         self._races: list[RaceSource] = []
         self._threads: list[threading.Thread] = []
         self._error: BaseException | None = None
+        # To put something into it takes no lock that Python code could hold.
+        self._orders: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._runner: int | None = None
 
     def run(self, loop: asyncio.AbstractEventLoop | None = None) -> Tally:
         """Work until a stop; the error that ended the run, if one did. Async handlers run on the loop that is given."""
@@ -74,6 +78,8 @@ class Crew:
         # For what async handlers ask of their contexts.
         self._asides = ThreadPoolExecutor(min(slots, 32), thread_name_prefix="redkey-context")
         enlisted: list[tuple[Worker, Enlisted]] = []
+        self._runner = threading.get_ident()
+        threading.Thread(target=self._obey, name="redkey-orders", daemon=True).start()
         try:
             for worker in self._workers:
                 found = enlist(self._sender, worker.agent, worker.name, worker.queue, worker.roles)
@@ -83,7 +89,7 @@ class Crew:
                 self._show_presence(enlisted)
                 self._stopping.wait(_PRESENCE_SECONDS)
         except BaseException:
-            self.stop()
+            self._stopping.set()
             raise
         finally:
             self._end(enlisted)
@@ -93,15 +99,30 @@ class Crew:
 
     def stop(self, *, at_once: bool = False) -> None:
         """Claim nothing more and finish what is in hand, or give it back at once."""
-        if at_once:
-            self._hurry.set()
-        self._stopping.set()
+        if threading.get_ident() == self._runner:
+            # While this thread runs the crew, only the handler of a signal comes here.
+            self._orders.put(partial(self._stop, at_once))
+        else:
+            self._stop(at_once)
 
     def heed(self, number: int) -> None:
         """A signal came: the first lets handlers finish, the next does not."""
+        self._orders.put(partial(self._heard, number))
+
+    def _obey(self) -> None:
+        """Do what handlers of signals want done: they may have interrupted whoever holds a lock, and must take none."""
+        while order := self._orders.get():
+            order()
+
+    def _heard(self, number: int) -> None:
         again = self._stopping.is_set()
         _log.info("%s: %s", signal.Signals(number).name, "giving back what is held" if again else "finishing")
-        self.stop(at_once=again)
+        self._stop(again)
+
+    def _stop(self, at_once: bool) -> None:
+        if at_once:
+            self._hurry.set()
+        self._stopping.set()
 
     def _fail(self, error: BaseException) -> None:
         """The first error that no waiting cures ends the run."""
@@ -211,6 +232,7 @@ class Crew:
                     agents.deactivate(found.agent_id)
                 except ClientError as failure:
                     _log.warning("%s could not be deactivated (%s)", found.agent_id, failure.code)
+        self._orders.put(None)
         self._asides.shutdown(wait=False, cancel_futures=True)
         self._loop.close()
 

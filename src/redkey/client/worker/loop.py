@@ -14,8 +14,7 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from redkey.client.connection import SyncSender
-from redkey.client.flow import Flowing
-from redkey.client.operation import AsyncPages, Steps
+from redkey.client.operation import Steps
 from redkey.client.request import Request
 from redkey.client.worker.declared import Handler
 from redkey.client.worker.lease import Lease
@@ -36,12 +35,6 @@ class ThreadedSender:
 
     async def take(self, steps: Steps[T]) -> T:
         return await self._aside(lambda: self._sender.take(steps))
-
-    def pages(self, request: Request[Any]) -> AsyncPages[Any]:
-        return AsyncPages(self.send, request)
-
-    def stream(self, flowing: Flowing[Any]) -> Any:
-        raise NotImplementedError("a context follows nothing")
 
     async def _aside(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
