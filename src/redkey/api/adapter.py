@@ -81,12 +81,6 @@ class Api:
     async def __call__(self, exchange: Exchange) -> None:
         """Answer a request."""
         self.open += 1
-        try:
-            await self._answer(exchange)
-        finally:
-            self.open -= 1
-
-    async def _answer(self, exchange: Exchange) -> None:
         begun = time.perf_counter()
         observe = self._observe_unknown
         told: Headers = []
@@ -106,18 +100,25 @@ class Api:
         except ConnectionResetError:
             return
         except Exception as error:
-            answer = problem.answer(error)
-            if answer.status >= 500:
-                _log.error("request failed", path=exchange.path, status=answer.status, exc_info=error)
-            status, body, head = answer.status, answer.body, _PROBLEM
-            if _CLOSE in answer.headers:
-                exchange.keep_alive = False
-            told = [header for header in (*answer.headers, *told) if header != _CLOSE]
+            status, head, body, told = self._refuse(exchange, error, told)
+        finally:
+            self.open -= 1
         took = time.perf_counter() - begun
         observe(status, took)
         if self._access_log:
             _log.info("request", method=exchange.method, path=exchange.path, status=status, seconds=round(took, 6))
         await exchange.reply(status, head + header_lines(told) if told else head, body)
+
+    @staticmethod
+    def _refuse(exchange: Exchange, error: Exception, told: Headers) -> tuple[int, bytes, bytes, Headers]:
+        """What an error is to the caller: status, header lines, body, further headers."""
+        answer = problem.answer(error)
+        if answer.status >= 500:
+            _log.error("request failed", path=exchange.path, status=answer.status, exc_info=error)
+        if _CLOSE in answer.headers:
+            exchange.keep_alive = False
+        further = [header for header in (*answer.headers, *told) if header != _CLOSE]
+        return answer.status, _PROBLEM, answer.body, further
 
     def _find(self, exchange: Exchange) -> tuple[Endpoint, dict[str, str]]:
         found = self._table.find(exchange.path)

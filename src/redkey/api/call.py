@@ -121,7 +121,7 @@ class Call:
         """True when this request was recorded before: its answer is on the ledger already."""
         return bool(self._idem) and self._idem in self.services.coordinator.peek(self.topic).done
 
-    async def submit(
+    def submit(
         self,
         command: Any,
         contents: Sequence[Content] = (),
@@ -129,7 +129,7 @@ class Call:
         wait_seconds: float = 0,
         part: str = "",
         topic: str = "",
-    ) -> Outcome:
+    ) -> Coroutine[Any, Any, Outcome]:
         """The durable outcome of a command of this request.
 
         `part` tells the commands of a batch apart; `topic` is another workspace than the caller's own, for operators.
@@ -146,7 +146,7 @@ class Call:
             body=self._body_hash,
             wait_seconds=wait_seconds,
         )
-        return await (self.while_connected(submission) if wait_seconds else submission)
+        return self.while_connected(submission) if wait_seconds else submission
 
     async def while_connected(self, work: Coroutine[Any, Any, T]) -> T:
         """Give the work up when the caller's connection is gone: nobody would learn of what it won."""

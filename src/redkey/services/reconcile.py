@@ -60,7 +60,8 @@ class _Count:
     def __init__(self, topic: str) -> None:
         self._topic = topic
         self.world = World()
-        self._meter, self._counts = Meter(), Counter[str]()
+        self._meter = Meter()
+        self._counts: Counter[str] = Counter()
 
     def read(self, reader: Reader) -> None:
         """Go on to the head."""

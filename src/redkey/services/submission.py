@@ -50,7 +50,8 @@ class Submission:
     ) -> None:
         self.topic, self.caller, self.command, self.contents = topic, caller, command, contents
         self.idem, self.body, self.deadline = idem, body, deadline
-        self._on_end, self._callers = on_end, list[asyncio.Future[Outcome]]()
+        self._on_end = on_end
+        self._callers: list[asyncio.Future[Outcome]] = []
         self._ended = self.alone = False
         self.offer: Offer | None = None
         self.timer: asyncio.TimerHandle | None = None

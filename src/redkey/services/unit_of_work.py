@@ -37,6 +37,7 @@ _NAMING = ("task_id", "agent_id", "claim_id", "workflow_id", "queue_id", "ref_ta
 # Consequences of consequences end: each round opens at most what the one before it closed.
 _ROUNDS_LIMIT = 10_000
 _ENDS = ("task.complete", "task.failed")
+_ENDING = (CompleteClaim, FailClaim)
 
 
 class BrokenInvariant(RedKeyError):
@@ -219,7 +220,7 @@ class TopicWork:
 
 
 def _next_of(command: Any) -> ClaimNext | None:
-    return command.claim_next if isinstance(command, CompleteClaim | FailClaim) else None
+    return command.claim_next if isinstance(command, _ENDING) else None
 
 
 def _unfit(finding: Finding) -> Refused:

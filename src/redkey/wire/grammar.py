@@ -202,11 +202,22 @@ def _between(low: int, high: int) -> str:
     """The expression of the whole numbers from `low` to `high`."""
     if type(low) is not int or type(high) is not int or low < 0:
         raise Inexpressible("numbers below 0, or without bounds")
-    parts: list[str] = []
-    for length in range(len(str(low)), len(str(high)) + 1):
-        first = max(low, 10 ** (length - 1) if length > 1 else 0)
-        parts.append(_digits(str(first), str(min(high, 10**length - 1))))
+    parts = ["0"] if low == 0 else []
+    low = max(low, 1)
+    # Whole lengths are said together: from 10 to 999 is a digit and one or two more.
+    lengths = range(len(str(low)), len(str(high)) + 1)
+    whole = [length for length in lengths if low <= _first(length) and 10**length - 1 <= high]
+    if whole:
+        parts.append(f"[1-9][0-9]{{{whole[0] - 1},{whole[-1] - 1}}}")
+    for length in lengths:
+        if length not in whole and low <= high:
+            parts.append(_digits(str(max(low, _first(length))), str(min(high, 10**length - 1))))
     return parts[0] if len(parts) == 1 else f"(?:{'|'.join(parts)})"
+
+
+def _first(length: int) -> int:
+    """The first number above 0 with so many digits."""
+    return int(10 ** (length - 1))
 
 
 def _digits(low: str, high: str) -> str:
@@ -224,7 +235,8 @@ def _digits(low: str, high: str) -> str:
     upper = high[0] + _digits("0" * rest, high[1:]) if high[1:] != "9" * rest else ""
     last -= bool(upper)
     if first <= last:
-        parts.append(f"[{first}-{last}]" + (f"[0-9]{{{rest}}}" if rest else ""))
+        leading = str(first) if first == last else f"[{first}-{last}]"
+        parts.append(leading + (f"[0-9]{{{rest}}}" if rest else ""))
     parts += [upper] if upper else []
     return parts[0] if len(parts) == 1 else f"(?:{'|'.join(parts)})"
 
