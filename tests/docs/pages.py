@@ -2,8 +2,9 @@
 
     sh                 is run by bash; variables live on from block to block of a page
     sh background      is started and left running: a server, a worker
-    python, json       is run; is read
-    python NAME        and json NAME, sh NAME, toml NAME: the block is the file of that name
+    python             is run
+    json, toml         is read: it must be what it says
+    python NAME        and sh NAME, json NAME, toml NAME: the block is the file of that name
     text               right behind an sh block is what that block prints, where `...` stands for anything
 
 Other languages are for the eye: `mermaid`, and `text` elsewhere.
@@ -19,6 +20,7 @@ import socket
 import subprocess
 import sys
 import time
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -96,8 +98,12 @@ class Reader:
             (self.folder / block.file).write_text(text)
             if block.language == "python":
                 compile(text, block.file, "exec")
+            if block.language == "sh":
+                self._finish(["sh", "-n", block.file], where)
         if block.language == "json":
             json.loads(text)
+        elif block.language == "toml":
+            tomllib.loads(text)
         elif block.language == "python" and not block.file:
             return self._finish([sys.executable, "-c", text], where)
         elif block.language == "sh" and "background" in block.words:

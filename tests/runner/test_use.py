@@ -221,6 +221,6 @@ def test_what_the_documentation_shows_is_there(tmp_path: Path) -> None:
     helped = "".join(
         _call(None, *command, "--help").stdout for command in (["run"], ["prompt", "show"], ["card", "show"])
     )
-    foreign = {"--output-format", "--append-system-prompt", "--no-deps"}
+    foreign = {"--output-format", "--append-system-prompt", "--no-deps", "--title"}
     named = set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]+", text)) - foreign
     assert named <= set(re.findall(r"--[a-z][a-z0-9-]+", helped)), named
