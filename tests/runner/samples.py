@@ -56,3 +56,21 @@ def assignment(**more: Any) -> Assignment:
         "priority": "normal",
     }
     return Assignment(**{**plain, **more})
+
+
+def brief_asking(**contract: Any) -> dict[str, Any]:
+    """A small Brief Wire with an output contract."""
+    return {
+        "wire": "1.0",
+        "type": "brief",
+        "sender": "system",
+        "ts": "2026-04-28T00:00:00Z",
+        "payload": {
+            "goal": "It is done.",
+            "constraints": [],
+            "acceptance_criteria": ["It is."],
+            "output_contract": {"output_ref_required": False, "min_length": 0, **contract},
+            "escalation_triggers": [],
+            "env": {"client_id": "test", "task_id": "0.0.1"},
+        },
+    }

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from tests.ledger.secret_samples import with_checksum
+from tests.runner.processes import gone, is_alive, pids
+from tests.runner.samples import brief_asking
 from tests.runner.scene import Runner, Scene, output, until
-from tests.runner.test_process import gone, is_alive, pids
 
 # The shape of a GitHub token, with a checksum that is right; it opens nothing.
 TOKEN = with_checksum("ghp_")
@@ -224,23 +225,6 @@ def test_a_brief_that_cannot_be_checked_blocks_before_the_agent_runs(
     found, reason = _blocked(stage, stage.task(brief=brief_asking(type="message", **contract)))
     assert (found, words in reason) == (kind, True)
     assert not (stage.directory / "ran").exists()
-
-
-def brief_asking(**contract: Any) -> dict[str, Any]:
-    return {
-        "wire": "1.0",
-        "type": "brief",
-        "sender": "system",
-        "ts": "2026-04-28T00:00:00Z",
-        "payload": {
-            "goal": "It is done.",
-            "constraints": [],
-            "acceptance_criteria": ["It is."],
-            "output_contract": {"output_ref_required": False, "min_length": 0, **contract},
-            "escalation_triggers": [],
-            "env": {"client_id": "test", "task_id": "0.0.1"},
-        },
-    }
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,13 @@ def test_blocks_follow_what_is_said_and_messages_the_rule(notes: tuple, blocker:
     assert all(one.action_required for one in raised.mail)
 
 
+def test_a_dependency_waits_for_the_tasks_that_are_named() -> None:
+    task = "task_" + "0" * 26
+    raised = escalate(_said("blocker_type: dependency", f"depends_on: {task}, and more"), QUINN, "task_1")
+    assert (raised.blocker_type, raised.depends_on) == ("dependency", (task,))
+    assert escalate(_said("blocker_type: resource", f"depends_on: {task}"), QUINN, "task_1").depends_on == ()
+
+
 def test_an_agent_without_a_card_has_no_rules() -> None:
     assert escalate(_said("escalation_rule: 1"), None, "task_1").mail == ()
 

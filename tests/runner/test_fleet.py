@@ -11,8 +11,8 @@ import pytest
 
 from redkey.errors import ConfigRefused
 from redkey.runner.spec import read_fleet
+from tests.runner.processes import gone
 from tests.runner.scene import Scene, output, until
-from tests.runner.test_process import gone
 
 FLEET = """
 [defaults]

@@ -32,7 +32,7 @@ FACTS = {
     "The French translation lives in its own repository.": "where to find localised texts",
     "Background jobs are retried three times with growing pauses.": "what happens when an asynchronous task fails",
 }
-NOISE = [f"Ticket {number} was closed without a change on day {number % 28}." for number in range(24)]
+NOISE = [f"Ticket {number} was closed without a change on day {number % 28}." for number in range(10)]
 
 
 def _filled(path: Path, embedder: minilm.MiniLm | None = None) -> SqliteMemories:

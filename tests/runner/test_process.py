@@ -8,47 +8,20 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 from pathlib import Path
 
 import pytest
 
 from redkey.errors import StepFailed
 from redkey.runner.process import Ended, Limits, run
+from tests.runner.processes import gone, is_alive, pids
 
 ENVIRONMENT = {"PATH": os.environ["PATH"]}
-PATIENCE_SECONDS = 30
 
 
 def _run(tmp_path: Path, *command: str, given: bytes = b"", **limits: float) -> Ended:
     asked = run(command, directory=tmp_path, environment=ENVIRONMENT, given=given, limits=Limits(**limits))
     return asyncio.run(asked)
-
-
-def is_alive(pid: int) -> bool:
-    """Whether a process runs; one that only waits to be buried does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
-
-
-def gone(pid: int) -> bool:
-    """True as soon as a process has ended."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while is_alive(pid) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    return not is_alive(pid)
-
-
-def pids(path: Path, count: int) -> list[int]:
-    """The process ids in a file, once there are as many as awaited."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while time.monotonic() < deadline:
-        if path.exists() and len(found := path.read_text().split()) >= count:
-            return [int(pid) for pid in found]
-        time.sleep(0.01)
-    raise AssertionError(f"no {count} process ids came")
 
 
 def test_a_program_gets_its_input_and_gives_its_output_code_and_complaint(tmp_path: Path) -> None:

@@ -14,8 +14,8 @@ from redkey.cli import main
 from redkey.runner.spec import read_fleet
 from redkey.wire import files
 from tests.runner.repository import git, make_repository
+from tests.runner.samples import brief_asking
 from tests.runner.scene import Scene, output, until
-from tests.runner.test_ends import brief_asking
 
 QUINN = str(files.root() / "definitions" / "cards" / "quinn.json")
 

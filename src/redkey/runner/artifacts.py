@@ -64,6 +64,9 @@ def _place(root: Path, artifact: StepArtifact) -> _Place:
         real = resolve_inside(root, artifact.path)
     except WireRefused as refused:
         raise OutputRefused(f"{artifact.path[:200]!r}: {refused.message}", code=refused.code) from refused
+    except OSError as cause:
+        # Somebody rearranges the directory while it is looked at.
+        raise OutputRefused(f"{artifact.path[:200]!r}: {cause.strerror}", code="artifact_place") from cause
     *folders, name = real.relative_to(root.resolve()).parts
     return _Place(artifact, tuple(folders), name)
 
@@ -75,8 +78,8 @@ def _check(root: Path, place: _Place, mine: set[str]) -> None:
         found = path.lstat()
     except FileNotFoundError:
         found = None
-    except NotADirectoryError as cause:
-        raise OutputRefused(f"{shown}: a file stands where a directory is needed", code="artifact_place") from cause
+    except OSError as cause:
+        raise OutputRefused(f"{shown} cannot be written: {cause.strerror}", code="artifact_place") from cause
     if found is not None and not stat.S_ISREG(found.st_mode):
         raise OutputRefused(f"{shown} is there and is no file", code="artifact_place")
     if place.artifact.operation == "create" and found is not None and normal(place.artifact.path) not in mine:

@@ -3,7 +3,7 @@ and in directories of one's own, which come first."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -45,7 +45,7 @@ class Contracts:
                     contract = read_contract(path)
                     self._found[contract.slug] = contract
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[Contract]:
         return iter(sorted(self._found.values(), key=lambda contract: contract.slug))
 
     def get(self, slug: str) -> Contract | None:

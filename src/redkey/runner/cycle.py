@@ -126,8 +126,12 @@ class Cycle:
         if output.recommendation == "escalate":
             raised = escalate(output, self._agent.card, task_id)
             await attempt.mailbox.send(raised.mail, task_id)
-            resolution = raised.suggested_resolution or None
-            raise Block(raised.reason, raised.blocker_type, suggested_resolution=resolution)
+            raise Block(
+                raised.reason,
+                raised.blocker_type,
+                suggested_resolution=raised.suggested_resolution or None,
+                depends_on=raised.depends_on or None,
+            )
         if output.recommendation == "retry" or not output.success:
             raise Fail(output.summary)
         directory, own = attempt.place.directory, list(attempt.own)

@@ -1,8 +1,9 @@
 """Escalation: what an agent that recommends `escalate` says is in its way, and whom its card's rule sends it to. Pure.
 
 The envelope has no fields for it, so notes carry them, one `name: value` each: `blocker_type`, `escalation_rule` (the
-number under When to Escalate), `suggested_resolution`. The task is blocked in any case; the server tells those who
-lift such blocks. A rule adds its own way: `inbox` a question, `exec.gate` the request for an approval.
+number under When to Escalate), `suggested_resolution`, `depends_on` (ids of tasks to wait for). The task is blocked in
+any case, and the server tells those who lift such blocks. A rule adds its own way: `inbox` a question, `exec.gate` the
+request for an approval.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from redkey.wire.step import StepOutput
 BlockerType = Literal["spec_gap", "dependency", "tool_failure", "ambiguity", "resource", "verification_fail", "auth"]
 
 _BLOCKERS: Final = frozenset({"spec_gap", "dependency", "tool_failure", "ambiguity", "resource", "auth"})
+_TASK = re.compile(r"task_[0-7][0-9A-HJKMNP-TV-Z]{25}")
+_DEPENDENCIES: Final = 4
 _FIELD = re.compile(r"([a-z_]+):[ \t]*(.+)", re.DOTALL)
 # Roles that the server tells of a block by itself (seed 000); a copy of the rule's would be a second one.
 _TOLD: Final = {
@@ -37,6 +40,7 @@ class Escalation(msgspec.Struct, frozen=True):
     blocker_type: BlockerType
     reason: str
     suggested_resolution: str = ""
+    depends_on: tuple[str, ...] = ()
     mail: tuple[Mail, ...] = ()
 
 
@@ -51,8 +55,14 @@ def escalate(output: StepOutput, card: AgentCard | None, task_id: str) -> Escala
     rule = _rule(card, said.get("escalation_rule", ""))
     blocker = said.get("blocker_type", "")
     kind: BlockerType = blocker if blocker in _BLOCKERS else _default(rule)  # type: ignore[assignment]
-    mail = (_message(rule, kind, output.summary, task_id),) if rule is not None else ()
-    return Escalation(kind, output.summary, said.get("suggested_resolution", ""), tuple(one for one in mail if one))
+    message = _message(rule, kind, output.summary, task_id) if rule is not None else None
+    return Escalation(
+        kind,
+        output.summary,
+        said.get("suggested_resolution", ""),
+        tuple(_TASK.findall(said.get("depends_on", ""))[:_DEPENDENCIES]) if kind == "dependency" else (),
+        (message,) if message is not None else (),
+    )
 
 
 def _rule(card: AgentCard | None, number: str) -> EscalationRule | None:

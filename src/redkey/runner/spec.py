@@ -152,6 +152,8 @@ def identity(spec: Spec) -> tuple[str, AgentCard | str]:
 def build(spec: Spec) -> Agent:
     """The agent that a spec describes; everything that is missing is told now and not at the first task."""
     slug, who = identity(spec)
+    contracts = Contracts([Path(place) for place in spec.contracts_dirs])
+    _check_types(who, contracts)
     prices = price_table(Path(spec.prices) if spec.prices else None)
     names = (*spec.skills, *spec.shared_skills)
     work = Path(spec.work)
@@ -163,13 +165,21 @@ def build(spec: Spec) -> Agent:
         identity=who,
         executor=_executor(spec, who, prices),
         workplace=workplace,
-        contracts=Contracts([Path(place) for place in spec.contracts_dirs]),
+        contracts=contracts,
         prices=prices,
         evaluator=_evaluator(spec, prices),
         memories=memories(spec, work),
         skills=resolve(names, [Path(place) for place in spec.skills_dirs]),
         habits=Habits(tries=spec.tries, budget_tokens=spec.budget_tokens, inbox_seconds=spec.inbox_seconds),
     )
+
+
+def _check_types(who: AgentCard | str, contracts: Contracts) -> None:
+    """What a card says an agent makes must be contracts that are there (seed 000)."""
+    for name in who.output_types if isinstance(who, AgentCard) else ():
+        if contracts.get(name) is None:
+            known = ", ".join(contract.slug for contract in contracts)
+            raise ConfigRefused(f"the card names the output contract {name!r}; known: {known}", code="contract_unknown")
 
 
 def _executor(spec: Spec, who: AgentCard | str, prices: PriceTable) -> Executor:
