@@ -188,6 +188,30 @@ def test_a_witness_whose_memory_moves_is_asked_twice_and_no_more(tmp_path: Path)
     assert asked == [0, 1]
 
 
+def test_a_witness_that_remembers_the_checkpoint_cosigns_it_once_more(tmp_path: Path) -> None:
+    """The server died after the witness had answered: nobody kept the line."""
+    asked: list[int] = []
+
+    def say(body: bytes) -> bytes:
+        request = parse_request(body)
+        asked.append(request.old)
+        return cosigning(WITNESS)(body) if request.old else http(409, f"{request.checkpoint.size}\n".encode())
+
+    assert brought(tmp_path / "data", say)
+    assert asked[0] == 0 < asked[1]
+
+
+def test_the_same_line_once_more_is_right(tmp_path: Path) -> None:
+    with Workshop(tmp_path / "data") as workshop:
+        workshop.furnish()
+        workshop.signing.sign()
+        ((size, note),) = workshop.store.checkpoints(workshop.topic, 1)
+        line = cosign(WITNESS, open_checkpoint(note)[1].text, 1_790_000_000).line().encode()
+        for _ in range(2):
+            kept = workshop.signing.add_cosignatures(workshop.topic, line, [WITNESS.verifier])
+            assert kept.size == size
+
+
 def test_a_witness_that_fails_is_left_alone_longer_each_time(tmp_path: Path) -> None:
     async def rested() -> list[float]:
         with Workshop(tmp_path / "data") as workshop:

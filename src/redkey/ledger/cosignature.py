@@ -41,11 +41,8 @@ def cosigned_at(key: VerifierKey, signature: Signature, text: bytes) -> int | No
     return seconds
 
 
-def with_cosignatures(note: Note, answer: bytes, witnesses: Iterable[VerifierKey]) -> Note:
-    """The checkpoint with the signature lines of a witness's answer; only those of these witnesses, and right.
-
-    A line of the same witness that was there before is replaced: its time is older.
-    """
+def cosignatures(note: Note, answer: bytes, witnesses: Iterable[VerifierKey]) -> tuple[Signature, ...]:
+    """The signature lines of a witness's answer that are cosignatures of this checkpoint, by one of these witnesses."""
     try:
         lines = [parse_signature(line) for line in answer.decode().splitlines()]
     except UnicodeDecodeError as cause:
@@ -56,8 +53,17 @@ def with_cosignatures(note: Note, answer: bytes, witnesses: Iterable[VerifierKey
         for line in lines
         if (key := known.get((line.name, line.key_id))) and cosigned_at(key, line, note.text) is not None
     }
-    kept = (one for one in note.signatures if (one.name, one.key_id) not in good)
-    return Note(note.text, (*kept, *good.values()))
+    return tuple(good.values())
+
+
+def with_cosignatures(note: Note, answer: bytes, witnesses: Iterable[VerifierKey]) -> Note:
+    """The checkpoint with the cosignatures of a witness's answer.
+
+    A line of the same witness that was there before is replaced: its time is older.
+    """
+    new = {(line.name, line.key_id): line for line in cosignatures(note, answer, witnesses)}
+    kept = (one for one in note.signatures if (one.name, one.key_id) not in new)
+    return Note(note.text, (*kept, *new.values()))
 
 
 def is_cosignature(signature: Signature) -> bool:

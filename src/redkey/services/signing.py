@@ -19,7 +19,7 @@ import msgspec
 
 from redkey.errors import KeyRefused, LedgerError, ProofRefused, RedKeyError, WriterBusy
 from redkey.ledger.checkpoint import Checkpoint, log_name, open_checkpoint, sign_checkpoint
-from redkey.ledger.cosignature import with_cosignatures
+from redkey.ledger.cosignature import cosignatures, with_cosignatures
 from redkey.ledger.note import VerifierKey, encode_base64, parse_key
 from redkey.ledger.ports import Reader, SequencedStore, Unit
 from redkey.ledger.signer import Signer
@@ -142,9 +142,9 @@ class Signing:
         with self._store.write(wait=wait) as unit:
             for size, data in unit.checkpoints(topic, _COSIGNABLE):
                 checkpoint, note = open_checkpoint(data)
-                cosigned = with_cosignatures(note, answer, witnesses)
-                if cosigned == note:
+                if not cosignatures(note, answer, witnesses):
                     continue
+                cosigned = with_cosignatures(note, answer, witnesses)
                 unit.put_checkpoint(topic, size, cosigned.encode())
                 before = unit.setting(WITNESSED + topic)
                 if not before or (checkpoint_size(before.encode()) or 0) <= size:

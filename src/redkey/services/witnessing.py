@@ -21,7 +21,7 @@ import structlog
 
 from redkey.errors import ProofRefused, RedKeyError, StorePoisoned, WitnessAway, WriterBusy
 from redkey.ledger.checkpoint import open_checkpoint, parse_size
-from redkey.ledger.cosignature import with_cosignatures
+from redkey.ledger.cosignature import cosignatures
 from redkey.ledger.note import VerifierKey
 from redkey.ledger.ports import SequencedStore
 from redkey.ledger.witness import Request
@@ -64,25 +64,30 @@ class Courier:
     def __init__(self, url: str, key: VerifierKey, store: SequencedStore, post: Post) -> None:
         self.url, self.key = url, key
         self._store, self._post = store, post
+        # By topic: the size that it has cosigned, and the one that it remembers, which may be more.
         self._cosigned: dict[str, int] = {}
+        self._remembers: dict[str, int] = {}
         self._pause = 0.0
         self.not_before = 0.0
 
     def lacks(self, offer: Offer) -> bool:
         """True when it has not cosigned what is offered, as far as this process knows."""
-        return self._last(offer.topic) < offer.size
+        if offer.topic not in self._cosigned:
+            self._cosigned[offer.topic] = self._remembers[offer.topic] = self._told(offer.topic)
+        return self._cosigned[offer.topic] < offer.size
 
     async def bring(self, offer: Offer, threads: Executor) -> bytes:
         """Its cosignature of the checkpoint, which is right; WitnessAway when it gives none."""
         for _ in range(2):
-            old = self._last(offer.topic)
+            old = self._remembers.get(offer.topic, 0)
             request = await asyncio.get_running_loop().run_in_executor(threads, self._request, offer, old)
             answer = await self._post(self.url, request)
             if answer.status == 200:
                 self._check(offer, answer.body)
-                self._cosigned[offer.topic], self._pause = offer.size, 0.0
+                self._cosigned[offer.topic] = self._remembers[offer.topic] = offer.size
+                self._pause = 0.0
                 return answer.body
-            self._cosigned[offer.topic] = _moved(answer, old, offer)
+            self._remembers[offer.topic] = _moved(answer, old, offer)
         raise WitnessAway("its memory moves while it is asked: somebody else brings it this log", code="size_moved")
 
     @property
@@ -111,20 +116,14 @@ class Courier:
         return Request(old, hashes, *open_checkpoint(offer.note)).encode()
 
     def _check(self, offer: Offer, line: bytes) -> None:
-        _, note = open_checkpoint(offer.note)
         try:
-            if with_cosignatures(note, line, [self.key]) != note:
-                return
+            cosigned = cosignatures(open_checkpoint(offer.note)[1], line, [self.key])
         except ProofRefused as refused:
             raise WitnessAway(f"its answer cannot be read: {refused.message}", code="cosignature_wrong") from refused
-        raise WitnessAway("its answer is not its cosignature of this checkpoint", code="cosignature_wrong")
+        if not cosigned:
+            raise WitnessAway("its answer is not its cosignature of this checkpoint", code="cosignature_wrong")
 
-    def _last(self, topic: str) -> int:
-        if topic not in self._cosigned:
-            self._cosigned[topic] = self._remembered(topic)
-        return self._cosigned[topic]
-
-    def _remembered(self, topic: str) -> int:
+    def _told(self, topic: str) -> int:
         """The size that the store tells it has cosigned; what it remembers itself, it will say."""
         kept = self._store.setting(WITNESSED + topic)
         if not kept:
@@ -170,7 +169,8 @@ class Witnessing:
         self._store, self._signing, self._threads = store, signing, threads
         self._seconds, self._on_fatal = seconds, on_fatal
         self._couriers: list[Courier] = []
-        self._topics: dict[str, None] = {}
+        # What is to be shown; true where records wait for the signer.
+        self._topics: dict[str, bool] = {}
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -186,7 +186,7 @@ class Witnessing:
     def start(self) -> None:
         """Begin, when there are witnesses, with what nobody has shown them yet."""
         if self._couriers:
-            self._topics = dict.fromkeys(self._store.topics())
+            self._topics = dict.fromkeys(self._store.topics(), True)
             self._wake.set()
             self._task = asyncio.create_task(self._run(), name="redkey_witnessing")
             self._task.add_done_callback(self._ended)
@@ -200,7 +200,7 @@ class Witnessing:
 
     def heard(self, topic: str, records: Sequence[Settled]) -> None:
         """Records were committed: a listener for the coordinator."""
-        self._topics[topic] = None
+        self._topics[topic] = True
         self._wake.set()
 
     async def _run(self) -> None:
@@ -218,29 +218,32 @@ class Witnessing:
                     # The topic comes again with its next records.
                     self._topics.pop(topic, None)
                     _log.error("a topic is not witnessed", topic=topic, code=failure.code, reason=failure.message)
-            if self._topics:
-                self._wake_later()
+            self._wake_later()
 
     def _wake_later(self) -> None:
-        """Something is not cosigned yet: go on when the first witness may be asked again."""
+        """Something is not signed yet: go on soon. Or not cosigned: when the first witness may be asked again."""
         loop = asyncio.get_running_loop()
-        wait = min(courier.not_before for courier in self._couriers) - loop.time()
-        loop.call_later(max(0.0, wait), self._wake.set)
+        if any(self._topics.values()):
+            self._wake.set()
+        elif self._topics:
+            again = min((one.not_before for one in self._couriers if one.is_away), default=loop.time())
+            loop.call_at(again, self._wake.set)
 
     async def _bring(self, topic: str) -> None:
         """Show the newest checkpoint of a topic to whoever has not cosigned it and may be asked."""
         offer = await asyncio.get_running_loop().run_in_executor(self._threads, self._offer, topic)
         if offer is None:
             # Nothing is signed yet; when it is, records have come.
-            del self._topics[topic]
+            self._topics.pop(topic, None)
             return
         now = asyncio.get_running_loop().time()
         asked = [one for one in self._couriers if one.not_before <= now and one.lacks(offer)]
         lines = [line for line in await asyncio.gather(*(self._ask(one, offer) for one in asked)) if line]
         if lines:
             await self._keep(topic, b"".join(lines))
-        if self._store.head(topic).sequence == offer.size and not any(one.lacks(offer) for one in self._couriers):
-            self._topics.pop(topic, None)
+        self._topics[topic] = self._store.head(topic).sequence != offer.size
+        if not self._topics[topic] and not any(one.lacks(offer) for one in self._couriers):
+            del self._topics[topic]
 
     def _offer(self, topic: str) -> Offer | None:
         for size, note in self._store.checkpoints(topic, 1):
