@@ -8,7 +8,7 @@ import time
 import pytest
 
 from redkey.client import WorkInterrupted
-from redkey.client.worker.lease import Lease, LossSignal, now
+from redkey.client.worker.lease import End, Lease, LossSignal, now
 
 
 class Clock:
@@ -103,13 +103,14 @@ def test_the_word_of_the_server_is_final(clock: Clock) -> None:
     assert ended == ["first", "late"]
 
 
-def test_a_cancelled_task_is_not_lost_but_not_worth_working_on(clock: Clock) -> None:
+@pytest.mark.parametrize("end", ["cancelled", "stopped", "lease_lost"])
+def test_whichever_way_a_hold_ended_there_is_no_use_in_working_on(clock: Clock, end: End) -> None:
     held = lease(clock)
-    held.finish("cancelled")
-    assert not held.is_lost
+    held.finish(end)
+    assert LossSignal(held).wait(0)
     with pytest.raises(WorkInterrupted) as raised:
         held.check()
-    assert raised.value.code == "cancelled"
+    assert raised.value.code == end
 
 
 def test_whoever_waits_for_the_loss_is_woken_by_it() -> None:

@@ -28,7 +28,7 @@ class WorkContext(Resource[Mode]):
     ) -> None:
         super().__init__(sender)
         self.task, self.claim_id, self.agent_id = task, claimed.claim_id, claimed.agent_id
-        # True when another agent may have the task; see `LossSignal`.
+        # True when the task is no longer this handler's to work on, or may not be; see `LossSignal`.
         self.lease_lost = LossSignal(lease)
         # Set when the worker was asked to stop: finish soon, or raise `Release`.
         self.stopping = stopping
@@ -43,7 +43,7 @@ class WorkContext(Resource[Mode]):
 
     @property
     def cancelled(self) -> bool:
-        """Whether the task was cancelled: there is no use in working on."""
+        """Whether the hold ended because the task was cancelled."""
         return self._lease.end == "cancelled"
 
     def check(self) -> None:

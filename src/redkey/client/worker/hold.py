@@ -143,7 +143,7 @@ class Hold:
                 if is_passing(refused):
                     if not is_last:
                         # A verdict that was taken looks like a loss to heartbeats: one more try under its key tells.
-                        is_last = self.lease.wait_until_lost(_PAUSE_SECONDS) or self.lease.end is not None
+                        is_last = self.lease.wait_until_lost(_PAUSE_SECONDS)
                         continue
                     _log.error("nobody heard how %s ended (%s)", self.task.task_id, refused.message)
                     self._dropped(refused)

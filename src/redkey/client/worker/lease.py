@@ -86,19 +86,19 @@ class Lease:
 
     @property
     def is_lost(self) -> bool:
-        """Whether others may have the task: the server said so, or too long nothing was heard of it."""
-        return self._end in ("lease_lost", "stopped") or (self._end is None and self.left_seconds <= 0)
+        """Whether the task may be out of these hands: the hold has ended, or too long nothing was heard of it."""
+        return self._end is not None or self.left_seconds <= 0
 
     def check(self) -> None:
         """WorkInterrupted when there is no use in working on."""
-        end: End | None = "lease_lost" if self._end is None and self.left_seconds <= 0 else self._end
-        if end is not None:
+        if self.is_lost:
+            end = self._end or "lease_lost"
             raise WorkInterrupted(_SENTENCES[end], code=end)
 
     def wait_until_lost(self, timeout: float | None) -> bool:
         """Wait for the loss; whether it came."""
         limit = None if timeout is None else self._clock() + timeout
-        while not self.is_lost and self._end is None:
+        while not self.is_lost:
             left = self.left_seconds if limit is None else min(self.left_seconds, limit - self._clock())
             if left <= 0 and not self.is_lost:
                 return False
