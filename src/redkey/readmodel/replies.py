@@ -28,7 +28,7 @@ class NextStep(View, frozen=True, kw_only=True):
 
 
 class Claimed(View, frozen=True, kw_only=True, tag_field="status", tag="claimed"):
-    """The task is this agent's until the lease expires. `task` and `claims` come with claim-next."""
+    """The task is this agent's until the lease expires. `task` comes when asked for, and always with claim-next."""
 
     task_id: str
     claim_id: str

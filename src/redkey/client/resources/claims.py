@@ -66,7 +66,7 @@ class Assignment(Reply, frozen=True, kw_only=True):
 
 
 class Claimed(Reply, frozen=True, kw_only=True, tag_field="status", tag="claimed"):
-    """The task is this agent's until the lease expires. `task` and `claims` come with claim-next."""
+    """The task is this agent's until the lease expires. `task` comes when asked for, and always with claim-next."""
 
     status: ClassVar[str] = "claimed"
     task_id: str
