@@ -347,7 +347,7 @@ def test_a_live_list_needs_a_terminal_and_says_what_does_not(server: Server) -> 
     assert (refused.exit_code, "redkey events tail --follow" in refused.stderr) == (2, True)
 
 
-def test_events_are_followed_as_they_happen_until_ctrl_c(server: Server) -> None:
+def test_events_are_followed_as_they_happen_until_ctrl_c(server: Server, rk: RedKey) -> None:
     environment = {**os.environ, "REDKEY_URL": server.url, "REDKEY_API_KEY": server.key}
     command = [sys.executable, "-m", "redkey", "events", "tail", "-n", "0", "--follow", "--queue", "followed", "--json"]
     _does(server, "queue", "create", "followed")
@@ -358,7 +358,7 @@ def test_events_are_followed_as_they_happen_until_ctrl_c(server: Server) -> None
     def create() -> None:
         # Until it was seen: nobody knows when the other process has begun to listen.
         while not stop.wait(0.2):
-            _task(server, "followed", "--title", "Follow me")
+            rk.tasks.create("followed", title="Follow me")
 
     made = threading.Thread(target=create)
     made.start()
