@@ -69,7 +69,10 @@ def _kill(pid: int) -> None:
 
 
 def _kill_all(program: int) -> None:
-    """Kill the program's group and everything it left behind; killing a parent may hand over more."""
+    """Kill the program's group and everything it left behind; killing a parent may hand over more.
+
+    Whoever is killed here is not buried yet, so its number cannot be another's.
+    """
     _kill(program)
     while True:
         for pid in _children():
@@ -80,25 +83,26 @@ def _kill_all(program: int) -> None:
             return
 
 
-def _reap(program: int) -> int | None:
-    """The program's exit code once it has ended; children that were adopted are only buried."""
-    code = None
-    while True:
-        try:
-            pid, status = os.waitpid(-1, os.WNOHANG)
-        except ChildProcessError:
-            return code
-        if pid == 0:
-            return code
-        if pid == program:
-            ended = os.waitstatus_to_exitcode(status)
-            code = ended if ended >= 0 else 128 - ended
+def _ended(program: int) -> int | None:
+    """The program's exit code once it has ended. It is left unburied, to keep its number; who was adopted is buried."""
+    for pid in _children():
+        if pid != program:
+            os.waitpid(pid, os.WNOHANG)
+    if not hasattr(os, "waitid"):
+        # Older Pythons on macOS bury whom they ask for.
+        pid, status = os.waitpid(program, os.WNOHANG)
+        code = os.waitstatus_to_exitcode(status)
+        return None if pid == 0 else code if code >= 0 else 128 - code
+    found = os.waitid(os.P_PID, program, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    if found is None:
+        return None
+    return found.si_status if found.si_code == os.CLD_EXITED else 128 + found.si_status
 
 
 def _watch(program: int, control: int, wakeup: int, grace_seconds: float) -> int:
     deadline: float | None = None
     while True:
-        code = _reap(program)
+        code = _ended(program)
         if code is not None:
             return code
         left = None if deadline is None else max(0.0, deadline - time.monotonic())
