@@ -41,6 +41,7 @@ _log = logging.getLogger("redkey.client.worker")
 # An agent of which nothing is recorded for 180 seconds is taken for lost.
 _PRESENCE_SECONDS = 60.0
 _GIVEN_BACK_SECONDS = 1.0
+_GIVING_BACK_SECONDS = 15.0
 # How long handlers that were told to stop after the grace have to end.
 _LAST_SECONDS = 2.0
 
@@ -59,8 +60,10 @@ class Crew:
         if not workers:
             raise CallMisused("no worker is declared: put @rk.worker(queue=...) over a function", code="no_worker")
         self.tally = Tally()
-        self._workers, self._policy, self._grace_seconds = workers, policy, grace_seconds
+        self._workers, self._grace_seconds = workers, grace_seconds
         self._sender, self._pulse_connection = SyncSender(connection, policy), pulse_connection
+        # For what is polite and not vital: a server that does not answer must not hold up a stop.
+        self._brief = SyncSender(connection, Policy(timeout_seconds=5.0, max_retries=1))
         self._stopping, self._hurry = threading.Event(), threading.Event()
         self._holds: set[Hold] = set()
         self._lock = threading.Lock()
@@ -167,7 +170,7 @@ class Crew:
                 self._stopping.wait(_GIVEN_BACK_SECONDS)
             return following_claim
         except BaseException:
-            hold.give_back()
+            hold.give_back(self._brief)
             raise
         finally:
             with self._lock:
@@ -190,7 +193,7 @@ class Crew:
 
     def _give_back(self, claimed: Claimed) -> None:
         """A claim that came after the stop."""
-        claims: Claims[Sync] = Claims(self._sender)
+        claims: Claims[Sync] = Claims(self._brief)
         try:
             claims.release(claimed.claim_id)
             self.tally.count("released")
@@ -199,7 +202,7 @@ class Crew:
 
     def _show_presence(self, enlisted: Sequence[tuple[Worker, Enlisted]]) -> None:
         """Tell of each agent that it lives, and how much work it can take and has; workers may share one."""
-        agents: Agents[Sync] = Agents(self._sender)
+        agents: Agents[Sync] = Agents(self._brief)
         capacity: Counter[str] = Counter()
         for worker, found in enlisted:
             capacity[found.agent_id] += worker.concurrency
@@ -217,15 +220,11 @@ class Crew:
             race.stop()
         begun = time.monotonic()
         self._join(self._grace_seconds)
-        with self._lock:
-            held = list(self._holds)
-        for hold in held:
-            _log.warning("%s is given back: its handler did not end in time", hold.task.task_id)
-            hold.give_back()
+        self._give_back_all()
         self._hurry.clear()
         # A claim-next that waits may be about to win: it is heard to its end, and what it won is given back.
         self._join(max(_LAST_SECONDS, begun + WAIT_SECONDS + 1.0 - time.monotonic()))
-        agents: Agents[Sync] = Agents(self._sender)
+        agents: Agents[Sync] = Agents(self._brief)
         for _, found in enlisted:
             if found.passing:
                 try:
@@ -235,6 +234,18 @@ class Crew:
         self._orders.put(None)
         self._asides.shutdown(wait=False, cancel_futures=True)
         self._loop.close()
+
+    def _give_back_all(self) -> None:
+        """What handlers still hold. When the server does not answer, leases must do what words cannot."""
+        deadline = time.monotonic() + _GIVING_BACK_SECONDS
+        with self._lock:
+            held = list(self._holds)
+        for hold in held:
+            if time.monotonic() > deadline:
+                _log.error("%s is left to its lease: the server does not answer", hold.task.task_id)
+                continue
+            _log.warning("%s is given back: its handler did not end in time", hold.task.task_id)
+            hold.give_back(self._brief)
 
     def _join(self, seconds: float) -> None:
         """Wait for the threads to end, unless there is a hurry."""

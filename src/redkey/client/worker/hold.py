@@ -66,12 +66,16 @@ class Hold:
             self._pulse.stop()
         return (ended.next, asked_at) if ended is not None and isinstance(ended.next, Claimed) else (None, 0.0)
 
-    def give_back(self) -> None:
+    def give_back(self, sender: SyncSender) -> None:
         """The worker stops before the handler ended: release the task, so that others need not wait for the lease."""
         if not self._told.acquire(blocking=False):
             return
         self._pulse.stop()
-        self._tell(Release(), None, patient=False)
+        try:
+            sender.send(Release().report(self.claimed.claim_id, None))
+            self._tally.count("released")
+        except ClientError as failure:
+            _log.warning("%s could not be given back (%s): %s", self.task.task_id, failure.code, failure.message)
         self.lease.finish("stopped")
 
     def _start(self) -> bool:
@@ -129,9 +133,9 @@ class Hold:
             _log.error("%s was lost (claim %s); what was done for it changes nothing%s", task_id, claim_id, detail)
         return False
 
-    def _tell(self, verdict: Verdict, following: ClaimNext | None, *, patient: bool = True) -> ClaimEnded | None:
+    def _tell(self, verdict: Verdict, following: ClaimNext | None) -> ClaimEnded | None:
         """Tell a verdict until the server has it, as long as the hold may last; under one key however often."""
-        sender, request, is_last = self._sender.keyed(self._sender.policy.new_key()), None, not patient
+        sender, request, is_last = self._sender.keyed(self._sender.policy.new_key()), None, False
         while True:
             try:
                 request = request or verdict.report(self.claimed.claim_id, following)

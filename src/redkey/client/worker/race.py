@@ -34,7 +34,7 @@ class Candidates:
     def __init__(self) -> None:
         self._tasks: OrderedDict[str, None] = OrderedDict()
         self._changed = threading.Condition()
-        self._ended = False
+        self.is_ended = False
 
     def add(self, task_id: str) -> None:
         with self._changed:
@@ -48,13 +48,13 @@ class Candidates:
     def take(self, timeout: float) -> str | None:
         """The next one; None when none came in time."""
         with self._changed:
-            self._changed.wait_for(lambda: self._tasks or self._ended, timeout)
-            return self._tasks.popitem(last=False)[0] if self._tasks and not self._ended else None
+            self._changed.wait_for(lambda: self._tasks or self.is_ended, timeout)
+            return self._tasks.popitem(last=False)[0] if self._tasks and not self.is_ended else None
 
     def end(self) -> None:
         """Let nobody wait any more."""
         with self._changed:
-            self._ended = True
+            self.is_ended = True
             self._changed.notify_all()
 
 
@@ -81,6 +81,8 @@ class RaceSource:
                 self._candidates.add(task.task_id)
             types = ("task.claimed", *_OFFERS)
             self._stream = self._events.follow(types=types, queue=self._queue, after=head)
+            if self._candidates.is_ended:
+                self._stream.close()
             for event in self._stream:
                 if event.type in _OFFERS:
                     self._candidates.add(event.subject.id)
