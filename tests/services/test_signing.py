@@ -233,6 +233,19 @@ def test_a_cosignature_is_kept_with_its_checkpoint_and_used_by_later_receipts(wo
     assert newest == workshop.store.checkpoints(workshop.topic, 1)[0][1]
 
 
+def test_a_cosignature_that_comes_many_checkpoints_later_is_kept_with_its_own(workshop: Workshop) -> None:
+    witness = Signer.generate("witness.example/w", COSIGNATURE)
+    workshop.signing.sign()
+    ((size, data),) = workshop.store.checkpoints(workshop.topic, 1)
+    for number in range(20):
+        workshop.do(CreateRole(f"role_{number}"))
+        workshop.signing.sign()
+    answer = cosign(witness, open_checkpoint(data)[1].text, 1_790_000_000).line().encode()
+    assert workshop.signing.add_cosignatures(workshop.topic, answer, [witness.verifier]).size == size
+    kept = dict(workshop.store.checkpoints(workshop.topic, 100))
+    assert [size for size, note in kept.items() if answer.strip() in note] == [size]
+
+
 def test_a_cosignature_of_something_else_is_refused(workshop: Workshop) -> None:
     workshop.signing.sign()
     witness = Signer.generate("witness.example/w", COSIGNATURE)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal, Protocol
 
 import msgspec
@@ -43,7 +43,7 @@ _BUSY_SECONDS = 0.05
 SIGNERS = "signers"
 WITNESSED = "witnessed/"
 # A witness answers within minutes; at one checkpoint a second this is an hour of them.
-_COSIGNABLE = 3600
+_COSIGNABLE, _FEW = 3600, 16
 
 State = Literal["active", "retired"]
 
@@ -140,7 +140,7 @@ class Signing:
         Receipts of the records that it covers carry them from now on.
         """
         with self._store.write(wait=wait) as unit:
-            for size, data in unit.checkpoints(topic, _COSIGNABLE):
+            for size, data in _last_checkpoints(unit, topic):
                 checkpoint, note = open_checkpoint(data)
                 if not cosignatures(note, answer, witnesses):
                     continue
@@ -276,6 +276,14 @@ class SigningSchedule:
             self._schedule(_BUSY_SECONDS)
         except RedKeyError as failure:
             self._on_failure(failure)
+
+
+def _last_checkpoints(reader: Reader, topic: str) -> Iterator[tuple[int, bytes]]:
+    """The checkpoints that may still be cosigned, newest first; mostly it is one of a few."""
+    few = reader.checkpoints(topic, _FEW)
+    yield from few
+    if len(few) == _FEW:
+        yield from reader.checkpoints(topic, _COSIGNABLE)[_FEW:]
 
 
 def forget_signers(unit: Unit) -> None:
