@@ -166,7 +166,7 @@ def test_an_agent_id_is_taken_while_its_connection_lives(running: Running, sessi
 def test_an_agent_id_that_cannot_be_used_is_refused(running: Running, session: str, key: Any) -> None:
     with running.link() as link:
         src = key if isinstance(key, str) and 0 < len(key) <= 128 else "someone"
-        with pytest.raises(Refused, match=r"agent_id_(invalid|reserved)"):
+        with pytest.raises(Refused, match=r"(agent_id|envelope)_(invalid|reserved)"):
             link.ask("agent.add", src, session=session, payload={"id": key})
 
 

@@ -60,6 +60,8 @@ class Bus:
         self.log, self.limits = log, limits
         self._wall, self._route, self.new_id = wall, route, ids
         self._state = State(limits, ids)
+        # The last time that was written out, and how.
+        self._millis, self._written = 0, ""
         self.commits = Commits(log, on_failure=self._reload, on_fatal=on_fatal)
         self._deliveries = Deliveries(limits, taken=self._take, given_up=self._give_up)
         self._feeds: dict[str, Feed] = {}
@@ -92,7 +94,10 @@ class Bus:
 
     def now(self) -> str:
         """The time as records have it: UTC, to the millisecond."""
-        return write_time(self._wall())[:23] + "Z"
+        millis = self._wall() // 1_000_000
+        if millis != self._millis:
+            self._millis, self._written = millis, write_time(millis * 1_000_000)[:23] + "Z"
+        return self._written
 
     # Looking.
 

@@ -11,6 +11,7 @@ import asyncio
 import os
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import structlog
 
 from redkey.bus.envelope import BUS, LINE_LIMIT, VERSION, Envelope, Fault, asked_id, fault_of, read_line
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from redkey.bus.uds import UdsFace
 
 _log = structlog.get_logger("redkey.bus")
+_encode = msgspec.json.Encoder().encode
 # How long a reader that was told that it is too slow has to take that in.
 _FAREWELL_SECONDS = 10.0
 
@@ -128,20 +130,31 @@ class Connection(asyncio.Protocol):
         self, asked: Envelope, payload: Any = None, *, session: str | None = None, fault: Fault | None = None
     ) -> None:
         """Answer a request: its type, `corr` its id, and how it went."""
+        part = b""
+        if payload is not None:
+            part = b',"payload":%b' % _encode(payload)
+        if fault is not None:
+            part += b',"status":"error","error":%b' % _encode(fault)
+        else:
+            part += b',"status":"ok"'
+        self._answer(asked, session or asked.session, part)
+
+    def reply_raw(self, asked: Envelope, payload: bytes) -> None:
+        """Answer with a payload that is JSON already."""
+        self._answer(asked, asked.session, b',"payload":%b,"status":"ok"' % payload)
+
+    def _answer(self, asked: Envelope, session: str | None, part: bytes) -> None:
+        # Written by hand: this is what every request waits for.
         self.write(
-            Envelope(
-                v=VERSION,
-                type=asked.type,
-                id=self._face.new_id(),
-                ts=self.bus.now(),
-                src=BUS,
-                session=session or asked.session,
-                corr=asked.id,
-                payload=payload,
-                status="error" if fault is not None else "ok",
-                error=fault,
-            ).encode()
-            + b"\n"
+            b'{"v":0,"type":%b,"id":"%b","ts":"%b","src":"bus"%b,"corr":%b%b}\n'
+            % (
+                _encode(asked.type),
+                self._face.new_id().encode(),
+                self.bus.now().encode(),
+                b',"session":%b' % _encode(session) if session is not None else b"",
+                _encode(asked.id),
+                part,
+            )
         )
 
     def say(self, event: str, *, payload: Any = None, fault: Fault | None = None, corr: str | None = None) -> None:
@@ -160,20 +173,6 @@ class Connection(asyncio.Protocol):
             ).encode()
             + b"\n"
         )
-
-    def reply_raw(self, asked: Envelope, payload: bytes) -> None:
-        """Answer with a payload that is JSON already."""
-        head = Envelope(
-            v=VERSION,
-            type=asked.type,
-            id=self._face.new_id(),
-            ts=self.bus.now(),
-            src=BUS,
-            session=asked.session,
-            corr=asked.id,
-            status="ok",
-        ).encode()
-        self.write(b'%s,"payload":%s}\n' % (head[:-1], payload))
 
     def done(self, asked: Envelope, payload: Any = None, *, session: str | None = None) -> Any:
         """What answers a request once it is durable."""

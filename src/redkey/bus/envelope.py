@@ -81,12 +81,64 @@ class Envelope(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         return self.payload
 
 
+class _Read(msgspec.Struct):
+    """The fields of an envelope as they stand on a line; the payload is looked at apart."""
+
+    v: int
+    type: str
+    id: str
+    ts: str
+    src: str
+    dst: str | None = None
+    topic: str | None = None
+    session: str | None = None
+    corr: str | None = None
+    payload: msgspec.Raw = msgspec.Raw()
+    ack: Ack | None = None
+    status: str | None = None
+    error: Fault | None = None
+
+
 _encoder = msgspec.json.Encoder()
+_read = msgspec.json.Decoder(_Read).decode
 _STAMPED = ("id", "type", "ts", "src")
 
 
 def read_line(line: bytes) -> Envelope:
     """The envelope on a line; BusRefused or JsonRefused with a code that says why not."""
+    try:
+        found = _read(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return _read_slowly(line)
+    if (
+        found.v != VERSION
+        or len(line) > LINE_LIMIT
+        or not (0 < len(found.id) <= ID_LIMIT and found.id.isprintable())
+        or not (0 < len(found.type) <= ID_LIMIT and found.type.isprintable())
+        or not (0 < len(found.ts) <= ID_LIMIT and found.ts.isprintable())
+        or not (0 < len(found.src) <= ID_LIMIT and found.src.isprintable())
+    ):
+        return _read_slowly(line)
+    raw = found.payload
+    # What others will have to read is read strictly; of the envelope itself only known fields go on.
+    payload = decode(bytes(raw), size_limit=LINE_LIMIT) if raw else None
+    return Envelope(
+        v=0,
+        type=found.type,
+        id=found.id,
+        ts=found.ts,
+        src=found.src,
+        dst=found.dst,
+        topic=found.topic,
+        session=found.session,
+        corr=found.corr,
+        payload=payload,
+        ack=found.ack,
+    )
+
+
+def _read_slowly(line: bytes) -> Envelope:
+    """The same for a line with something wrong with it, to tell what."""
     value = decode(line, size_limit=LINE_LIMIT)
     if not isinstance(value, dict):
         raise BusRefused("a line is one JSON object", code="envelope_invalid")
@@ -99,8 +151,10 @@ def read_line(line: bytes) -> Envelope:
     except msgspec.ValidationError as cause:
         raise BusRefused(f"the envelope is wrong: {cause}", code="envelope_invalid") from None
     for name in _STAMPED:
-        if not 0 < len(getattr(envelope, name)) <= ID_LIMIT:
-            raise BusRefused(f"{name} has 1 to {ID_LIMIT} characters", code="envelope_invalid", pointer=f"/{name}")
+        text = getattr(envelope, name)
+        if not (0 < len(text) <= ID_LIMIT and text.isprintable()):
+            message = f"{name} has 1 to {ID_LIMIT} visible characters"
+            raise BusRefused(message, code="envelope_invalid", pointer=f"/{name}")
     return envelope
 
 

@@ -31,7 +31,8 @@ class UdsFace:
         self._listeners: dict[str, tuple[socket.socket, Path]] = {}
         self._servers: dict[str, asyncio.Server] = {}
         self._starting: set[asyncio.Task[None]] = set()
-        self._prefix, self._count = uuid.uuid4().hex[:20], 0
+        # The random part of a UUID, and a counter for the rest.
+        self._prefix, self._count = str(uuid.uuid4())[:24], 0
 
     async def start(self) -> None:
         """Listen; the sockets of the sessions that are open come back."""
@@ -69,8 +70,7 @@ class UdsFace:
     def new_id(self) -> str:
         """An id for what the bus says: unique, and cheaper than a random one for each line."""
         self._count += 1
-        text = f"{self._prefix}{self._count:012x}"
-        return f"{text[:8]}-{text[8:12]}-4{text[13:16]}-a{text[17:20]}-{text[20:]}"
+        return f"{self._prefix}{self._count:012x}"
 
     async def _serve(self, key: str, session_id: str | None) -> None:
         loop = asyncio.get_running_loop()
