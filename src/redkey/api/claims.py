@@ -89,6 +89,9 @@ def _one(call: Call, outcome: Outcome, *, with_task: bool) -> ClaimReply:
 
 
 def _task(call: Call, task_id: str) -> Task:
+    live = call.services.coordinator.peek(call.topic).tasks.get(task_id)
+    if live is not None:
+        return live
     row = call.services.store.row(call.topic, "task", task_id)
     if row is None:
         raise AssertionError("a task without a row")

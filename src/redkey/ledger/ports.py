@@ -231,6 +231,10 @@ class SequencedStore(Reader, Protocol):
         """True when another process committed since this was last asked: worlds must read their tails."""
         ...
 
+    def version(self) -> int:
+        """A number that changes with every commit of anybody: while it stays, what was read before still holds."""
+        ...
+
     def follow(self, topic: str, after: int = 0) -> Iterator[Sequence[Record]]:
         """Batches of records above `after` as they are committed, by any process; ends when the store closes."""
         ...

@@ -31,6 +31,8 @@ class Worlds:
         # Which roles are told of which blockers, where the configuration says otherwise than the defaults.
         self._block_routes = dict(block_routes or {})
         self._loaded: dict[str, World] = {}
+        # The version of the store at which a world was last found to be at the head.
+        self._confirmed: dict[str, int] = {}
         # Workspaces that were used since the idle ones were last let go.
         self._recent: set[str] = set()
         # Workspaces that are not loaded: when something will be due in them, and the time of their last record.
@@ -53,16 +55,21 @@ class Worlds:
 
     def peek(self, topic: str) -> World:
         """The world at the last commit, for questions that need no unit; do not change it."""
+        # Asked before anything is read: who commits in between changes it once more.
+        version = self._store.version()
         world = self._loaded.pop(topic, None)
         if world is None:
             world = self._load_steady(topic)
-        elif self._store.head(topic).sequence != world.sequence:
+        elif self._confirmed.get(topic) != version and self._store.head(topic).sequence != world.sequence:
             _catch_up(self._store, topic, world)
         world.past = LedgerPast(self._store, topic)
-        return self._keep(topic, world)
+        self._keep(topic, world)
+        self._confirmed[topic] = version
+        return world
 
     def drop(self, topic: str) -> None:
         """Forget a world that may be ahead of its commit."""
+        self._confirmed.pop(topic, None)
         if self._loaded.pop(topic, None) is not None:
             # What was due in it is found when it is loaded again, at the next tick at the latest.
             self._asleep[topic] = 1, 0
@@ -107,6 +114,7 @@ class Worlds:
         return world
 
     def _let_go(self, topic: str) -> None:
+        self._confirmed.pop(topic, None)
         world = self._loaded.pop(topic)
         when = next_time(world)
         if when:

@@ -178,6 +178,18 @@ class UnitCases:
         assert one.changed()
         assert not one.changed()
 
+    def test_the_version_stays_until_anybody_commits(self, maker: Maker) -> None:
+        one, two = maker.open(), maker.open()
+        topic = new_topic(one)
+        for writer in (one, two, one):
+            before = one.version(), two.version()
+            assert before == (one.version(), two.version())
+            assert one.head(topic) == two.head(topic)
+            assert before == (one.version(), two.version())
+            append(writer, topic, 1)
+            assert before[0] != one.version()
+            assert before[1] != two.version()
+
     def test_a_store_that_may_not_wait_is_told_who_writes(self, maker: Maker) -> None:
         one, two = maker.open(), maker.open()
         topic = new_topic(one)
@@ -248,6 +260,7 @@ class UnitCases:
             lambda: store.head(topic),
             lambda: store.read(topic),
             lambda: store.changed(),
+            lambda: store.version(),
             lambda: store.hold(),
             lambda: store.write().__enter__(),
             lambda: store.follow(topic),

@@ -76,6 +76,10 @@ class MemoryStore(MemoryReader):
         before, self._asked = self._asked, self._others()
         return before != self._asked
 
+    def version(self) -> int:
+        self._check_open()
+        return self._disk.commits
+
     def follow(self, topic: str, after: int = 0) -> Iterator[Sequence[Record]]:
         self._check_open()
         return follow(self, self._commits, topic, after)

@@ -61,15 +61,16 @@ class Watch:
 
     def __init__(self, directory: Path) -> None:
         self._connection = connect(directory, read_only=True)
-        self._seen = self._version()
+        self._seen = self.version()
 
     def changed(self) -> bool:
-        before, self._seen = self._seen, self._version()
+        before, self._seen = self._seen, self.version()
         return before != self._seen
 
     def close(self) -> None:
         self._connection.close()
 
-    def _version(self) -> int:
+    def version(self) -> int:
+        """A number that changes with every commit of any other connection."""
         version: int = self._connection.execute("PRAGMA data_version").fetchone()[0]
         return version

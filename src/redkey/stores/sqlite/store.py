@@ -79,6 +79,7 @@ class SqliteStore(Queries):
             self._lock.release_held()
         self._files = self._writer.files
         self._readers = Readers(self.directory)
+        self._watch = Watch(self.directory)
         self._numbers: Numbers = Numbers()
         self._trees: dict[str, tuple[TileTree, Head]] = {}
         self._trees_guard = threading.Lock()
@@ -94,6 +95,7 @@ class SqliteStore(Queries):
         self._commits.close()
         self._poller.close()
         self._readers.close()
+        self._watch.close()
         self._writer.close()
 
     def __enter__(self) -> SqliteStore:
@@ -142,6 +144,11 @@ class SqliteStore(Queries):
     def changed(self) -> bool:
         self._check_usable()
         return self._writer.changed()
+
+    def version(self) -> int:
+        self._check_usable()
+        with translated():
+            return self._watch.version()
 
     def follow(self, topic: str, after: int = 0) -> Iterator[Sequence[Record]]:
         self._check_usable()
