@@ -39,6 +39,8 @@ class Connection(asyncio.Protocol):
         self.streams: dict[str, Any] = {}
         self.paused = False
         self._buffer = bytearray()
+        self._outgoing: list[bytes] = []
+        self._outgoing_bytes = 0
         self._missed = 0
         self._closing = False
         self._heard_at = 0.0
@@ -78,6 +80,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._closing = True
+        self._outgoing.clear()
         for timer in (self._stalled, self._patience):
             if timer is not None:
                 timer.cancel()
@@ -109,8 +112,20 @@ class Connection(asyncio.Protocol):
     # What the bus calls.
 
     def write(self, line: bytes) -> None:
-        if not self._closing:
-            self._transport.write(line)
+        """Send a line with all others of this turn of the loop: what is said together goes out by one call."""
+        if self._closing:
+            return
+        if not self._outgoing:
+            self._loop.call_soon(self._flush)
+        self._outgoing.append(line)
+        self._outgoing_bytes += len(line)
+        if self._outgoing_bytes > self.bus.limits.output_bytes:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._outgoing:
+            lines, self._outgoing, self._outgoing_bytes = self._outgoing, [], 0
+            self._transport.write(b"".join(lines))
 
     def tell(self, line: bytes) -> None:
         if self.paused:
@@ -189,6 +204,7 @@ class Connection(asyncio.Protocol):
         """End the connection after what was written; its agents are away from now on."""
         if not self._closing:
             self._closing = True
+            self._flush()
             self._transport.close()
             self._depart()
 
