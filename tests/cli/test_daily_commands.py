@@ -307,12 +307,26 @@ def test_what_is_shown_to_people_is_there_for_machines_and_has_no_colours_in_a_p
         assert isinstance(one, dict)
 
 
-def test_what_strangers_write_cannot_command_the_terminal(server: Server) -> None:
-    task_id = _task(server, "strange", "--title", "evil \x1b[2J\x07 title")
-    for command in (("task", "list", "--queue", "strange"), ("task", "show", task_id)):
-        shown = _does(server, *command)
-        assert "\x1b" not in shown
-        assert "evil \\x1b[2J\\x07 title" in shown
+def test_what_strangers_write_cannot_command_the_terminal(server: Server, tmp_path: Path) -> None:
+    evil, shown = "evil \x1b[2J\x07 text", "evil \\x1b[2J\\x07 text"
+    task_id = _task(server, "strange", "--title", evil)
+    _does(server, "agent", "register", "stranger", "--no-key")
+    _does(server, "claim", "complete", _claim(server, "stranger", "strange"), "--summary", evil)
+    plan = json.loads(PLAN.read_text())
+    plan["tasks"][0]["title"] = evil
+    (tmp_path / "plan.json").write_text(json.dumps(plan))
+    run = _does(server, "workflow", "start", str(tmp_path / "plan.json"), "--queue", "strange").strip()
+    commands = (
+        ("task", "list", "--queue", "strange"),
+        ("task", "show", task_id),
+        ("task", "watch", task_id),
+        ("workflow", "show", run),
+    )
+    for command in commands:
+        said = _does(server, *command)
+        assert "\x1b" not in said
+        assert shown in said
+    assert "\x1b" not in _does(server, "workflow", "graph", run)
 
 
 def test_input_comes_as_text_from_a_file_or_from_standard_input(server: Server, tmp_path: Path) -> None:

@@ -86,7 +86,7 @@ def create(
         print_item(made)
         return
     for warning in made.warnings:
-        click.echo(f"note: {warning.message} [{warning.code}]", err=True)
+        click.echo(f"note: {shown(warning.message)} [{warning.code}]", err=True)
     tell(made.task_id, next_step=f"redkey task watch {made.task_id}")
 
 
@@ -192,7 +192,7 @@ def watch_task(ctx: click.Context, rk: RedKey, task_id: str, as_json: bool) -> N
         _tell(rk, task, as_json=as_json)
     ended = rk.tasks.get(task_id)
     if not as_json:
-        click.echo(f"{task_id} is {styled(ended.state)}" + (f": {ended.summary}" if ended.summary else ""))
+        click.echo(f"{task_id} is {styled(ended.state)}" + (f": {shown(ended.summary)}" if ended.summary else ""))
     ctx.exit(0 if ended.state == "completed" else 1)
 
 

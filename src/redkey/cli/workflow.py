@@ -10,6 +10,7 @@ import click
 
 from redkey.cli.live import watch, watch_option
 from redkey.cli.provision import ensure_queue
+from redkey.cli.report import shown
 from redkey.cli.screen import (
     ago,
     on_terminal,
@@ -62,7 +63,7 @@ def start(rk: RedKey, plan: str, queue: str, given: Any, version: int | None, as
         print_item(made)
         return
     for warning in made.validation.warnings:
-        click.echo(f"note: {warning.message} [{warning.code}]", err=True)
+        click.echo(f"note: {shown(warning.message)} [{warning.code}]", err=True)
     tell(made.workflow_id, next_step=f"redkey workflow watch {made.workflow_id}")
 
 
@@ -150,7 +151,7 @@ def _draw(state: WorkflowState, slugs: Mapping[str, str]) -> tuple[Any, bool]:
     from rich.console import Group
     from rich.text import Text
 
-    head = Text(f"{state.name}  {state.counts.completed} of {state.counts.total} done\n", style="bold")
+    head = Text(f"{shown(state.name)}  {state.counts.completed} of {state.counts.total} done\n", style="bold")
     return Group(head, rich_table(_STEPS, _steps(state, slugs))), state.status not in _LIVE
 
 
@@ -171,7 +172,8 @@ def graph(rk: RedKey, workflow_id: str, as_json: bool) -> None:
     if as_json:
         print_item(rk.workflows.graph(workflow_id))
     else:
-        click.echo(rk.workflows.mermaid(workflow_id))
+        for line in rk.workflows.mermaid(workflow_id).splitlines():
+            click.echo(shown(line))
 
 
 @command.command()
