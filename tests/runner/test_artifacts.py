@@ -11,6 +11,7 @@ import sys
 import textwrap
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -123,7 +124,7 @@ def test_a_directory_swapped_for_a_link_while_we_write_leads_nowhere(tmp_path: P
     swapping = threading.Thread(target=swap)
     swapping.start()
     try:
-        for number in range(200):
+        for number in range(60):
             try:
                 write_all(root, [_create(f"swap/{number}")])
             except OutputRefused:
@@ -181,4 +182,23 @@ def test_files_of_the_runner_are_written_through_no_link_of_a_repository(tmp_pat
     (hostile / ".redkey").symlink_to(outside)
     with pytest.raises(OutputRefused):
         put_file(hostile, ".redkey/inputs/a.md", [b"x"])
+    assert not any(outside.iterdir())
+
+
+def test_a_link_that_is_put_in_place_after_the_check_is_not_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The attacker acts at the worst moment: the paths have been judged, the first directory is about to be opened."""
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    (root / "swap").mkdir(parents=True)
+    outside.mkdir()
+    mkdir = os.mkdir
+
+    def swap_first(*arguments: Any, **named: Any) -> None:
+        (root / "swap").rmdir()
+        (root / "swap").symlink_to(outside)
+        mkdir(*arguments, **named)
+
+    monkeypatch.setattr(os, "mkdir", swap_first)
+    assert _code(root, _create("swap/x")) == "artifact_place"
     assert not any(outside.iterdir())
