@@ -36,7 +36,7 @@ class Running:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
-        self._await(self.standing.start())
+        self.wait(self.standing.start())
 
     def start_and_clean(self) -> None:
         """Start where that must fail, and leave no thread behind."""
@@ -47,7 +47,7 @@ class Running:
                 self._end()
 
     def stop(self) -> None:
-        self._await(self.standing.stop())
+        self.wait(self.standing.stop())
         self._end()
 
     def _end(self) -> None:
@@ -62,7 +62,7 @@ class Running:
         async def run() -> T:
             return work()
 
-        found: T = self._await(run())
+        found: T = self.wait(run())
         return found
 
     def link(self, **options: Any) -> Link:
@@ -79,5 +79,6 @@ class Running:
         asyncio.set_event_loop(self._loop)
         self._loop.run_forever()
 
-    def _await(self, work: Any) -> Any:
+    def wait(self, work: Any) -> Any:
+        """Await something in the bus's loop."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(60)

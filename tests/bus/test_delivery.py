@@ -261,3 +261,31 @@ def test_after_a_failed_fsync_the_bus_takes_nothing_more(running: Running, monke
             with pytest.raises(Refused, match="unavailable"):
                 send(ann, session, "bob", "unknown")
         assert [type(one) for one in running.failures] == [StorePoisoned]
+
+
+# What is old.
+
+
+def test_what_is_old_and_waits_for_nobody_is_forgotten(home: Path) -> None:
+    with Running(home) as running:
+        over, session = running.session("over"), running.session("lasting")
+        with running.join(session, "ann") as ann, running.join(session, "bob") as bob:
+            for number in range(1200):
+                ann.tell("message.send", "ann", session=session, dst="bob", id=f"m{number}", payload=str(number))
+            for number in range(1200):
+                message = bob.receive("bob", ack=number != 7)
+                assert message["payload"] == str(number)
+            bob.ask("agent.list", "bob", session=session)
+            ann.ask("session.close", "ann", session=over)
+    with Running(home, BusLimits(retention_days=-1)) as running, running.link() as link:
+        running.wait(running.standing.bus.forget_old())
+        records = link.ask("events.history", "x", session=session, payload={"limit": 5000})["payload"]["records"]
+        # The one that nobody has confirmed, and the last, which holds the session's place.
+        assert [one["envelope"].get("id") for one in records] == ["m7", "m1199"]
+        with pytest.raises(Refused, match="session_not_found"):
+            link.ask("events.history", "x", session=over)
+        with running.join(session, "bob") as bob, running.join(session, "ann") as ann:
+            assert bob.receive("bob")["id"] == "m7"
+            send(ann, session, "bob", "on")
+            history = ann.ask("events.history", "ann", session=session)["payload"]["records"]
+            assert history[-1]["seq"] > records[-1]["seq"]

@@ -39,6 +39,7 @@ from redkey.wire.names import role_id
 _log = structlog.get_logger("redkey.bus.bridge")
 _PAGE = 100
 _WAIT_SECONDS = 60.0
+_AGAIN_SECONDS = 1.0
 _SUBJECT = 200
 
 
@@ -70,7 +71,10 @@ class Bridge:
         """Go on telling the sessions that were bound before."""
         self._bus.on_session(lambda _: None, self._closed)
         for session_id, cursor in self._bus.log.bound_sessions():
-            self._begin(self._bus.session(session_id), cursor)
+            try:
+                self._begin(self._bus.session(session_id), cursor)
+            except BusRefused as refused:
+                _log.error("a session cannot be told of its ledger", session=session_id, code=refused.code)
 
     async def stop(self) -> None:
         for task in self._telling.values():
@@ -114,12 +118,18 @@ class Bridge:
         try:
             while True:
                 records = self._store.read(topic, cursor, _PAGE)
-                if records:
-                    cursor = records[-1].sequence
-                    await self._tell_page(session_id, topic, [settled(record) for record in records])
-                    subscription.position = cursor
-                else:
+                if not records:
                     await subscription.wait(_WAIT_SECONDS)
+                    continue
+                try:
+                    await self._tell_page(session_id, topic, [settled(record) for record in records])
+                except BusRefused as refused:
+                    if refused.code != "unavailable":
+                        raise
+                    # The bus cannot write now; what it was told is told again, by the same ids.
+                    await asyncio.sleep(_AGAIN_SECONDS)
+                else:
+                    cursor = subscription.position = records[-1].sequence
         finally:
             subscription.leave()
 

@@ -278,12 +278,14 @@ class Bus:
         agent = self.agent(session, agent_id)
         return self._deliveries.confirm(agent, message_id, lambda key: self._seq_of(session, key))
 
-    def forget_old(self, done: Done) -> None:
-        """Forget records beyond the retention that wait for nobody, and answers older than a day."""
+    async def forget_old(self) -> None:
+        """Forget records beyond the retention that wait for nobody, a few at a time, and answers older than a day."""
         moment = datetime.fromtimestamp(self._wall() / 1e9, UTC)
         old = _written(moment - timedelta(days=self.limits.retention_days))
+        while await self.commits.aside(lambda: self.log.forget(old, _FORGET_AT_ONCE)):
+            pass
         answers = _written(moment - timedelta(days=1))
-        self.commits.add([("delete_old_records", (old, _FORGET_AT_ONCE)), ("delete_answers", (answers,))], done)
+        await self.commits.aside(lambda: self.log.forget_answers(answers))
 
     def _seq_of(self, session: Session, message_id: str) -> int | None:
         record = self.log.find(session.number, message_id)

@@ -100,6 +100,8 @@ def events_stream(connection: Connection, asked: Envelope) -> None:
     follow = asked.fields().get("follow", False)
     if not isinstance(follow, bool):
         raise BusRefused("follow is true or false", code="payload_invalid", pointer="/payload/follow")
+    if asked.id in connection.streams:
+        raise BusRefused("a stream of this id is being followed", code="id_reused", pointer="/id")
     if len(connection.streams) >= _STREAMS:
         raise BusRefused(f"a connection follows at most {_STREAMS} streams", code="too_many_streams")
     stream = RecordStream(connection, connection.bus.feed(session), asked, _whole(asked, "after"), follow=follow)

@@ -10,11 +10,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
 from redkey.bus.log import Log
 from redkey.bus.state import Write
 from redkey.errors import BusRefused, StoreError, StorePoisoned
 
+T = TypeVar("T")
 Done = Callable[[BusRefused | None], None]
 _LAZY_SECONDS = 0.05
 
@@ -50,6 +52,10 @@ class Commits:
         self._writes.append(write)
         if not self._committing and self._timer is None and not self.stopped:
             self._timer = asyncio.get_running_loop().call_later(_LAZY_SECONDS, self._begin)
+
+    async def aside(self, work: Callable[[], T]) -> T:
+        """Do something with the log between two commits."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
     async def stop(self) -> None:
         """Make durable what was added; nothing is taken after that."""

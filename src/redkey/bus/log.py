@@ -79,6 +79,23 @@ class Log:
         if self._commits % _COMMITS == 0:
             self._copy_log()
 
+    def forget(self, before: str, limit: int) -> bool:
+        """Forget some of what is older than a time and waits for nobody; false when nothing more is to be forgotten."""
+        with _translated():
+            for session, over, until in self._writer.execute(SQL["aged_sessions"], {"before": before}).fetchall():
+                given = {"session": session, "until": until, "before": before, "limit": limit}
+                if self._writer.execute(SQL["forget_records"], given).rowcount == limit:
+                    return True
+                self._writer.execute(SQL["forget_session_records"], given)
+                if over:
+                    self._writer.execute(SQL["forget_agents"], given)
+                    self._writer.execute(SQL["forget_session"], given)
+        return False
+
+    def forget_answers(self, before: str) -> None:
+        with _translated():
+            self._writer.execute(SQL["delete_answers"], (before,))
+
     def _copy_log(self) -> None:
         try:
             with _translated():

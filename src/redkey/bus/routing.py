@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import msgspec
 
 from redkey.bus.envelope import Envelope
-from redkey.bus.runtime.events import AgentsUpdated, MessageReceived, Peer, message_of, payload_of
+from redkey.bus.runtime.events import AgentsUpdated, MessageReceived, Peer, SessionUpdated, message_of, payload_of
 from redkey.bus.runtime.relay import Policy, Relay
 from redkey.bus.state import Session
 from redkey.bus.state import message as as_message
@@ -35,8 +35,11 @@ class Relaying:
         peers = tuple(Peer(agent.id, agent.name, agent.lead) for agent in session.agents.values())
         self._relay.handle(AgentsUpdated(session.id, peers))
         original = message_of(msgspec.to_builtins(envelope))
+        sends = self._relay.handle(MessageReceived(original))
+        # Who is there is told each time: nothing of a session is kept beyond the chains of its messages.
+        self._relay.handle(SessionUpdated(session.id, "closed"))
         copies = []
-        for send in self._relay.handle(MessageReceived(original)):
+        for send in sends:
             message = msgspec.structs.replace(original, dst=send.dst, kind=send.kind, reply_to=send.reply_to)
             key = str(uuid.uuid5(_COPIES, f"{session.id}\n{envelope.id}\n{send.dst}"))
             asked = msgspec.structs.replace(envelope, id=key, dst=send.dst, payload=payload_of(message))

@@ -18,7 +18,7 @@ from redkey.bus.log import Log
 from redkey.bus.routing import router
 from redkey.bus.runtime.relay import Policy
 from redkey.bus.uds import UdsFace
-from redkey.errors import CannotListen
+from redkey.errors import CannotListen, StoreError
 
 _log = structlog.get_logger("redkey.bus")
 _FORGET_SECONDS = 3600.0
@@ -83,5 +83,8 @@ class StandingBus:
 
     async def _forget(self) -> None:
         while True:
-            self.bus.forget_old(lambda _: None)
+            try:
+                await self.bus.forget_old()
+            except StoreError as cause:
+                _log.warning("what is old could not be forgotten", code=cause.code, reason=cause.message)
             await asyncio.sleep(_FORGET_SECONDS)

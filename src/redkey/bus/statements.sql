@@ -117,13 +117,35 @@ FROM session_record JOIN record ON record.position = session_record.position
 JOIN session ON session.number = record.session
 WHERE session_record.number > ? AND session.workspace = ? ORDER BY session_record.number LIMIT ?
 
--- name: delete_old_records
--- Forget what is old and waits for nobody, a stretch at a time; the last record of a session keeps its place.
+-- name: aged_sessions
+-- Sessions whose first record is old, whether they are over, and how far they may be forgotten: an open session
+-- keeps its last record, which holds its place; one that was closed long ago is forgotten altogether.
+SELECT number, status = 'closed' AND updated_at < :before,
+    CASE WHEN status = 'closed' AND updated_at < :before THEN (number + 1) << 40
+    ELSE (SELECT max(position) FROM record WHERE position > number << 40 AND position < (number + 1) << 40) END
+FROM session WHERE (
+    SELECT ts FROM record WHERE position > number << 40 AND position < (number + 1) << 40 ORDER BY position LIMIT 1
+) < :before
+
+-- name: forget_records
+-- Forget what is old and waits for nobody, a stretch at a time.
 DELETE FROM record WHERE position IN (
     SELECT position FROM record
-    WHERE ts < ? AND NOT EXISTS (
+    WHERE position > :session << 40 AND position < :until AND ts < :before AND NOT EXISTS (
         SELECT 1 FROM agent JOIN pending ON pending.agent = agent.number
-        WHERE agent.session = record.session AND pending.seq = (record.position & 1099511627775)
-    ) AND position < (SELECT max(later.position) FROM record AS later WHERE later.position < (record.session + 1) << 40)
-    LIMIT ?
+        WHERE agent.session = :session AND pending.seq = (record.position & 1099511627775)
+    ) ORDER BY position LIMIT :limit
 )
+
+-- name: forget_session_records
+-- Beginnings and ends whose records are forgotten.
+DELETE FROM session_record WHERE position > :session << 40 AND position < :until
+AND position NOT IN (SELECT position FROM record WHERE position > :session << 40 AND position < :until)
+
+-- name: forget_agents
+-- The agents of a session that is forgotten.
+DELETE FROM agent WHERE session = :session
+
+-- name: forget_session
+-- A session that is forgotten.
+DELETE FROM session WHERE number = :session

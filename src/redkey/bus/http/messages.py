@@ -49,6 +49,10 @@ async def send(call: Call, body: NewMessage) -> Answer:
     targets = [key for key in dict.fromkeys(body.agent_ids) if key in session.agents and key != src]
     if body.to is None and not targets:
         raise BusRefused("agent_ids not found", code="agents_not_found", pointer="/agent_ids")
+    full = [key for key in targets if session.agents[key].waiting >= call.bus.limits.mailbox]
+    if full:
+        # Before any of them is sent: all or none.
+        raise BusRefused(f"as many messages wait for {full[0]} as it may have", code="mailbox_full")
     envelopes = [_envelope(call, session, src, body, dst) for dst in (targets if body.to is None else [None])]
     also = call.answered(lambda _: _accepted(call, envelopes))
     for envelope in envelopes[:-1]:
