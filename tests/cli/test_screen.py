@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from rich.console import Console
 
+from redkey.cli import main
 from redkey.cli.screen import ago, print_facts, print_list, print_table, rich_table
+
+PLAN = Path(__file__).resolve().parents[2] / "examples" / "podcast" / "plan.json"
 
 
 def test_in_a_pipe_columns_are_aligned_and_nothing_is_cut(capsys: pytest.CaptureFixture[str]) -> None:
@@ -57,3 +62,10 @@ def test_times_are_told_roughly(seconds: int, told: str) -> None:
 def test_a_moment_with_nanoseconds_is_read_and_none_is_nothing() -> None:
     assert ago("2020-01-01T00:00:00.000000001Z").endswith("d ago")
     assert ago(None) == ""
+
+
+def test_who_wants_no_colours_gets_none() -> None:
+    coloured = CliRunner().invoke(main, ["plan", "show", str(PLAN)], color=True, env={"NO_COLOR": None})
+    assert "\x1b[" in coloured.stdout
+    plain = CliRunner().invoke(main, ["plan", "show", str(PLAN)], color=True, env={"NO_COLOR": "1"})
+    assert "\x1b[" not in plain.stdout

@@ -5,7 +5,7 @@
     python             is run
     json, toml         is read: it must be what it says
     python NAME        and sh NAME, json NAME, toml NAME: the block is the file of that name
-    text               right behind an sh block is what that block prints, where `...` stands for anything
+    text               right behind an sh or python block is what that block prints, where `...` stands for anything
 
 Other languages are for the eye: `mermaid`, and `text` elsewhere.
 """
@@ -22,6 +22,7 @@ import subprocess
 import sys
 import time
 import tomllib
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -136,16 +137,22 @@ class Reader:
             )
         self._started.append(process)
         if "redkey serve" in text:
-            self._wait_for_server(process, where)
+            self._wait_for(self._server_answers, process, where)
+        elif "redkey bus serve" in text:
+            # The bus writes where its HTTP face is once it answers.
+            self._wait_for((Path(self.environment["HOME"]) / ".weave" / "http.json").exists, process, where)
 
-    def _wait_for_server(self, process: subprocess.Popen[bytes], where: str) -> None:
+    def _server_answers(self) -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+
+    def _wait_for(self, ready: Callable[[], bool], process: subprocess.Popen[bytes], where: str) -> None:
+        """A reader sees when a server has come up; here somebody has to look."""
         deadline = time.monotonic() + PATIENCE_SECONDS
-        while time.monotonic() < deadline and process.poll() is None:
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
-                    return
+        while not ready():
+            gone = process.poll() is not None or time.monotonic() > deadline
+            assert not gone, f"{where}: the server did not come up\n{self._background()}"
             time.sleep(0.05)
-        raise AssertionError(f"{where}: the server did not come up\n{self._background()}")
 
     def _background(self) -> str:
         return self._log.read_text() if self._log.exists() else ""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import json
 import re
 from pathlib import Path
 
@@ -45,6 +47,17 @@ def test_every_block_says_what_it_is(page: Path) -> None:
     known = {"sh", "python", "json", "toml", "text", "mermaid"}
     strange = [f"{_name(page)}:{block.line}" for block in blocks(page) if block.language not in known]
     assert strange == []
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page not in READ], ids=_name)
+def test_pages_without_a_reader_show_what_can_at_least_be_read(page: Path) -> None:
+    found = blocks(page)
+    assert {block.language for block in found} <= {"json", "mermaid", "python", "text"}
+    for block in found:
+        if block.language == "json":
+            json.loads(block.text)
+        elif block.language == "python":
+            ast.parse(block.text)
 
 
 LINK = re.compile(r"\]\(([^)#\s]+)(#[^)\s]*)?\)")

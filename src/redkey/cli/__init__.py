@@ -7,6 +7,7 @@ stopped by Ctrl-C.
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -139,9 +140,12 @@ class LazyGroup(click.Group):
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="redkey")
-def main() -> None:
+@click.pass_context
+def main(ctx: click.Context) -> None:
     """RedKey gives parallel agents a shared verified queue.
 
     New here? `redkey demo` shows the point in one minute. Then start a server with `redkey serve`, and in another
     terminal put a first task on it: `redkey task create --role researcher --title "Research Piers Gorman"`.
     """
+    if os.environ.get("NO_COLOR"):
+        ctx.color = False
