@@ -103,6 +103,23 @@ def test_how_a_handler_ends_is_how_the_task_ends(rk: RedKey) -> None:
     assert (run.tally.failed, run.tally.blocked, run.tally.completed) == (4, 1, 2)
 
 
+def test_a_handler_that_only_makes_a_coroutine_is_told_how_to_be_async(rk: RedKey) -> None:
+    made = task(rk)
+
+    async def answer() -> int:
+        return 1
+
+    @rk.worker(queue="podcast", lease_seconds=LEASE)
+    def handle(ctx: Context) -> Any:
+        return answer()
+
+    with working(rk):
+        until(rk, "task.failed", made)
+    failure = rk.tasks.get(made).failure
+    assert failure is not None
+    assert "declare it with async def" in failure.reason
+
+
 def test_a_failed_attempt_is_followed_by_another_while_the_policy_allows(rk: RedKey) -> None:
     made = task(rk, retry=Retry(3))
 

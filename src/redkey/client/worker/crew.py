@@ -7,6 +7,7 @@ handlers finish for a while, then gives back what is still held, so that nobody 
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 import signal
 import threading
@@ -185,6 +186,9 @@ class Crew:
             made = awaited.made
         else:
             given, made = worker.handler(context), context.made
+            if inspect.iscoroutine(given):
+                given.close()
+                raise TypeError("the handler returned a coroutine: declare it with async def")
         output = given.output if isinstance(given, Done) else given
         named, rest = share_out(hold.task.outputs, made, output)
         for name, content in named.items():
