@@ -73,7 +73,7 @@ def test_a_fleet_runs_restarts_who_crashed_and_stops_cleanly(stage: Scene) -> No
     assert fleet.stop() == 0
     assert all(gone(pid) for pid in after)
     standings = _standings(stage, fleet.log())
-    assert {one["state"] for one in standings.values()} == {"stopped"}
+    assert {(one["state"], one["last"]) for one in standings.values()} == {("stopped", "")}
     assert sum(one["verified"] for one in standings.values()) == 5
 
 

@@ -129,7 +129,8 @@ def _stop_with_input() -> None:
     """Stop when the standard input ends: the fleet that started this process is gone."""
 
     def wait() -> None:
-        while sys.stdin.buffer.read(4096):
+        # The descriptor and not the stream: a stream that a thread reads holds up the end of the process.
+        while os.read(0, 4096):
             continue
         # As anybody else would stop it: at once before the work has begun, cleanly after that.
         os.kill(os.getpid(), signal.SIGTERM)
