@@ -193,7 +193,7 @@ def test_a_coroutine_may_send_and_say_what_it_used(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("function", "words"), [("broken", "no idea"), ("missing", "cannot be loaded"), ("number", "not callable")]
+    ("function", "words"), [("broken", "no idea"), ("missing", "no attribute"), ("number", "not callable")]
 )
 def test_a_callable_that_fails_tells_why(function: str, words: str, tmp_path: Path) -> None:
     with pytest.raises(StepFailed, match=words) as failed:

@@ -1,18 +1,25 @@
-"""The process in which a Python callable works: reads the step from its files, calls, writes the envelope."""
+"""The process in which a Python callable works: reads the step from its files, calls, writes the envelope.
+
+    python -P python_host.py MODULE:FUNCTION [DIRECTORY...]
+
+The callable gets the input envelope as a dict, the prompt, and when it takes a third argument an `Outbox`. It returns
+the output envelope as a dict, and may be a coroutine function. What it prints goes to standard error.
+
+It is run by itself, without RedKey, because it starts with every step and the callable's own modules are enough.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import importlib
 import inspect
 import json
 import os
 import sys
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-
-from redkey.errors import ConfigRefused
-from redkey.runner.executors.python import load, takes_outbox
 
 
 class Outbox:
@@ -35,31 +42,39 @@ def _append(path: Path, value: dict[str, Any]) -> None:
         out.write(json.dumps(value) + "\n")
 
 
+def _load(target: str) -> Callable[..., Any]:
+    module, _, name = target.partition(":")
+    function = getattr(importlib.import_module(module), name)
+    if not callable(function):
+        raise TypeError(f"{target} is not callable")
+    return function  # type: ignore[no-any-return]
+
+
+def _call(function: Callable[..., Any]) -> Any:
+    given = json.loads(Path(os.environ["REDKEY_INPUT_FILE"]).read_bytes())
+    prompt = Path(os.environ["REDKEY_PROMPT_FILE"]).read_text(encoding="utf-8")
+    outbox = Outbox(Path(os.environ["REDKEY_OUTBOX_FILE"]), Path(os.environ["REDKEY_USAGE_FILE"]))
+    takes = len(inspect.signature(function).parameters)
+    result = function(*(given, prompt, outbox)[: min(takes, 3)])
+    return asyncio.run(_wait(result)) if inspect.isawaitable(result) else result
+
+
+async def _wait(awaitable: Any) -> Any:
+    return await awaitable
+
+
 def main() -> int:
     target, *path = sys.argv[1:]
     sys.path[:0] = path
     # Whatever the callable prints would break the envelope.
     sys.stdout = sys.stderr
-    given = json.loads(Path(os.environ["REDKEY_INPUT_FILE"]).read_bytes())
-    prompt = Path(os.environ["REDKEY_PROMPT_FILE"]).read_text(encoding="utf-8")
-    outbox = Outbox(Path(os.environ["REDKEY_OUTBOX_FILE"]), Path(os.environ["REDKEY_USAGE_FILE"]))
     try:
-        function = load(target)
-        result = function(given, prompt, outbox) if takes_outbox(function) else function(given, prompt)
-        if inspect.isawaitable(result):
-            result = asyncio.run(_wait(result))
-        Path(os.environ["REDKEY_OUTPUT_FILE"]).write_text(json.dumps(result), encoding="utf-8")
-    except ConfigRefused as refused:
-        sys.stderr.write(f"{refused.message}\n")
-        return 1
+        result = json.dumps(_call(_load(target)))
     except Exception:
         traceback.print_exc()
         return 1
+    Path(os.environ["REDKEY_OUTPUT_FILE"]).write_text(result, encoding="utf-8")
     return 0
-
-
-async def _wait(awaitable: Any) -> Any:
-    return await awaitable
 
 
 if __name__ == "__main__":
