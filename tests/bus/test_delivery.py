@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from redkey.bus.envelope import read_line
 from redkey.bus.limits import BusLimits
 from redkey.errors import StoreFull, StorePoisoned
 from tests.bus.running import Running
@@ -289,3 +290,28 @@ def test_what_is_old_and_waits_for_nobody_is_forgotten(home: Path) -> None:
             send(ann, session, "bob", "on")
             history = ann.ask("events.history", "ann", session=session)["payload"]["records"]
             assert history[-1]["seq"] > records[-1]["seq"]
+
+
+def test_what_came_for_an_agent_in_the_commit_in_which_it_left_is_gone_with_it(home: Path) -> None:
+    with Running(home) as running:
+        session = running.session()
+        with running.join(session, "ann") as ann, running.join(session, "bob") as bob:
+
+            def at_once() -> None:
+                bus = running.standing.bus
+                for number in range(20):
+                    envelope = read_line(
+                        json.dumps(
+                            {"v": 0, "type": "message.send", "id": f"m{number}", "ts": "t", "src": "ann", "dst": "bob",
+                             "payload": "x"}
+                        ).encode()
+                    )  # fmt: skip
+                    bus.send(session, envelope, lambda _: None)
+                bus.remove_agent(session, "bob", lambda _: None)
+
+            running.inside(at_once)
+            assert bob.take("agent.deleted")["payload"]["id"] == "bob"
+            ann.ask("agent.list", "ann", session=session)
+    with Running(home) as running, running.join(session, "bob") as bob:
+        bob.ask("agent.list", "bob", session=session)
+        assert bob.heard == []

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import msgspec
 import orjson
@@ -30,7 +29,7 @@ class Delivery(msgspec.Struct, eq=False):
     mailbox: Mailbox
 
 
-class _Addressed(msgspec.Struct):
+class _Addressed(msgspec.Struct, gc=False):
     """What of an envelope matters to its delivery."""
 
     topic: str | None = None
@@ -160,8 +159,3 @@ def parcel(record: Record, agent_id: str) -> Parcel:
     if addressed.topic == EVERYBODY:
         line = b'{"dst":%s,%s' % (orjson.dumps(agent_id), line[1:])
     return Parcel(record.id, line + b"\n", addressed.ack)
-
-
-def shown(record: Record, agent_id: str) -> Any:
-    """A waiting message as the HTTP face shows it."""
-    return orjson.loads(parcel(record, agent_id).line)

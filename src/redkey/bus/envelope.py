@@ -36,7 +36,7 @@ ACK_TIMEOUT_MS = 30_000
 _ACK_LEAST_MS, _ACK_MOST_MS = 50, 600_000
 
 
-class Ack(msgspec.Struct, frozen=True, omit_defaults=True):
+class Ack(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """How the receiver confirms a message: by itself, by its application, or not at all; and how long it has."""
 
     mode: str | None = None
@@ -51,7 +51,7 @@ class Fault(msgspec.Struct, frozen=True, omit_defaults=True):
     detail: Any = None
 
 
-class Envelope(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+class Envelope(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, gc=False):
     """The fields of the seed, in its order; what has no value is left out."""
 
     v: int
@@ -81,7 +81,7 @@ class Envelope(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         return self.payload
 
 
-class _Read(msgspec.Struct):
+class _Read(msgspec.Struct, gc=False):
     """The fields of an envelope as they stand on a line; the payload is looked at apart."""
 
     v: int

@@ -15,8 +15,10 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+import orjson
+
 from redkey.bus.state import Agent, Record, Session, Write
-from redkey.errors import StoreFailed, StoreFull, StorePoisoned, StoreRefused
+from redkey.errors import StoreError, StoreFailed, StoreFull, StorePoisoned, StoreRefused
 
 FILE = "bus.db"
 # "RKbs" in ASCII.
@@ -25,6 +27,8 @@ VERSION = 1
 _SEQ_MASK = (1 << 40) - 1
 _SETTINGS = {"journal_mode": "wal", "synchronous": 2, "fullfsync": 1, "temp_store": 2, "wal_autocheckpoint": 0}
 _SAFE: dict[str, str | int] = {"journal_mode": "wal", "synchronous": 2}
+# So many rows are worth being handed over at once.
+_FEW = 8
 # The write-ahead log is copied into the file after this many commits. SQLite's own hook is off, because it keeps
 # silent about an fsync that failed.
 _COMMITS = 256
@@ -68,8 +72,8 @@ class Log:
         with _translated():
             self._writer.execute("BEGIN IMMEDIATE")
             try:
-                for name, rows in groupby(writes, key=_statement):
-                    self._writer.executemany(SQL[name], [row for _, row in rows])
+                for name, rows in _grouped(writes):
+                    self._write(name, rows)
                 self._writer.execute("COMMIT")
             except BaseException:
                 if self._writer.in_transaction:
@@ -78,6 +82,14 @@ class Log:
         self._commits += 1
         if self._commits % _COMMITS == 0:
             self._copy_log()
+
+    def _write(self, name: str, rows: list[Any]) -> None:
+        many = SQL.get(f"{name}_many")
+        if many is None or len(rows) < _FEW:
+            self._writer.executemany(SQL[name], rows)
+        else:
+            # Every step of a statement takes the interpreter's lock again, against a busy event loop.
+            self._writer.execute(many, (orjson.dumps(rows, default=bytes.decode).decode(),))
 
     def forget(self, before: str, limit: int) -> bool:
         """Forget some of what is older than a time and waits for nobody; false when nothing more is to be forgotten."""
@@ -169,8 +181,25 @@ class Log:
         return int(position) & _SEQ_MASK
 
     def _fetch(self, name: str, *parameters: Any) -> list[Any]:
-        with _translated():
+        try:
             return self._reader.execute(SQL[name], parameters).fetchall()
+        except sqlite3.Error as cause:
+            raise _translate(cause) from cause
+
+
+def _grouped(writes: Sequence[Write]) -> Iterable[tuple[str, list[Any]]]:
+    """Rows by statement. Those that come in bulk are put together, up to where a mailbox is emptied."""
+    bulk: dict[str, list[Any]] = {}
+    for name, rows in groupby(writes, key=_statement):
+        if f"{name}_many" in SQL:
+            bulk.setdefault(name, []).extend(row for _, row in rows)
+            continue
+        if name == "delete_mailbox":
+            # What came for an agent before it left must not come after.
+            yield from bulk.items()
+            bulk = {}
+        yield name, [row for _, row in rows]
+    yield from bulk.items()
 
 
 def _statement(write: Write) -> str:
@@ -224,9 +253,13 @@ def _translated() -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as cause:
-        code = getattr(cause, "sqlite_errorcode", 0)
-        if code in _FSYNC_FAILED:
-            raise StorePoisoned(f"an fsync failed, what is on disk is not known; stop the bus: {cause}") from cause
-        if code & 0xFF == sqlite3.SQLITE_FULL:
-            raise StoreFull(f"no space is left for bus.db: {cause}") from cause
-        raise StoreFailed(f"bus.db cannot be used: {cause}") from cause
+        raise _translate(cause) from cause
+
+
+def _translate(cause: sqlite3.Error) -> StoreError:
+    code = getattr(cause, "sqlite_errorcode", 0)
+    if code in _FSYNC_FAILED:
+        return StorePoisoned(f"an fsync failed, what is on disk is not known; stop the bus: {cause}")
+    if code & 0xFF == sqlite3.SQLITE_FULL:
+        return StoreFull(f"no space is left for bus.db: {cause}")
+    return StoreFailed(f"bus.db cannot be used: {cause}")

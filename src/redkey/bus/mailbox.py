@@ -26,7 +26,7 @@ class Outlet(Protocol):
     def write(self, line: bytes) -> None: ...
 
 
-class Parcel(msgspec.Struct, frozen=True):
+class Parcel(msgspec.Struct, frozen=True, gc=False):
     """A message made ready to go out."""
 
     id: str
@@ -34,7 +34,7 @@ class Parcel(msgspec.Struct, frozen=True):
     ack: Ack | None
 
 
-class InFlight(msgspec.Struct):
+class InFlight(msgspec.Struct, gc=False):
     """A message that was sent and is not confirmed."""
 
     seq: int

@@ -62,7 +62,7 @@ class Session(msgspec.Struct):
         return {name: getattr(self, name) for name in names}
 
 
-class Record(msgspec.Struct, frozen=True):
+class Record(msgspec.Struct, frozen=True, gc=False):
     """One envelope at its place in a session."""
 
     seq: int
@@ -77,7 +77,7 @@ class Record(msgspec.Struct, frozen=True):
         return b'{"seq":%d,"ts":"%s","envelope":%s}' % (self.seq, self.ts.encode(), self.envelope)
 
 
-class Posted(msgspec.Struct, frozen=True):
+class Posted(msgspec.Struct, frozen=True, gc=False):
     """A record and the agents that it goes to."""
 
     record: Record

@@ -22,6 +22,11 @@ DELETE FROM agent WHERE number = ?
 -- Something was said or happened.
 INSERT INTO record (position, session, ts, id, type, envelope) VALUES (?, ?, ?, ?, ?, ?)
 
+-- name: insert_record_many
+-- The same for many at once: one step of SQLite, during which Python does something else.
+INSERT INTO record (position, session, ts, id, type, envelope)
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, CAST(value ->> 5 AS BLOB) FROM json_each(?)
+
 -- name: insert_session_record
 -- What those follow who watch sessions come and go.
 INSERT INTO session_record (position) VALUES (?)
@@ -30,9 +35,17 @@ INSERT INTO session_record (position) VALUES (?)
 -- A message waits for an agent.
 INSERT INTO pending (agent, seq) VALUES (?, ?)
 
+-- name: insert_pending_many
+-- The same for many at once.
+INSERT INTO pending (agent, seq) SELECT value ->> 0, value ->> 1 FROM json_each(?)
+
 -- name: delete_pending
 -- An agent has confirmed a message.
 DELETE FROM pending WHERE agent = ? AND seq = ?
+
+-- name: delete_pending_many
+-- The same for many at once.
+DELETE FROM pending WHERE (agent, seq) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?))
 
 -- name: delete_mailbox
 -- Nobody waits for these messages any more.
