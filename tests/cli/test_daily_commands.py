@@ -307,6 +307,18 @@ def test_what_is_shown_to_people_is_there_for_machines_and_has_no_colours_in_a_p
         assert isinstance(one, dict)
 
 
+def test_for_scripts_there_are_ids_alone(server: Server) -> None:
+    task_id = _task(server, "quiet", "--title", "Hush")
+    _does(server, "agent", "register", "quiet-agent", "--no-key")
+    assert _does(server, "task", "list", "--queue", "quiet", "-q") == f"{task_id}\n"
+    claim_id = _does(server, "claim", "next", "--agent", "quiet-agent", "--queue", "quiet", "-q")
+    assert re.fullmatch(r"clm_[0-9A-Z]{26}\n", claim_id)
+    assert "queue_quiet\n" in _does(server, "queue", "list", "-q")
+    assert re.fullmatch(r"evt_[0-9A-Z]{26}\n", _does(server, "events", "tail", "-n", "1", "-q"))
+    nothing = _call(server, "claim", "next", "--agent", "quiet-agent", "--queue", "quiet", "-q")
+    assert (nothing.exit_code, nothing.stdout) == (1, "")
+
+
 def test_what_strangers_write_cannot_command_the_terminal(server: Server, tmp_path: Path) -> None:
     evil, shown = "evil \x1b[2J\x07 text", "evil \\x1b[2J\\x07 text"
     task_id = _task(server, "strange", "--title", evil)

@@ -9,7 +9,7 @@ import click
 
 from redkey.cli.provision import ensure_roles
 from redkey.cli.screen import ago, print_facts, print_item, print_list, tell
-from redkey.cli.session import agent_id_of, daily, limit_option
+from redkey.cli.session import agent_id_of, daily, ids_option, limit_option
 from redkey.cli.values import json_value
 
 if TYPE_CHECKING:
@@ -88,8 +88,9 @@ def _print_registered(made: RegisteredAgent, roles: tuple[str, ...]) -> None:
 
 @command.command("list")
 @click.option("--role", metavar="ROLE", help="Only those that have this role.")
+@ids_option
 @daily
-def list_agents(rk: RedKey, role: str | None, as_json: bool) -> None:
+def list_agents(rk: RedKey, role: str | None, ids_only: bool, as_json: bool) -> None:
     """All agents."""
     print_list(
         rk.agents.list(role=role),
@@ -103,6 +104,7 @@ def list_agents(rk: RedKey, role: str | None, as_json: bool) -> None:
             ", ".join(role.removeprefix("role_") for role in one.roles),
         ),
         as_json=as_json,
+        ids_only=ids_only,
         empty="no agents yet: redkey agent register NAME --role ROLE",
     )
 

@@ -13,7 +13,7 @@ import click
 from redkey.cli.next_step import command_for
 from redkey.cli.report import shown
 from redkey.cli.screen import ago, print_facts, print_item, tell
-from redkey.cli.session import agent_id_of, agent_option, daily, queue_option
+from redkey.cli.session import agent_id_of, agent_option, daily, ids_option, queue_option
 from redkey.cli.values import json_value
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ def command() -> None:
 @queue_option
 @click.option("--wait", type=click.FloatRange(0, 60), default=0.0, metavar="SECONDS", help="Wait for a task to come.")
 @_lease_option
+@ids_option
 @daily
 @click.pass_context
 def next_claim(
@@ -44,32 +45,45 @@ def next_claim(
     queue: str,
     wait: float,
     lease_seconds: int | None,
+    ids_only: bool,
     as_json: bool,
 ) -> None:
     """Claim the next task of a queue that the agent may claim. Exit code 1: there was none.
 
     \b
       redkey claim next --agent atlas --wait 20
+      CLAIM=$(redkey claim next --agent atlas --quiet) && redkey claim start $CLAIM
     """
     found = rk.queues.claim_next(queue, agent_id_of(rk, agent), lease_seconds=lease_seconds, wait=wait)
-    _say(ctx, found, as_json)
+    _say(ctx, found, ids_only, as_json)
 
 
 @command.command()
 @click.argument("task_id", metavar="TASK")
 @agent_option
 @_lease_option
+@ids_option
 @daily
 @click.pass_context
-def take(ctx: click.Context, rk: RedKey, task_id: str, agent: str, lease_seconds: int | None, as_json: bool) -> None:
+def take(
+    ctx: click.Context, rk: RedKey, task_id: str, agent: str, lease_seconds: int | None, ids_only: bool, as_json: bool
+) -> None:
     """Claim this TASK. Exit code 1: another agent was first, or the agent may not."""
-    _say(ctx, rk.tasks.claim(task_id, agent_id_of(rk, agent), lease_seconds=lease_seconds, with_task=True), as_json)
+    _say(
+        ctx,
+        rk.tasks.claim(task_id, agent_id_of(rk, agent), lease_seconds=lease_seconds, with_task=True),
+        ids_only,
+        as_json,
+    )
 
 
-def _say(ctx: click.Context, found: Any, as_json: bool) -> None:
+def _say(ctx: click.Context, found: Any, ids_only: bool, as_json: bool) -> None:
     if as_json:
         print_item(found)
         ctx.exit(0 if found.status == "claimed" else 1)
+    if found.status == "claimed" and ids_only:
+        click.echo(found.claim_id)
+        return
     if found.status == "claimed":
         task = found.task
         print_facts(

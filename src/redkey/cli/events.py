@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from redkey.cli.screen import print_facts, print_item
-from redkey.cli.session import daily
+from redkey.cli.session import daily, ids_option
 
 if TYPE_CHECKING:
     from redkey.client import RedKey
@@ -32,6 +32,7 @@ def command() -> None:
 @click.option("--agent", "agent_id", metavar="AGENT", help="Only about this agent, by its id.")
 @click.option("--workflow", "workflow_id", metavar="WORKFLOW", help="Only of this run.")
 @click.option("--queue", metavar="QUEUE", help="Only of this queue.")
+@ids_option
 @daily
 def tail(
     rk: RedKey,
@@ -42,6 +43,7 @@ def tail(
     agent_id: str | None,
     workflow_id: str | None,
     queue: str | None,
+    ids_only: bool,
     as_json: bool,
 ) -> None:
     """The last events.
@@ -54,14 +56,14 @@ def tail(
     head = next((event.sequence for event in rk.ledger.query(order="desc", limit=1)), 0)
     found = list(islice(rk.ledger.query(type=types or None, task_id=task_id, order="desc", **chosen), count))
     for event in reversed(found):
-        print_event(event, as_json=as_json)
+        print_event(event, as_json=as_json, ids_only=ids_only)
     if not follow:
         return
     # The head was read first, so that nothing falls in between; what came since may be among those that were shown.
     last = max(head, found[0].sequence if found else 0)
     for event in rk.events.follow(types=types or None, after=last, **chosen):
         if task_id is None or task_id in (event.subject.id, event.data.get("taskId")):
-            print_event(event, as_json=as_json)
+            print_event(event, as_json=as_json, ids_only=ids_only)
 
 
 @command.command()
@@ -86,10 +88,14 @@ def show(rk: RedKey, event_id: str, as_json: bool) -> None:
     )
 
 
-def print_event(event: Event, *, as_json: bool) -> None:
+def print_event(event: Event, *, as_json: bool, ids_only: bool = False) -> None:
     """One event on one line, at once: somebody may be waiting for it."""
     if as_json:
         print_item(event)
+        return
+    if ids_only:
+        click.echo(event.event_id)
+        sys.stdout.flush()
         return
     told = [f"{name}={event.data[name]}" for name in _TOLD if event.data.get(name) not in (None, event.subject.id)]
     parts = [f"{event.sequence:>6}", event.timestamp[11:19], f"{event.type:<20}", event.subject.id, *told]

@@ -9,7 +9,7 @@ import click
 
 from redkey.cli.live import watch, watch_option
 from redkey.cli.screen import ago, print_facts, print_item, print_list, rich_table, styled, tell
-from redkey.cli.session import daily, limit_option
+from redkey.cli.session import daily, ids_option, limit_option
 
 if TYPE_CHECKING:
     from redkey.client import RedKey
@@ -28,8 +28,9 @@ def command() -> None:
 @click.option("--closed", is_flag=True, help="Those that are decided, in place of those that wait.")
 @limit_option
 @watch_option
+@ids_option
 @daily
-def list_gates(rk: RedKey, closed: bool, limit: int, live: bool, as_json: bool) -> None:
+def list_gates(rk: RedKey, closed: bool, limit: int, live: bool, ids_only: bool, as_json: bool) -> None:
     """What waits for approval, the oldest first."""
     state: Any = "closed" if closed else "open"
     if live:
@@ -38,7 +39,7 @@ def list_gates(rk: RedKey, closed: bool, limit: int, live: bool, as_json: bool) 
             rk.events.follow,
         )
     found = islice(rk.gates.list(state=state), limit)
-    print_list(found, _TITLES, _row, as_json=as_json, empty="nothing waits for approval")
+    print_list(found, _TITLES, _row, as_json=as_json, ids_only=ids_only, empty="nothing waits for approval")
 
 
 def _row(gate: Gate) -> tuple[str, ...]:

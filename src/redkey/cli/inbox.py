@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from redkey.cli.screen import ago, print_item, print_list, tell
-from redkey.cli.session import daily, limit_option
+from redkey.cli.session import daily, ids_option, limit_option
 
 if TYPE_CHECKING:
     from redkey.client import RedKey
@@ -23,8 +23,9 @@ def command() -> None:
 @click.option("--to", metavar="AGENT", help="The messages of this agent [those to the humans].")
 @click.option("--all", "read_too", is_flag=True, help="Read ones, too.")
 @limit_option
+@ids_option
 @daily
-def list_messages(rk: RedKey, to: str | None, read_too: bool, limit: int, as_json: bool) -> None:
+def list_messages(rk: RedKey, to: str | None, read_too: bool, limit: int, ids_only: bool, as_json: bool) -> None:
     """Messages that were not read, by priority, then by age."""
     print_list(
         islice(rk.inbox.list(to=to, unread=None if read_too else True), limit),
@@ -38,6 +39,7 @@ def list_messages(rk: RedKey, to: str | None, read_too: bool, limit: int, as_jso
             one.subject + (f": {one.body}" if one.body else ""),
         ),
         as_json=as_json,
+        ids_only=ids_only,
         empty="no messages",
     )
 

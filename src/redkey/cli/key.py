@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from redkey.cli.screen import ago, print_item, print_list, tell
-from redkey.cli.session import agent_id_of, daily
+from redkey.cli.session import agent_id_of, daily, ids_option
 
 if TYPE_CHECKING:
     from redkey.client import RedKey
@@ -50,8 +50,9 @@ def create(
 
 @command.command("list")
 @_workspace
+@ids_option
 @daily
-def list_keys(rk: RedKey, workspace: str | None, as_json: bool) -> None:
+def list_keys(rk: RedKey, workspace: str | None, ids_only: bool, as_json: bool) -> None:
     """All keys, by prefix; never their secrets."""
     print_list(
         rk.keys.list(workspace or _own(rk)),
@@ -65,6 +66,7 @@ def list_keys(rk: RedKey, workspace: str | None, as_json: bool) -> None:
             key.name or key.agent_id or "",
         ),
         as_json=as_json,
+        ids_only=ids_only,
         empty="no keys",
     )
 

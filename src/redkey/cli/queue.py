@@ -8,7 +8,7 @@ import click
 
 from redkey.cli.live import watch, watch_option
 from redkey.cli.screen import ago, print_facts, print_item, print_list, rich_table, tell
-from redkey.cli.session import daily
+from redkey.cli.session import daily, ids_option
 
 if TYPE_CHECKING:
     from redkey.client import RedKey
@@ -55,12 +55,20 @@ def create(rk: RedKey, name: str, as_json: bool, **settings: Any) -> None:
 
 @command.command("list")
 @watch_option
+@ids_option
 @daily
-def list_queues(rk: RedKey, live: bool, as_json: bool) -> None:
+def list_queues(rk: RedKey, live: bool, ids_only: bool, as_json: bool) -> None:
     """All queues."""
     if live:
         watch(lambda: (rich_table(_TITLES, [_row(one) for one in rk.queues.list()]), False), rk.events.follow)
-    print_list(rk.queues.list(), _TITLES, _row, as_json=as_json, empty="no queues yet: redkey queue create NAME")
+    print_list(
+        rk.queues.list(),
+        _TITLES,
+        _row,
+        as_json=as_json,
+        ids_only=ids_only,
+        empty="no queues yet: redkey queue create NAME",
+    )
 
 
 def _row(queue: Queue) -> tuple[str, ...]:

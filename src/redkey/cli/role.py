@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from redkey.cli.screen import ago, print_facts, print_item, print_list, tell
-from redkey.cli.session import agent_id_of, daily
+from redkey.cli.session import agent_id_of, daily, ids_option
 
 if TYPE_CHECKING:
     from redkey.client import RedKey
@@ -33,14 +33,16 @@ def create(rk: RedKey, name: str, description: str | None, capabilities: tuple[s
 
 
 @command.command("list")
+@ids_option
 @daily
-def list_roles(rk: RedKey, as_json: bool) -> None:
+def list_roles(rk: RedKey, ids_only: bool, as_json: bool) -> None:
     """All roles, and how many agents have them."""
     print_list(
         rk.roles.list(),
         ("ROLE", "AGENTS", "CAPABILITIES", "NAME"),
         lambda role: (role.id, str(len(role.agents)), ", ".join(role.capabilities), role.name),
         as_json=as_json,
+        ids_only=ids_only,
         empty="no roles yet: redkey role create NAME",
     )
 

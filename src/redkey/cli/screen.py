@@ -52,11 +52,18 @@ def on_terminal() -> bool:
     return sys.stdout.isatty()
 
 
-def print_list(items: Iterable[Any], titles: Sequence[str], row: Any, *, as_json: bool, empty: str) -> None:
-    """A list: a table for people, with one sentence in place of an empty one; a JSON object a line for machines."""
+def print_list(
+    items: Iterable[Any], titles: Sequence[str], row: Any, *, as_json: bool, empty: str, ids_only: bool = False
+) -> None:
+    """A list: a table for people, with one sentence in place of an empty one; a JSON object a line for machines; for
+    scripts the ids alone, which are the first column."""
     if as_json:
         for item in items:
             print_item(item)
+        return
+    if ids_only:
+        for item in items:
+            click.echo(row(item)[0])
         return
     rows = [row(item) for item in items]
     if not rows:

@@ -17,6 +17,7 @@ _RETRIES = 2
 AGENT_VARIABLE = "REDKEY_AGENT_ID"
 
 json_option = click.option("--json", "as_json", is_flag=True, help="JSON in place of text.")
+ids_option = click.option("-q", "--quiet", "ids_only", is_flag=True, help="Ids alone, one a line.")
 queue_option = click.option("--queue", default=DEFAULT_QUEUE, show_default=True, metavar="QUEUE", help="The queue.")
 limit_option = click.option(
     "--limit", type=click.IntRange(1, 100_000), default=100, show_default=True, help="At most so many."

@@ -15,7 +15,7 @@ from redkey.cli.provision import ensure_queue, ensure_roles
 from redkey.cli.queue import STATES
 from redkey.cli.report import shown
 from redkey.cli.screen import ago, on_terminal, print_facts, print_item, print_list, rich_table, styled, tell
-from redkey.cli.session import daily, limit_option, queue_option, slugs_of
+from redkey.cli.session import daily, ids_option, limit_option, queue_option, slugs_of
 from redkey.cli.values import json_value
 
 if TYPE_CHECKING:
@@ -95,8 +95,11 @@ def create(
 @click.option("--state", "states", multiple=True, type=click.Choice(STATES), help="Repeat for more [those not ended].")
 @limit_option
 @watch_option
+@ids_option
 @daily
-def list_tasks(rk: RedKey, queue: str | None, states: tuple[str, ...], limit: int, live: bool, as_json: bool) -> None:
+def list_tasks(
+    rk: RedKey, queue: str | None, states: tuple[str, ...], limit: int, live: bool, ids_only: bool, as_json: bool
+) -> None:
     """Tasks: those that have not ended, or those in the states you name."""
     wanted = states or _OPEN_STATES
     if live:
@@ -104,7 +107,7 @@ def list_tasks(rk: RedKey, queue: str | None, states: tuple[str, ...], limit: in
     empty = "nothing is waiting or running" if not states else f"no task is {' or '.join(states)}"
     found = islice(_tasks(rk, queue, wanted), limit)
     slugs = {} if as_json else slugs_of(rk)
-    print_list(found, _TITLES, partial(_row, slugs), as_json=as_json, empty=empty)
+    print_list(found, _TITLES, partial(_row, slugs), as_json=as_json, ids_only=ids_only, empty=empty)
 
 
 def _tasks(rk: RedKey, queue: str | None, states: tuple[Any, ...]) -> Iterator[TaskSummary]:

@@ -22,7 +22,7 @@ from redkey.cli.screen import (
     styled,
     tell,
 )
-from redkey.cli.session import daily, limit_option, queue_option, slugs_of
+from redkey.cli.session import daily, ids_option, limit_option, queue_option, slugs_of
 from redkey.cli.values import json_file, json_value
 
 if TYPE_CHECKING:
@@ -71,8 +71,9 @@ def start(rk: RedKey, plan: str, queue: str, given: Any, version: int | None, as
 @click.option("--all", "ended", is_flag=True, help="Those that have ended, too.")
 @limit_option
 @watch_option
+@ids_option
 @daily
-def list_workflows(rk: RedKey, ended: bool, limit: int, live: bool, as_json: bool) -> None:
+def list_workflows(rk: RedKey, ended: bool, limit: int, live: bool, ids_only: bool, as_json: bool) -> None:
     """Runs that go on."""
     state: Any = None if ended else "live"
     if live:
@@ -81,7 +82,9 @@ def list_workflows(rk: RedKey, ended: bool, limit: int, live: bool, as_json: boo
             rk.events.follow,
         )
     found = islice(rk.workflows.list(state=state), limit)
-    print_list(found, _TITLES, _row, as_json=as_json, empty="nothing runs: redkey workflow start PLAN")
+    print_list(
+        found, _TITLES, _row, as_json=as_json, ids_only=ids_only, empty="nothing runs: redkey workflow start PLAN"
+    )
 
 
 def _row(run: Workflow) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from redkey.cli.screen import ago, print_item, print_list, tell
-from redkey.cli.session import daily
+from redkey.cli.session import daily, ids_option
 
 if TYPE_CHECKING:
     from redkey.client import RedKey
@@ -19,14 +19,16 @@ def command() -> None:
 
 
 @command.command("list")
+@ids_option
 @daily
-def list_workspaces(rk: RedKey, as_json: bool) -> None:
+def list_workspaces(rk: RedKey, ids_only: bool, as_json: bool) -> None:
     """The workspace of your key; all of them for operators."""
     print_list(
         rk.workspaces.list(),
         ("WORKSPACE", "CREATED", "NAME"),
         lambda one: (one.workspace_id, ago(one.created_at), one.name or ""),
         as_json=as_json,
+        ids_only=ids_only,
         empty="no workspaces",
     )
 
