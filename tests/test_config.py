@@ -68,3 +68,9 @@ def test_what_cannot_be_is_refused_by_name(tmp_path: Path, text: str, environmen
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigRefused, match="cannot be read"):
         load(tmp_path / "missing.toml", {}, {})
+
+
+def test_variables_of_a_runners_agent_are_no_settings_of_a_server() -> None:
+    """An agent may well start a server of its own."""
+    names = ("INPUT_FILE", "PROMPT_FILE", "OUTPUT_FILE", "OUTBOX_FILE", "USAGE_FILE", "AGENT_ID")
+    assert load(None, {f"REDKEY_{name}": "/x" for name in names}, {}) == load(None, {}, {})

@@ -18,7 +18,13 @@ from redkey.errors import ConfigRefused
 PREFIX = "REDKEY_"
 DEFAULT_PORT = 8700
 # Variables of the same prefix that are not settings of the server.
-_OTHER_VARIABLES = frozenset({"BOOTSTRAP_KEY", "CONFIG", "URL", "API_KEY", "TEST_LONG"})
+_OTHER_VARIABLES = frozenset(
+    {
+        *("BOOTSTRAP_KEY", "CONFIG", "URL", "API_KEY", "AGENT_ID", "TEST_LONG"),
+        # What a runner's agent finds its step by; an agent may well start a server of its own.
+        *("INPUT_FILE", "PROMPT_FILE", "OUTPUT_FILE", "OUTBOX_FILE", "USAGE_FILE"),
+    }
+)
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
 Seconds = Annotated[float, msgspec.Meta(gt=0)]
