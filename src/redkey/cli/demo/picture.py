@@ -35,7 +35,7 @@ _MOST_FEED = 9
 
 # How long what the story turns on stays in the headline.
 _HEADLINE_SECONDS = 3.0
-_RACING = "Whoever sees a task claims it. The ledger's order decides: one wins, the others are told who did."
+_RACING = "Whoever sees a task claims it; the ledger's order decides, and losers are told."
 _LEGEND = "● at work, with its lease in seconds  ✗ killed  ✓ done  ○ open  ◇ needs a human"
 
 

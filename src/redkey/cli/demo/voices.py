@@ -16,8 +16,8 @@ from redkey.cli.report import print_json
 from redkey.cli.screen import print_table
 
 _FIRST = "A server with an empty ledger starts in a temporary directory."
-_SECOND = "{count} agents register by their cards: {agents} a role, each a process of its own, with its own key."
-_THIRD = f"{len(GUESTS)} podcast episodes begin at once. Every agent claims whatever it may; one wins, the others miss."
+_SECOND = "{count} agents register by their cards, {agents} a role, each a process with its own key."
+_THIRD = f"{len(GUESTS)} podcast episodes begin at once. Whoever may claims; one wins, the others are told."
 _SCORES = "What the ledger says of every agent (its claim history):"
 _GOOD = "The server is stopped. A receipt of one race, verified by two files and nothing else:"
 _BAD = "The same receipt, after the loser put its own name in the winner's place:"
