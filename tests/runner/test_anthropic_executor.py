@@ -18,7 +18,8 @@ from redkey.runner.envelope import step_input
 from redkey.runner.evaluate import Question
 from redkey.runner.executors.port import Produced, Step
 from redkey.runner.process import Limits
-from tests.runner.samples import assignment
+from tests.runner.samples import assignment, brief_asking
+from tests.runner.scene import Scene
 
 anthropic = pytest.importorskip("anthropic")
 
@@ -224,3 +225,31 @@ def test_a_model_without_a_price_or_a_key_is_refused_at_the_start(monkeypatch: p
         with pytest.raises(ConfigRefused) as refused:
             AnthropicExecutor(model, prices=price_table())
         assert refused.value.code == code
+
+
+def test_a_model_does_a_task_and_another_judges_it_at_the_price_of_both(api: Api, stage: Scene) -> None:
+    """The whole way: `redkey run --anthropic`, its evaluator, and what both cost by their tokens."""
+    report = {"path": "report.md", "operation": "create", "content": "By example.com."}
+
+    def answer(number: int, request: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        if request["model"] == "claude-haiku-4-5":
+            return 200, message('{"verdict": "pass", "reason": "It does."}')
+        return 200, message(json.dumps({**ENVELOPE, "artifacts": [report]}))
+
+    api.answer = answer
+    identity = {"slug": f"ada{stage.suffix}", "name": "Ada", "department": "dev", "reports_to": "human", "model": MODEL}
+    card = stage.card("ada", identity=identity)
+    stage.start(
+        [
+            *("--card", str(card), "--queue", stage.queue, "--work", str(stage.directory / "w"), "--memory", "off"),
+            *("--anthropic", "--evaluator", "anthropic:claude-haiku-4-5"),
+        ]
+    )
+    brief = brief_asking(type="report", output_ref_required=True, evaluate="Does it name a source?")
+    task = stage.ends(stage.task(brief=brief), "completed")
+    (event,) = [one for one in stage.rk.tasks.events(task.task_id) if one.type == "task.complete"]
+    assert event.data["verification"] == {"mechanical": "pass", "semantic": "pass", "attempts": 1}
+    # 10 tokens in and 5 out: at 3 and 15 dollars a million, and at 1 and 5.
+    assert event.data["costUsd"] == round((10 * 3 + 5 * 15 + 10 * 1 + 5 * 5) / 1e6, 6)
+    assert [request["model"] for request in api.requests] == [MODEL, "claude-haiku-4-5"]
+    assert api.requests[0]["system"].startswith("You are Ada. ")
