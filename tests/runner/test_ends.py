@@ -183,6 +183,22 @@ def test_retry_is_a_new_attempt_within_the_policy(stage: Scene) -> None:
     assert last.failure.reason == "Not yet."
 
 
+def test_the_answer_to_a_block_is_there_in_every_try(stage: Scene) -> None:
+    seen = stage.directory / "seen"
+    script = f'cat "$REDKEY_INPUT_FILE" >> {seen}; echo >> {seen}\ngrep -q "lifted" "$REDKEY_INPUT_FILE" || {{\n'
+    script += _say(output(summary="Which?", recommendation="escalate")) + "exit; }\n"
+    script += 'grep -q output_short "$REDKEY_INPUT_FILE" && {\n' + _say(output(summary="Long enough.")) + "exit; }\n"
+    stage.run("--exec", stage.script("a.sh", script + _say(output(summary="Short."))))
+    task_id = stage.task(brief=brief_asking(type="message", min_length=10))
+    stage.ends(task_id, "blocked")
+    stage.rk.tasks.unblock(task_id, answer="The blue one.")
+    stage.ends(task_id, "completed")
+    first, second, third = (json.loads(line).get("prior_context", []) for line in seen.read_text().splitlines())
+    lifted = "The block was lifted with this answer: The blue one."
+    assert (lifted in first, lifted in second, lifted in third) == (False, True, True)
+    assert any(note.startswith("output_short") for note in third)
+
+
 def test_no_success_is_a_failure_whatever_is_recommended(stage: Scene) -> None:
     stage.run("--exec", stage.script("a.sh", _say(output(success=False, summary="No such file."))))
     assert stage.ends(stage.task(), "failed").failure.reason == "No such file."

@@ -65,6 +65,7 @@ PYTHON = '''
 def research(given, prompt, outbox):
     """Too short at first; the findings of the verification come with the second call."""
     outbox.used(model="claude-haiku-4-5", input_tokens=1000, output_tokens=200)
+    outbox.send("human", "Is example.com a source?", message_type="question", priority=2)
     assert "## Brief" in prompt and "The guest is researched" in prompt
     text = open(given["paths"]["guest_brief"]).read()
     again = any("output_short" in note for note in given.get("prior_context", []))
@@ -161,6 +162,8 @@ def _check_research(stage: Scene, task_id: str) -> None:
     assert task.notes.splitlines() == ["seen: Mind his cat", "iteration: 2"]
     (artifact,) = task.artifacts
     assert stage.rk.content.get(artifact.sha256).startswith(b"According to example.com")
+    # Both tries asked the same question; it was sent once.
+    assert len([one for one in stage.rk.inbox.list(to="human") if one.subject == "Is example.com a source?"]) == 1
     question = json.loads((stage.directory / "seen" / "question.json").read_text())
     assert question["evaluate"] == "Does it name a source?"
 

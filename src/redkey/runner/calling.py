@@ -88,7 +88,11 @@ async def _until_urgent(
 async def _call(agent: Agent, attempt: Attempt, prompt: Prompt) -> Produced:
     try:
         given = step_input(
-            attempt.task, workflow=attempt.workflow, paths=attempt.paths, tries=attempt.tries, said=attempt.said
+            attempt.task,
+            workflow=attempt.workflow,
+            paths=attempt.paths,
+            tries=attempt.tries,
+            said=[*attempt.said, *attempt.findings],
         )
     except WireRefused as refused:
         text = f"The task's input makes no envelope: {refused.pointer or '/'}: {refused.message}"

@@ -111,9 +111,9 @@ class Cycle:
                 findings = [Finding(refused.code, "", refused.message)]
             if not findings:
                 return await self._done(attempt, work, semantic)
-            attempt.said = [f"{one.code}: {one.message}" for one in findings]
+            attempt.findings = [f"{one.code}: {one.message}" for one in findings]
             _log.info("%s did not pass on try %d (%s)", attempt.task.task_id, attempt.tries, findings[0].code)
-        told = "; ".join(attempt.said)
+        told = "; ".join(attempt.findings)
         raise Block(repeatable(f"Not verified after {attempt.tries} tries: {told}"), "verification_fail")
 
     async def _write(self, attempt: Attempt, produced: Produced) -> Work:
@@ -122,7 +122,8 @@ class Cycle:
         secrets = secrets_said(output, produced.mail)
         if secrets:
             raise OutputRefused(f"{secrets[0].pointer}: {secrets[0].message}", code=secrets[0].code)
-        await attempt.mailbox.send(produced.mail, task_id)
+        await attempt.mailbox.send([mail for mail in produced.mail if mail not in attempt.sent], task_id)
+        attempt.sent.update(produced.mail)
         if output.recommendation == "escalate":
             raised = escalate(output, self._agent.card, task_id)
             await attempt.mailbox.send(raised.mail, task_id)
