@@ -125,7 +125,7 @@ class Scene:
     def ends(self, task_id: str, state: str) -> Any:
         """The task, once it is in this state; told with everything when it does not come to that."""
         try:
-            until(lambda: self.state(task_id) == state, 20)
+            until(lambda: self.state(task_id) == state, 40)
         except AssertionError:
             logs = "\n".join(runner.log() for runner in self._runners)
             raise AssertionError(f"{self.rk.tasks.get(task_id)}\n{logs}") from None
