@@ -42,6 +42,8 @@ from redkey.wire.step_paths import normal
 
 _log = logging.getLogger("redkey.runner")
 
+# The names of so many runs are remembered.
+_WORKFLOWS = 1000
 Semantic = Literal["pass", "fail", "skipped"]
 
 
@@ -96,6 +98,8 @@ class Cycle:
             return task.queue_id.removeprefix("queue_")
         if task.workflow_id not in self._workflows:
             found = await asyncio.to_thread(self._rk.workflows.get, task.workflow_id)
+            if len(self._workflows) >= _WORKFLOWS:
+                self._workflows.clear()
             self._workflows[task.workflow_id] = found.name
         return self._workflows[task.workflow_id]
 
