@@ -208,6 +208,28 @@ def test_ended_tasks_stay_for_a_minute_of_ledger_time_and_then_leave() -> None:
     assert not desk.world.tombstones
 
 
+def test_a_world_holds_nothing_of_what_is_finished() -> None:
+    """However much was done: what is left is what waits, and lists that are bounded whatever they held."""
+    desk = Desk()
+    one, other = desk.agent("ada"), desk.agent("bob")
+    sizes = []
+    for _ in range(3):
+        for _ in range(500):
+            task = desk.task(deadline_seconds=600)
+            claim_id = desk.hold(task, one, 60)
+            desk.claim(task, other)
+            desk.complete(claim_id)
+        desk.clock.advance(61)
+        desk.task()
+        world = desk.world
+        for left in (world.claims, world.expired, world.misses, world.dependents, world.tombstones, world.dirty):
+            assert not left
+        entries = sum(len(heap) for sets in world.heaps.values() for heap in sets.values())
+        assert max(entries, len(world.timers)) <= 2 * SMALL_HEAP
+        sizes.append(len(world.tasks))
+    assert sizes == [1, 2, 3]
+
+
 def test_a_task_that_is_tried_again_does_not_leave_with_its_last_attempt() -> None:
     desk = Desk()
     agent, task = desk.agent("ada"), desk.task(max_attempts=2)
