@@ -109,6 +109,7 @@ class BusReady(msgspec.Struct, frozen=True):
 def serve_bus(home: Path, config: Config, policy: Policy, say: Callable[[str], Any]) -> int:
     """Serve a bus until a signal comes or its log fails; the exit code."""
     set_up_logs(config)
+    config = _within_open_files(config)
     if not _is_loopback(config.host):
         raise CannotListen(f"the bus listens on this machine only, not on {config.host}", code="not_loopback")
     failures: list[BaseException] = []

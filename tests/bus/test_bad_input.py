@@ -331,3 +331,10 @@ def test_another_user_is_refused(running: Running) -> None:
             os._exit(code)
     _, status = os.waitpid(child, 0)
     assert os.waitstatus_to_exitcode(status) == 0
+
+
+def test_sockets_of_sessions_do_not_use_up_the_open_files(running: Running) -> None:
+    made = [running.session() for _ in range(300)]
+    assert len(list((running.home / "sessions").iterdir())) == 256
+    with running.join(made[-1], "ann") as ann:
+        assert ann.ask("agent.list", "ann", session=made[-1])["status"] == "ok"

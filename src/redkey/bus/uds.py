@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 import socket
 import uuid
 from contextlib import suppress
@@ -20,6 +21,8 @@ from redkey.bus.state import Session
 from redkey.errors import CannotListen
 
 _log = structlog.get_logger("redkey.bus")
+# So many sessions have a socket of their own at once.
+_SESSION_SOCKETS = 256
 
 
 class UdsFace:
@@ -33,6 +36,13 @@ class UdsFace:
         self._starting: set[asyncio.Task[None]] = set()
         # The random part of a UUID, and a counter for the rest.
         self._prefix, self._count = str(uuid.uuid4())[:24], 0
+
+    @property
+    def _room(self) -> int:
+        """How many may be connected: no more than leave half of the open files to everything else."""
+        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        limit = self.bus.limits.connections
+        return limit if soft == resource.RLIM_INFINITY else min(limit, soft // 2)
 
     async def start(self) -> None:
         """Listen; the sockets of the sessions that are open come back."""
@@ -56,7 +66,7 @@ class UdsFace:
         return len(self._connections)
 
     def admit(self, connection: Connection) -> bool:
-        if len(self._connections) >= self.bus.limits.connections:
+        if len(self._connections) >= self._room:
             return False
         self._connections.add(connection)
         return True
@@ -81,6 +91,9 @@ class UdsFace:
         )
 
     def _session_opened(self, session: Session) -> None:
+        if len(self._listeners) > _SESSION_SOCKETS:
+            # An open file each: the rest are for those who connect. Clients take the socket for everything then.
+            return
         path = session_socket(self._home, session.id)
         try:
             path.parent.mkdir(mode=0o700, exist_ok=True)
