@@ -316,3 +316,17 @@ def test_what_came_for_an_agent_in_the_commit_in_which_it_left_is_gone_with_it(h
             ann.ask("agent.list", "ann", session=session)
     with closing(sqlite3.connect(home / "bus.db")) as file:
         assert file.execute("SELECT count(*) FROM pending").fetchone() == (0,)
+
+
+def test_a_mistake_at_one_caller_does_not_keep_the_others_waiting(running: Running) -> None:
+    session = running.session()
+
+    def breaks(*_: object) -> None:
+        raise ValueError("a mistake")
+
+    with running.join(session, "ann") as ann, running.join(session, "bob") as bob:
+        running.inside(lambda: running.standing.bus.on_post(breaks))
+        send(ann, session, "bob", "still")
+        assert texts(bob, 1) == ["still"]
+        send(ann, session, "bob", "here")
+        assert texts(bob, 1) == ["here"]

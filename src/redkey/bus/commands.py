@@ -13,6 +13,8 @@ from redkey.errors import BusRefused
 
 Command = Callable[[Connection, Envelope], None]
 _HISTORY = 500
+# How many streams one connection may follow at once.
+_STREAMS = 64
 
 
 def session_list(connection: Connection, asked: Envelope) -> None:
@@ -109,7 +111,6 @@ def events_stream(connection: Connection, asked: Envelope) -> None:
     stream.begin()
 
 
-_STREAMS = 64
 COMMANDS: dict[str, Command] = {
     "session.list": session_list,
     "session.create": session_create,

@@ -12,10 +12,13 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+import structlog
+
 from redkey.bus.log import Log
 from redkey.bus.state import Write
 from redkey.errors import BusRefused, StoreError, StorePoisoned
 
+_log = structlog.get_logger("redkey.bus")
 T = TypeVar("T")
 Done = Callable[[BusRefused | None], None]
 _LAZY_SECONDS = 0.05
@@ -94,7 +97,11 @@ class Commits:
             self._fail(failure)
         refused = _unavailable() if failure is not None else None
         for one in done:
-            one(refused)
+            try:
+                one(refused)
+            except Exception as error:
+                # A mistake of ours at one caller must not keep the others waiting for ever.
+                _log.error("a caller could not be told of a commit", exc_info=error)
         if self._waiting or self._writes:
             asyncio.get_running_loop().call_soon(self._commit)
         else:

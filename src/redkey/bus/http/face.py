@@ -103,7 +103,7 @@ class HttpFace:
     ) -> None:
         """`more` are further routes of whoever hosts the face."""
         self._bus, self._gate, self._prefix = bus, gate, prefix
-        # Longer patterns with fixed words go before those that take anything.
+        # Searched in this order: a path of fixed words stands before one that takes anything in their place.
         self._routes = _compiled([*(more or []), *_ROUTES])
         self._flights: set[tuple[str, str]] = set()
         self._streams: set[asyncio.Task[Any]] = set()
