@@ -1,8 +1,8 @@
 """A small store with a bit of everything, made by real commands through the coordinator, the same bytes every time.
 
-Tasks, claims, artifacts, a run of a plan, a large body as a file, an erased one, two generations of keys, checkpoints:
-all of it in as few records as it takes, so that every bit of it can be tried. It is copied twice: while it is open,
-when a part of it stands in the database and the last units in the write-ahead log alone, and when it was closed.
+Tasks, claims, artifacts, a run of a plan, a large body as a file, an erased one, two generations of keys, checkpoints,
+a witness: all of it in as few records as it takes, so that every bit of it can be tried. It is copied while it is open,
+when a part of it stands in the database and the last units in the log alone, and once more when it was closed.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from redkey.commands.claims import AddArtifact, ClaimNext, CompleteClaim, StartC
 from redkey.commands.registry import CreateKey, CreateQueue, CreateRole, EraseContent, GrantRole, RegisterAgent
 from redkey.commands.tasks import CreateTask
 from redkey.ledger import content
-from redkey.ledger.checkpoint import log_name
-from redkey.ledger.note import VerifierKey
+from redkey.ledger.checkpoint import log_name, open_checkpoint
+from redkey.ledger.cosignature import cosign
+from redkey.ledger.note import COSIGNATURE, VerifierKey
 from redkey.ledger.signer import Signer
 from redkey.plans.model import read_plan
 from redkey.services.log_facts import open_log
@@ -108,6 +109,15 @@ async def _live(office: Office, signing: Signing) -> None:
     await office.do(artifact, contents=(large,))
     await office.do(CompleteClaim(claim_id, (artifact_id,), cost_usd=0.25, duration_seconds=60))
     signing.sign()
+    _witness(office, signing)
+
+
+def _witness(office: Office, signing: Signing) -> None:
+    """Somebody cosigns the last checkpoint."""
+    witness = Signer("witness.example/w", Ed25519PrivateKey.from_private_bytes(bytes(32)), COSIGNATURE)
+    ((_, note),) = office.store.checkpoints(office.topic, 1)
+    line = cosign(witness, open_checkpoint(note)[1].text, 1_790_000_000).line()
+    signing.add_cosignatures(office.topic, line.encode(), [witness.verifier])
 
 
 async def _run_a_plan(office: Office) -> None:

@@ -15,7 +15,8 @@ import pytest
 
 from redkey.ledger.checkpoint import open_checkpoint
 from redkey.ledger.content import body
-from redkey.ledger.note import Note
+from redkey.ledger.cosignature import cosign
+from redkey.ledger.note import COSIGNATURE, Note
 from redkey.ledger.signer import Signer
 from redkey.services.fsck.check import Fsck
 from redkey.services.fsck.report import Report
@@ -248,6 +249,20 @@ def signed_by_retired(directory: Path) -> int:
     return len(records(directory))
 
 
+def cosignature_changed(directory: Path) -> int:
+    """In the checkpoint that receipts carry, by one bit: what is left is still a line that looks like a witness's."""
+    with SqliteStore(directory) as store:
+        topic, signing = store.topics()[0], open_signing(store)
+        witness = Signer.generate("witness.example/w", COSIGNATURE)
+        ((size, note),) = store.checkpoints(topic, 1)
+        line = cosign(witness, open_checkpoint(note)[1].text, 1_790_000_000)
+        signing.add_cosignatures(topic, line.line().encode(), [witness.verifier])
+    assert checked(directory).clean
+    changed = msgspec.structs.replace(line, data=line.data[:-1] + bytes([line.data[-1] ^ 1]))
+    sql(directory, "UPDATE setting SET value = replace(value, ?, ?)", line.line(), changed.line())
+    return size
+
+
 def outside_gone(directory: Path) -> int:
     shutil.rmtree(directory / "checkpoints")
     return 0
@@ -444,6 +459,7 @@ DAMAGES = [
     (tail_cut, "checkpoint_ahead"),
     (signed_by_stranger, "signer_unknown"),
     (signed_by_retired, "signer_retired"),
+    (cosignature_changed, "witnessed_changed"),
     (outside_gone, "checkpoint_outside_missing"),
     (outside_changed, "checkpoint_unreadable"),
     (row_changed, "row_wrong"),

@@ -17,7 +17,8 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from redkey.errors import KeyRefused
+from redkey.errors import KeyRefused, ProofRefused
+from redkey.ledger.checkpoint import open_checkpoint
 from redkey.stores.keys import SignerKeys
 from tests.crash.recording import memory_folder
 from tests.services.flips import DATABASE, LOG, Specimen
@@ -306,7 +307,15 @@ def test_a_side_file_cut_anywhere_is_named(closed: Specimen) -> None:
         name = str(path.relative_to(closed.directory))
         for end in range(0, closed.size(name), step):
             with closed.truncated(name, end):
-                assert closed.fault(), f"{name} cut at {end}"
+                assert closed.fault() or _is_whole(closed.bytes(name)), f"{name} cut at {end}"
+
+
+def _is_whole(data: bytes) -> bool:
+    """A checkpoint of which only the witness's line was cut off: a crash may leave it so, and it says the same tree."""
+    try:
+        return len(open_checkpoint(data)[1].signatures) == 1
+    except ProofRefused:
+        return False
 
 
 def test_a_log_that_is_gone_is_named(died: Specimen, folder: Path) -> None:

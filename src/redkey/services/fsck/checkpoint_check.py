@@ -12,6 +12,7 @@ from hashlib import sha256
 from redkey.errors import ProofRefused, TreeDamaged
 from redkey.ledger.checkpoint import Checkpoint, open_checkpoint, origin_of, split_epoch
 from redkey.ledger.note import Note, Signature, decode_base64, parse_key, verifies
+from redkey.ledger.tail import checkpoint_size
 from redkey.ledger.tiles import TileTree
 from redkey.ledger.trust import TrustedKey, signed_level
 from redkey.services.fsck.claims import Claim
@@ -36,8 +37,11 @@ class CheckpointCheck:
     def run(self, pinned: Sequence[TrustedKey], witnessed: str | None) -> Checkpoint | None:
         """Check every checkpoint of the topic, and what the ledger tells of its own trees; the newest of them."""
         newest: tuple[Checkpoint, Note] | None = None
+        shown = checkpoint_size(witnessed.encode()) if witnessed else None
+        kept = b""
         for size, data in self._evidence.checkpoints_up(self._topic):
             self._report.figures["checkpoints"] += 1
+            kept = data if size == shown else kept
             newest = self._check(data, f"the checkpoint of size {size}", size) or newest
         if self._contradicted > 1:
             text = f"{self._contradicted - 1} later checkpoints are not of these records either"
@@ -45,6 +49,10 @@ class CheckpointCheck:
         self._check_outside(newest)
         if witnessed:
             self._check(witnessed.encode(), "the checkpoint that was witnessed last", None)
+            if witnessed.encode() != kept:
+                # Whether a cosignature is right, only who has the witness's key can tell; that it was changed, anybody.
+                text = "the checkpoint that was witnessed last does not stand like this among the checkpoints"
+                self._report.add("witnessed_changed", text, self._topic, shown or 0)
         self._check_told()
         if pinned and newest is not None:
             signed = signed_level(*newest, pinned)
@@ -148,14 +156,21 @@ class CheckpointCheck:
         data = self._evidence.outside(self._topic)
         if data is not None:
             found = self._check(data, "the checkpoint kept outside the database", None)
-            inside = newest[0].size if newest is not None else 0
-            if found is not None and inside < found[0].size <= self._head:
-                # It is put in force outside only when the database has it: so the database has lost a unit.
-                text = f"the database has no checkpoint of size {found[0].size}, and one is kept outside"
-                self._report.add("checkpoint_missing", text, self._topic, found[0].size)
+            if found is not None:
+                self._compare_outside(found, newest)
         elif newest is not None and not self._evidence.outside_coming(self._topic):
             text = f"checkpoints/{self._topic} is missing: a cut tail would not be noticed at the next start"
             self._report.add("checkpoint_outside_missing", text, self._topic)
+
+    def _compare_outside(self, found: tuple[Checkpoint, Note], newest: tuple[Checkpoint, Note] | None) -> None:
+        """What is put in force outside, the database has: another one outside means that a unit is lost."""
+        (outside, signed), inside = found, newest[0].size if newest is not None else 0
+        if inside < outside.size <= self._head:
+            text = f"the database has no checkpoint of size {outside.size}, and one is kept outside"
+            self._report.add("checkpoint_missing", text, self._topic, outside.size)
+        elif newest is not None and outside.size == inside and not {*signed.signatures} <= {*newest[1].signatures}:
+            text = f"checkpoints/{self._topic} has signatures that the checkpoint in the database has not"
+            self._report.add("witnessed_changed", text, self._topic, inside)
 
     def _check_told(self) -> None:
         """Trees that the ledger itself tells of: those a restore went on from, and those anchored elsewhere."""
