@@ -290,6 +290,11 @@ def test_a_request_that_makes_no_sense_gets_a_code(
     assert reply["error"]
 
 
+def test_only_the_head_of_a_stream_cannot_be_had(ask: Caller, session: str) -> None:
+    assert ask("HEAD", f"/sessions/{session}/events/stream") == (405, None)
+    assert ask("HEAD", f"/sessions/{session}") == (200, None)
+
+
 def test_a_form_of_another_page_is_not_taken_for_json(ask: Caller) -> None:
     status, refused = ask("POST", "/sessions", b"{}", Content_Type="text/plain")
     assert (status, refused["code"]) == (415, "media_type")

@@ -139,6 +139,8 @@ class HttpFace:
             raise BusRefused("the query has too many fields", code="query_invalid") from None
         call = Call(self._bus, caller, method, exchange.path, names, query, headers, data)
         if isinstance(route.handler, type):
+            if exchange.method == "HEAD":
+                raise BusRefused("a stream has no end to be told of", code="method_not_allowed")
             await self._stream(route.handler(call), exchange)
             return None
         arguments = [_body(route.body, headers, data)] if route.body is not None else []
