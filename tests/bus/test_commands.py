@@ -162,3 +162,21 @@ def test_history_of_a_closed_session_stays(running: Running) -> None:
         records = link.ask("events.history", "codex-cli", session=session)["payload"]["records"]
         assert [one["envelope"]["type"] for one in records] == ["session.created", "session.closed"]
         assert link.ask("session.list", "codex-cli")["payload"] == {"sessions": []}
+
+
+def test_what_was_said_right_before_the_end_is_told_before_it(running: Running) -> None:
+    session = running.session()
+    with running.link() as watcher, running.join(session, "ann") as ann, running.join(session, "bob") as bob:
+        watcher.answer(
+            watcher.tell("events.stream", "codex-cli", session=session, payload={"follow": True, "after": 3})
+        )
+        common = {"v": 0, "ts": "2026-01-01T00:00:00Z", "src": "ann", "session": session}
+        last = {**common, "type": "message.send", "id": "last", "dst": "bob", "payload": "words"}
+        end = {**common, "type": "session.close", "id": "end"}
+        ann.raw(b"".join(json.dumps(one).encode() + b"\n" for one in (last, end)))
+        assert [ann.answer(key)["status"] for key in ("last", "end")] == ["ok", "ok"]
+        told = [watcher.line() for _ in range(3)]
+        kinds = [one["payload"]["envelope"]["type"] for one in told[:2]]
+        assert (kinds, told[2]["type"]) == (["message.send", "session.closed"], "events.end")
+        assert bob.take("session.closed")["session"] == session
+        assert bob.heard[0]["id"] == "last"

@@ -323,10 +323,12 @@ class Bus:
             return
         for one in decided.posted:
             feed.publish(one.record)
-        if decided.posted and decided.posted[0].record.type == "session.created":
+        # What this decision did, not how the session stands: a later one may have closed it meanwhile.
+        kind = decided.posted[0].record.type if decided.posted else ""
+        if kind == "session.created":
             for opened in self._opened:
                 opened(session)
-        if session.status == "closed":
+        elif kind == "session.closed":
             for closed in self._closed:
                 closed(session)
         # The one who asked learns it first.
@@ -335,7 +337,7 @@ class Bus:
             self._tell(session, one, actor)
         if decided.posted:
             feed.wake()
-        if session.status == "closed":
+        if kind == "session.closed":
             self._end(session, feed)
 
     def _tell(self, session: Session, posted: Posted, actor: Member | None) -> None:
