@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,9 @@ import pytest
 
 from tests.api.server import Server, serving
 from tests.runner.scene import Scene, scene
+
+# Small matrices on several threads wait for each other more than they compute; numpy reads this when it is imported.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 _numbers = itertools.count(1)
 
