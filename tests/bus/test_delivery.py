@@ -330,3 +330,15 @@ def test_a_mistake_at_one_caller_does_not_keep_the_others_waiting(running: Runni
         assert texts(bob, 1) == ["still"]
         send(ann, session, "bob", "here")
         assert texts(bob, 1) == ["here"]
+
+
+def test_the_clock_lets_go_of_what_was_confirmed(running: Running) -> None:
+    session = running.session()
+    with running.join(session, "ann") as ann, running.join(session, "bob") as bob:
+        for _ in range(10):
+            keys = [ann.tell("message.send", "ann", session=session, dst="bob", payload="x") for _ in range(300)]
+            for key in keys:
+                ann.answer(key)
+                bob.receive("bob")
+        bob.ask("agent.list", "bob", session=session)
+        assert running.inside(lambda: len(running.standing.bus._deliveries._due)) < 2100

@@ -37,6 +37,8 @@ class _Addressed(msgspec.Struct, gc=False):
 
 
 _read = msgspec.json.Decoder(_Addressed).decode
+# So many confirmed messages may be remembered by the clock before it is cleared of them.
+_KEPT = 1024
 
 
 class Deliveries:
@@ -46,7 +48,7 @@ class Deliveries:
         self._limits, self._taken, self._given_up = limits, taken, given_up
         self._all: dict[int, Delivery] = {}
         self._due: list[tuple[float, int, Delivery, InFlight]] = []
-        self._count = 0
+        self._count = self._confirmed = 0
         self._timer: asyncio.TimerHandle | None = None
 
     def open(self, session: Session, agent: Agent, feed: Feed, waiting: Iterable[int] = ()) -> None:
@@ -105,8 +107,17 @@ class Deliveries:
             if seq is None or not delivery.mailbox.withdraw(seq):
                 return False
         self._taken(delivery.session, agent, seq)
+        self._let_go()
         self.pump(agent)
         return True
+
+    def _let_go(self) -> None:
+        """Let go of confirmed messages whose time has not come: most are confirmed long before it does."""
+        self._confirmed += 1
+        if self._confirmed > _KEPT and self._confirmed * 2 > len(self._due):
+            self._due = [one for one in self._due if one[2].mailbox.waits(one[3])]
+            heapq.heapify(self._due)
+            self._confirmed = 0
 
     def pump(self, agent: Agent) -> None:
         """Send what an agent's connection has room for."""
