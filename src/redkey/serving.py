@@ -63,7 +63,6 @@ def _within_open_files(config: Config) -> Config:
     if soft == resource.RLIM_INFINITY or soft >= wanted:
         return config
     room = max(soft - _RESERVED_FILES, soft // 2)
-    _log.info("connections are bounded by the open files of this process", connections=room, open_files=soft)
     return msgspec.structs.replace(config, limits=msgspec.structs.replace(config.limits, connections=room))
 
 
@@ -87,7 +86,8 @@ def _run(config: Config, sockets: list[Any], say: Callable[[str], Any]) -> int:
         if config.ready_file is not None:
             ready = Ready(url, uds, app.workspace_id, os.getpid())
             replace_file(config.ready_file, msgspec.json.encode(ready), 0o600)
-        _log.info("serving", url=url, uds=uds, workspace_id=app.workspace_id)
+        room = config.limits.connections
+        _log.info("serving", url=url, uds=uds, workspace_id=app.workspace_id, connections=room)
         if not ip_address(sockets[0].getsockname()[0]).is_loopback:
             _log.warning("keys travel in the clear: put a proxy that speaks TLS before this server", url=url)
 
