@@ -117,9 +117,15 @@ class Reader:
         return None
 
     def _finish(self, command: list[str], where: str) -> str:
-        done = subprocess.run(
-            command, cwd=self.folder, env=self.environment, capture_output=True, text=True, timeout=PATIENCE_SECONDS
-        )
+        gone = [process.returncode for process in self._started if process.poll() is not None]
+        assert gone == [], f"{where}: what should be running has ended with {gone}:\n{self._background()}"
+        try:
+            done = subprocess.run(
+                command, cwd=self.folder, env=self.environment, capture_output=True, text=True, timeout=PATIENCE_SECONDS
+            )
+        except subprocess.TimeoutExpired as late:
+            told = f"{where} did not end:\n{late.stdout!r}\n{late.stderr!r}\n{self._background()}"
+            raise AssertionError(told) from None
         told = f"{where} ended with {done.returncode}:\n{done.stdout}\n{done.stderr}\n{self._background()}"
         assert done.returncode == 0, told
         return done.stdout
