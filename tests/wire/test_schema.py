@@ -20,10 +20,12 @@ NAMES = sorted(
 )
 EVENT_SCHEMAS = {event.schema: name for name, event in catalogue().items()}
 
-# Objects that are open on purpose: a type's own schema closes its payload, and what an action needs is its own.
+# Objects that are open on purpose: a type's own schema closes its payload, what an action needs is its own, and a
+# contract's schema is a JSON Schema.
 OPEN = {
     (f"{SCHEMAS}/envelope.schema.json", "/properties/payload"),
     ("definitions/wire/envelope.schema.json", "/properties/payload"),
+    ("definitions/contracts/contract.schema.json", "/properties/schema"),
     ("definitions/step/input.schema.json", "/$defs/task/properties/params"),
     ("schemas/plan/v1.0/plan.schema.json", "/$defs/task/properties/input"),
 }

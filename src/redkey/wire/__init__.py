@@ -12,6 +12,8 @@ In reading order:
     times                times, to the nanosecond
     rules                what no schema can hold of one wire
     validate             is this a valid wire?
+    grammar              closed schemas as expressions over canonical bytes: a faster yes
+    plain_pattern        which patterns of strings read the same in JSON text
 
     legacy               Agent Wire 1.0
     lift                 older and looser wires to 1.1: the door
