@@ -1,6 +1,6 @@
 """Luigi: the graph with its local scheduler and a file for every task that is done, as Luigi wants it.
 
-A level waits for the one before through one wrapper task: with every edge spelt out it took minutes.
+A level waits for the one before through one wrapper task: with every edge spelt out, two minutes were not enough.
 """
 
 from __future__ import annotations

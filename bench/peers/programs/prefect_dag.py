@@ -27,7 +27,7 @@ def noop() -> None:
 
 @flow
 def graph(levels: int, width: int) -> None:
-    """A level is submitted when the one before is done: with every edge spelt out it took minutes."""
+    """A level is submitted when the one before is done: with every edge spelt out, two minutes were not enough."""
     for _ in range(levels):
         wait([noop.submit() for _ in range(width)])
 
