@@ -319,6 +319,31 @@ def test_for_scripts_there_are_ids_alone(server: Server) -> None:
     assert (nothing.exit_code, nothing.stdout) == (1, "")
 
 
+def test_a_reader_that_has_seen_enough_is_no_failure(server: Server) -> None:
+    for _ in range(3):
+        _task(server, "seen-enough", "--title", "One of three")
+    environment = {**os.environ, "REDKEY_URL": server.url, "REDKEY_API_KEY": server.key}
+    for arguments in (
+        ["task", "list", "--queue", "seen-enough"],
+        ["task", "list", "--queue", "seen-enough", "-q"],
+        ["task", "list", "--queue", "seen-enough", "--json"],
+        ["events", "tail", "--follow"],
+    ):
+        # The reader is gone before the first line: what a quick `head` does only sometimes.
+        ours, theirs = os.pipe()
+        os.close(ours)
+        done = subprocess.run(
+            [sys.executable, "-m", "redkey", *arguments],
+            env=environment,
+            stdout=theirs,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+        )
+        os.close(theirs)
+        assert (done.returncode, done.stderr) == (0, ""), arguments
+
+
 def test_what_strangers_write_cannot_command_the_terminal(server: Server, tmp_path: Path) -> None:
     evil, shown = "evil \x1b[2J\x07 text", "evil \\x1b[2J\\x07 text"
     task_id = _task(server, "strange", "--title", evil)

@@ -13,6 +13,7 @@ import click
 import msgspec
 
 from redkey.cli.report import print_json, shown
+from redkey.cli.screen import until_reader_leaves
 
 if TYPE_CHECKING:
     from redkey.bus import BusClient
@@ -69,6 +70,7 @@ def serve(home: Path | None, host: str, port: int, leads: str, ready_file: Path 
 @_JSON
 @click.option("--create", metavar="NAME", help="Begin a session of this name, and show it.")
 @click.option("--close", "ended", metavar="ID", help="Close a session.")
+@until_reader_leaves()
 def sessions(home: Path | None, as_json: bool, create: str | None, ended: str | None) -> None:
     """List the open sessions; begin or close one.
 
@@ -94,6 +96,7 @@ def sessions(home: Path | None, as_json: bool, create: str | None, ended: str | 
 @_HOME
 @_SESSION
 @_JSON
+@until_reader_leaves()
 def agents(home: Path | None, session: str | None, as_json: bool) -> None:
     """List the agents of a session, in its order."""
     with _client(home) as bus:
@@ -165,6 +168,7 @@ def _answered(bus: BusClient, conversation: str, seconds: float, *, as_json: boo
 @click.option("-n", "--lines", "count", type=click.IntRange(min=0), default=10, show_default=True, help="How many.")
 @click.option("-f", "--follow", is_flag=True, help="Go on with what happens from now on.")
 @_JSON
+@until_reader_leaves()
 def tail(home: Path | None, session: str | None, count: int, follow: bool, as_json: bool) -> None:
     """Show the last records of a session.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from redkey.cli.screen import print_facts, print_item
+from redkey.cli.screen import print_facts, print_item, until_reader_leaves
 from redkey.cli.session import daily, ids_option
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ def command() -> None:
 @click.option("--queue", metavar="QUEUE", help="Only of this queue.")
 @ids_option
 @daily
+@until_reader_leaves()
 def tail(
     rk: RedKey,
     count: int,

@@ -15,6 +15,7 @@ import orjson
 from redkey.cli import INTERRUPTED
 from redkey.cli.fsck import DIRECTORY
 from redkey.cli.report import print_json, shown
+from redkey.cli.screen import until_reader_leaves
 from redkey.cli.store import chosen_topic
 from redkey.errors import BackupRefused, DumpRefused, ProofRefused
 from redkey.ledger.event import event_of
@@ -108,6 +109,7 @@ def _told(loaded: Loaded) -> str:
 @click.option("-n", "--lines", "count", type=click.IntRange(min=0), default=10, show_default=True, help="How many.")
 @click.option("-f", "--follow", is_flag=True, help="Go on with what is recorded from now on, by any process.")
 @click.option("--json", "as_json", is_flag=True, help="Records as the lines of a dump.")
+@until_reader_leaves()
 def tail(directory: Path, topic: str | None, count: int, follow: bool, as_json: bool) -> None:
     """Show the last records of the ledger in DIR: sequence, time, type, subject, actor.
 

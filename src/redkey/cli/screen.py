@@ -6,8 +6,11 @@ columns are plain text, whole, so that they can be cut and searched. What strang
 
 from __future__ import annotations
 
+import os
+import select
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -52,6 +55,25 @@ def on_terminal() -> bool:
     return sys.stdout.isatty()
 
 
+@contextmanager
+def until_reader_leaves() -> Iterator[None]:
+    """For lists and live views: a reader that has seen enough, as `| head -n 1` has, is no failure of the command.
+
+    Never around a verdict: there the exit code is the answer, and nobody has heard it yet.
+    """
+    try:
+        yield
+    except BrokenPipeError:
+        watch = select.poll()
+        watch.register(sys.stdout, 0)
+        if not watch.poll(0):
+            # It was another pipe that broke, perhaps the one to the server.
+            raise
+        # The interpreter flushes once more at its end, and would complain there.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+@until_reader_leaves()
 def print_list(
     items: Iterable[Any], titles: Sequence[str], row: Any, *, as_json: bool, empty: str, ids_only: bool = False
 ) -> None:
@@ -79,6 +101,7 @@ def print_item(item: Any) -> None:
     print_json(msgspec.to_builtins(item))
 
 
+@until_reader_leaves()
 def print_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """A table on standard output."""
     if on_terminal():
