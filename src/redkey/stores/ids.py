@@ -6,9 +6,10 @@ import os
 import time
 
 from redkey.ledger.content import NONCE_BYTES
-from redkey.wire.ids import ulid
+from redkey.wire.ids import moment, spelled
 
-_RANDOM_BYTES = 10
+# The characters of a ULID after those of its time.
+_RANDOM_CHARACTERS = 16
 # So many random bytes are fetched at once: a call to the system for each id would be felt.
 _AHEAD = 4096
 
@@ -17,19 +18,21 @@ class SystemIds:
     """Unguessable ids: 80 bits of each come from the operating system."""
 
     def __init__(self) -> None:
-        self._random = b""
-        self._used = 0
+        # What was drawn ahead, each in its form: nobody gets any of it twice.
+        self._characters, self._characters_used = "", 0
+        self._random, self._random_used = b"", 0
 
     def ulid(self) -> str:
-        return ulid(time.time_ns() // 1_000_000, self._draw(_RANDOM_BYTES))
+        first = self._characters_used
+        if first == len(self._characters):
+            self._characters, first = spelled(os.urandom(_AHEAD)), 0
+        self._characters_used = last = first + _RANDOM_CHARACTERS
+        return moment(time.time_ns() // 1_000_000) + self._characters[first:last]
 
     def nonce(self) -> bytes:
         """The random part of a document that the server makes."""
-        return self._draw(NONCE_BYTES)
-
-    def _draw(self, count: int) -> bytes:
-        """Random bytes that nobody gets twice."""
-        if self._used + count > len(self._random):
-            self._random, self._used = os.urandom(_AHEAD), 0
-        first, self._used = self._used, self._used + count
-        return self._random[first : self._used]
+        first = self._random_used
+        if first == len(self._random):
+            self._random, first = os.urandom(_AHEAD), 0
+        self._random_used = last = first + NONCE_BYTES
+        return self._random[first:last]

@@ -15,17 +15,25 @@ import msgspec
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 # Two characters at a time: half the steps for the same text.
 _PAIRS = [a + b for a in _ALPHABET for b in _ALPHABET]
+# A character for each byte, by its last five bits.
+_CHARACTERS = (_ALPHABET * 8).encode()
 
 
 def ulid(milliseconds: int, randomness: bytes) -> str:
     """The ULID of a time and 10 random bytes."""
-    return _moment(milliseconds & (1 << 48) - 1) + crockford(randomness)
+    return moment(milliseconds) + crockford(randomness)
 
 
 @lru_cache(maxsize=8)
-def _moment(milliseconds: int) -> str:
-    """The ten characters of a time; ids that are made together mostly share them."""
+def moment(milliseconds: int) -> str:
+    """The ten characters of a time in a ULID; ids that are made together mostly share them."""
+    milliseconds &= (1 << 48) - 1
     return "".join([_PAIRS[milliseconds >> shift & 1023] for shift in range(40, -1, -10)])
+
+
+def spelled(randomness: bytes) -> str:
+    """A random character for each random byte: wasteful of bytes, and the fast way to spell many ids at once."""
+    return randomness.translate(_CHARACTERS).decode()
 
 
 def crockford(data: bytes) -> str:

@@ -11,8 +11,13 @@ NANOSECONDS = 1_000_000_000
 def parse_time(text: str) -> int:
     """Nanoseconds of a time that is valid by schema."""
     whole, _, fraction = text[:-1].partition(".")
-    seconds = int(datetime.fromisoformat(whole).replace(tzinfo=UTC).timestamp())
-    return seconds * NANOSECONDS + int(fraction.ljust(9, "0") if fraction else 0)
+    return _parse_second(whole) * NANOSECONDS + int(fraction.ljust(9, "0") if fraction else 0)
+
+
+# What is read and written at one time is mostly of few seconds: now, and the ends of leases that began now.
+@lru_cache(maxsize=256)
+def _parse_second(text: str) -> int:
+    return int(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp())
 
 
 def write_time(timestamp: int) -> str:
@@ -23,5 +28,4 @@ def write_time(timestamp: int) -> str:
 
 @lru_cache(maxsize=256)
 def _write_second(seconds: int) -> str:
-    # What is written at one time is mostly of few seconds: now, and the ends of leases that began now.
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}"
