@@ -72,7 +72,7 @@ def scripted(*steps: bytes) -> Iterator[Scripted]:
                 except OSError:
                     return
                 with connection:
-                    server.heard.append(_read(connection))
+                    server.heard.append(read_request(connection))
                     connection.sendall(step)
                     if step == SILENCE:
                         connection.recv(1)
@@ -87,7 +87,7 @@ def scripted(*steps: bytes) -> Iterator[Scripted]:
             thread.join(10)
 
 
-def _read(connection: socket.socket) -> Heard:
+def read_request(connection: socket.socket) -> Heard:
     data = b""
     while b"\r\n\r\n" not in data:
         data += connection.recv(65536)

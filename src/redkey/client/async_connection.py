@@ -1,4 +1,4 @@
-"""The connection of the async client: does what flows ask for, over httpx2, on the caller's event loop."""
+"""The connection of the async client: does what flows ask for, by links and httpx2, on the caller's event loop."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from typing import Any, TypeVar
 
 import httpx2
 
-from redkey.client.connection import PIECE_BYTES, broken, client_options, timeout
+from redkey.client.async_links import AsyncLinks
+from redkey.client.connection import PIECE_BYTES, broken, client_options, plain_address, timeout
 from redkey.client.flow import OPENED, Answer, Broken, Emit, Flow, Flowing, Open, Pause, Send, call
 from redkey.client.operation import AsyncPages, Steps
+from redkey.client.plain import plain_body
 from redkey.client.policy import Policy
 from redkey.client.request import Request
 from redkey.client.settings import Settings
@@ -26,6 +28,8 @@ class AsyncConnection:
 
     def __init__(self, settings: Settings, policy: Policy, transport: httpx2.AsyncBaseTransport | None = None) -> None:
         options = client_options(settings, policy)
+        address = plain_address(settings, options, transport)
+        self._links = AsyncLinks(address, settings.api_key) if address is not None else None
         if transport is None and settings.uds is not None:
             transport = httpx2.AsyncHTTPTransport(uds=settings.uds, verify=False, limits=options["limits"])
         self.settings = settings
@@ -34,6 +38,8 @@ class AsyncConnection:
 
     async def close(self) -> None:
         await self._http.aclose()
+        if self._links is not None:
+            await self._links.close()
 
     async def run(self, flow: Flow[T]) -> T:
         """Do what a flow asks for until it has its result."""
@@ -83,6 +89,8 @@ class AsyncConnection:
         )
 
     async def _send(self, sending: Send) -> Answer | Broken:
+        if self._links is not None and (body := plain_body(sending)) is not None:
+            return await self._links.send(sending, body)
         try:
             found = await self._http.send(self._request(sending))
         except (httpx2.TransportError, httpx2.DecodingError) as failure:

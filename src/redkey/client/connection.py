@@ -1,8 +1,9 @@
-"""The connection of the sync client: does what flows ask for, over httpx2."""
+"""The connection of the sync client: does what flows ask for, plain requests by links and the rest over httpx2."""
 
 from __future__ import annotations
 
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator
@@ -15,7 +16,9 @@ from typing import Any, TypeVar
 import httpx2
 
 from redkey.client.flow import OPENED, Answer, Broken, Emit, Flow, Flowing, Open, Pause, Send, call
+from redkey.client.links import Links
 from redkey.client.operation import Pages, Steps
+from redkey.client.plain import Address, find_address, plain_body
 from redkey.client.policy import CONNECT_SECONDS, Policy
 from redkey.client.request import Request
 from redkey.client.settings import Settings
@@ -28,16 +31,28 @@ PIECE_BYTES = 256 * 1024
 def client_options(settings: Settings, policy: Policy) -> dict[str, Any]:
     """What both kinds of httpx2 clients are told."""
     limits = httpx2.Limits(max_connections=None, max_keepalive_connections=100, keepalive_expiry=30.0)
-    # Plain HTTP needs no certificates, and to load them takes longer than many a script.
-    verify = settings.base_url.startswith("https:")
     # What stays on this machine does not go through a proxy that the environment names, nor does its key.
     return {
         "base_url": settings.base_url,
         "timeout": policy.timeout_seconds,
         "trust_env": not settings.is_local,
         "limits": limits,
-        "verify": verify,
+        "verify": certificates(settings) or False,
     }
+
+
+def certificates(settings: Settings) -> ssl.SSLContext | None:
+    """Whom to trust; plain HTTP needs no certificates, and to load them takes longer than many a script."""
+    if not settings.base_url.startswith("https:"):
+        return None
+    trusted = httpx2.create_ssl_context(trust_env=not settings.is_local)
+    trusted.set_alpn_protocols(["http/1.1"])
+    return trusted
+
+
+def plain_address(settings: Settings, options: dict[str, Any], transport: object) -> Address | None:
+    """Where plain requests go without httpx2; None when the caller chose how anything goes, or it is the only way."""
+    return find_address(settings, options["verify"] or None) if transport is None else None
 
 
 def timeout(sending: Send) -> httpx2.Timeout:
@@ -57,6 +72,8 @@ class Connection:
 
     def __init__(self, settings: Settings, policy: Policy, transport: httpx2.BaseTransport | None = None) -> None:
         options = client_options(settings, policy)
+        address = plain_address(settings, options, transport)
+        self._links = Links(address, settings.api_key) if address is not None else None
         if transport is None and settings.uds is not None:
             transport = httpx2.HTTPTransport(uds=settings.uds, verify=False, limits=options["limits"])
         self.settings = settings
@@ -65,6 +82,8 @@ class Connection:
 
     def close(self) -> None:
         self._http.close()
+        if self._links is not None:
+            self._links.close()
 
     def run(self, flow: Flow[T]) -> T:
         """Do what a flow asks for until it has its result."""
@@ -118,6 +137,8 @@ class Connection:
         )
 
     def _send(self, sending: Send) -> Answer | Broken:
+        if self._links is not None and (body := plain_body(sending)) is not None:
+            return self._links.send(sending, body)
         try:
             found = self._http.send(self._request(sending))
         except (httpx2.TransportError, httpx2.DecodingError) as failure:

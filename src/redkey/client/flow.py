@@ -7,10 +7,11 @@ async connection only do these things, so that retries, keys, cursors and resumi
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Generic, TypeAlias, TypeVar
+
+import msgspec
 
 from redkey.client.policy import SILENCE_SECONDS, Policy
 from redkey.client.problem import error_of
@@ -22,8 +23,7 @@ T = TypeVar("T")
 NAME = "redkey-python"
 
 
-@dataclass(frozen=True, slots=True)
-class Send:
+class Send(msgspec.Struct, frozen=True):
     """Send this and tell the whole answer: an `Answer` or `Broken`."""
 
     method: str
@@ -36,34 +36,29 @@ class Send:
     public: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Open:
+class Open(msgspec.Struct, frozen=True):
     """Send this and tell how it was answered: `OPENED` for a success, else an `Answer` or `Broken`."""
 
     sending: Send
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
+class Read(msgspec.Struct, frozen=True):
     """Tell the next piece of what is open: bytes, none at the end, or `Broken`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pause:
+class Pause(msgspec.Struct, frozen=True):
     """Wait."""
 
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class Emit(Generic[T]):
+class Emit(msgspec.Struct, Generic[T], frozen=True):
     """Hand this to the caller."""
 
     value: T
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True):
     """What came back; names of headers are in lower case."""
 
     status: int
@@ -71,8 +66,7 @@ class Answer:
     body: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Broken:
+class Broken(msgspec.Struct, frozen=True):
     """Nothing whole came back."""
 
     reason: str
@@ -83,8 +77,7 @@ OPENED = object()
 Flow: TypeAlias = Generator[Any, Any, T]
 
 
-@dataclass(frozen=True, slots=True)
-class Flowing(Generic[T]):
+class Flowing(msgspec.Struct, Generic[T], frozen=True):
     """A flow that has not begun, and will hand on values of this type as it goes."""
 
     begin: Callable[[Policy], Flow[None]]

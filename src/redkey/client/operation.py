@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Generator, Iterator
 from functools import wraps
+from types import MethodType
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, overload
 
 from redkey.client.flow import Flowing
@@ -66,18 +67,16 @@ class _Declared(Generic[P, T]):
         self.__doc__, self.__name__ = build.__doc__, build.__name__
         self.__wrapped__ = build
 
-    def _bind(self, owner: Resource[Any] | None) -> Any:
-        if owner is None:
-            return self
-        build = self.build
-
         @wraps(build)
-        def bound(*arguments: P.args, **named: P.kwargs) -> Any:
-            return self._pass_on(owner._sender, lambda: build(owner, *arguments, **named))
+        def method(owner: Resource[Any], *arguments: P.args, **named: P.kwargs) -> Any:
+            return self._pass_on(owner._sender, build(owner, *arguments, **named))
 
-        return bound
+        self._method = method
 
-    def _pass_on(self, sender: Any, build: Callable[[], Any]) -> Any:
+    def _bind(self, owner: Resource[Any] | None) -> Any:
+        return self if owner is None else MethodType(self._method, owner)
+
+    def _pass_on(self, sender: Any, built: Any) -> Any:
         raise NotImplementedError
 
 
@@ -98,8 +97,8 @@ class Operation(_Declared[P, T]):
     def __get__(self, owner: Resource[Any] | None, kind: Any) -> Any:
         return self._bind(owner)
 
-    def _pass_on(self, sender: Sender, build: Callable[[], Any]) -> Any:
-        return sender.send(build())
+    def _pass_on(self, sender: Sender, built: Any) -> Any:
+        return sender.send(built)
 
 
 class Procedure(_Declared[P, T]):
@@ -117,8 +116,8 @@ class Procedure(_Declared[P, T]):
     def __get__(self, owner: Resource[Any] | None, kind: Any) -> Any:
         return self._bind(owner)
 
-    def _pass_on(self, sender: Sender, build: Callable[[], Any]) -> Any:
-        return sender.take(build())
+    def _pass_on(self, sender: Sender, built: Any) -> Any:
+        return sender.take(built)
 
 
 class Listing(_Declared[P, T]):
@@ -136,8 +135,8 @@ class Listing(_Declared[P, T]):
     def __get__(self, owner: Resource[Any] | None, kind: Any) -> Any:
         return self._bind(owner)
 
-    def _pass_on(self, sender: ClientSender, build: Callable[[], Any]) -> Any:
-        return sender.pages(build())
+    def _pass_on(self, sender: ClientSender, built: Any) -> Any:
+        return sender.pages(built)
 
 
 class Stream(_Declared[P, T]):
@@ -155,8 +154,8 @@ class Stream(_Declared[P, T]):
     def __get__(self, owner: Resource[Any] | None, kind: Any) -> Any:
         return self._bind(owner)
 
-    def _pass_on(self, sender: ClientSender, build: Callable[[], Any]) -> Any:
-        return sender.stream(build())
+    def _pass_on(self, sender: ClientSender, built: Any) -> Any:
+        return sender.stream(built)
 
 
 class Pages(Generic[Item]):

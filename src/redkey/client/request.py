@@ -5,8 +5,9 @@ A method of a resource only builds such a value. Sending, retrying and waiting a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote
@@ -19,10 +20,10 @@ T = TypeVar("T")
 
 JSON = "application/json"
 EVENT_STREAM = "text/event-stream"
+_WORD = re.compile(r"[\w-]+", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class Request(Generic[T]):
+class Request(msgspec.Struct, Generic[T], frozen=True):
     """One call: what is asked for, and how its answer is read.
 
     `keyed` calls carry one idempotency key over all their retries. `wait_seconds` is how long the server itself may
@@ -32,19 +33,19 @@ class Request(Generic[T]):
     method: str
     path: str
     read: Callable[[bytes], T]
-    query: Mapping[str, str] = field(default_factory=dict)
+    query: Mapping[str, str] = msgspec.field(default_factory=dict)
     body: bytes | Path | None = None
     media: str = JSON
     accept: str = JSON
     wait_seconds: float = 0
     keyed: bool = False
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = msgspec.field(default_factory=dict)
     # Sent without the key of the client.
     public: bool = False
 
     def after(self, cursor: str) -> Request[T]:
         """The same list from this cursor on."""
-        return replace(self, query={**self.query, "after": cursor})
+        return msgspec.structs.replace(self, query={**self.query, "after": cursor})
 
 
 def get(path: str, reply: Any, /, *, accept: str = JSON, wait_seconds: float = 0, **query: Any) -> Request[Any]:
@@ -72,16 +73,18 @@ def at(*segments: str) -> str:
     for segment in segments:
         if not isinstance(segment, str) or segment in ("", ".", ".."):
             raise CallMisused(f"{segment!r} is not an id", code="id_invalid")
-    return "".join("/" + quote(segment, safe="") for segment in segments)
+    # Nearly every segment is a word or an id, and stays as it is.
+    return "".join(["/" + (segment if _WORD.fullmatch(segment) else quote(segment, safe="")) for segment in segments])
 
 
+@cache
 def reader(kind: Any) -> Callable[[bytes], Any]:
-    """How a reply of a kind is read: JSON into a struct, or as text or bytes."""
+    """How a reply of a kind is read: JSON into a struct, or as text or bytes; built when a kind is first asked for."""
     if kind is bytes:
         return _as_it_is
     if kind is str:
         return _text
-    decode = _decoder(kind)
+    decode = msgspec.json.Decoder(kind).decode
 
     def read(body: bytes) -> Any:
         try:
@@ -93,7 +96,9 @@ def reader(kind: Any) -> Callable[[bytes], Any]:
     return read
 
 
+@cache
 def camel(name: str) -> str:
+    """The API's name of a parameter of ours."""
     first, *rest = name.rstrip("_").split("_")
     return first + "".join(part.capitalize() for part in rest)
 
@@ -121,16 +126,6 @@ def _encode(body: Mapping[str, Any]) -> bytes:
         return msgspec.json.encode(given(body))
     except (TypeError, ValueError, OverflowError, RecursionError) as cause:
         raise CallMisused(f"the request is not JSON: {cause}", code="not_json") from None
-
-
-_decoders: dict[Any, Callable[[bytes], Any]] = {}
-
-
-def _decoder(kind: Any) -> Callable[[bytes], Any]:
-    """Decoders are built once for each kind, when it is first asked for."""
-    if kind not in _decoders:
-        _decoders[kind] = msgspec.json.Decoder(kind).decode
-    return _decoders[kind]
 
 
 def _as_it_is(body: bytes) -> bytes:

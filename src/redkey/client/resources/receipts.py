@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -115,7 +114,7 @@ def _receipt(request: Request[Receipt]) -> Request[Receipt]:
     def read(body: bytes) -> Receipt:
         return msgspec.structs.replace(request.read(body), document=body)
 
-    return replace(request, read=read)
+    return msgspec.structs.replace(request, read=read)
 
 
 class Receipts(Resource[Mode]):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
+
+import msgspec
 
 from redkey.client.operation import Mode, Operation, Resource
 from redkey.client.replies import Reply, SecretReply
@@ -66,7 +67,7 @@ class JsonWebKeySet(Reply, rename=None, frozen=True, kw_only=True):
 
 def _public(request: Request[Any]) -> Request[Any]:
     """The same request without the client's key, which these answers do not need."""
-    return replace(request, public=True)
+    return msgspec.structs.replace(request, public=True)
 
 
 class Server(Resource[Mode]):
