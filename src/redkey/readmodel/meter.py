@@ -15,8 +15,14 @@ from redkey.reducers.world import SECOND, World
 # The outcomes of claims, as usage tells them.
 OUTCOMES = {"task.claimed": "claims", "task.claim_missed": "misses", "task.claim_rejected": "rejected"}
 MEASURES = ("events", "claims", "misses", "rejected", "bytes", "credits")
+_PLACES = {measure: place for place, measure in enumerate(MEASURES)}
+_EVENTS, _BYTES, _CREDITS = _PLACES["events"], _PLACES["bytes"], _PLACES["credits"]
+# So many records are counted together at most: a long replay must not keep all its wires.
+_AT_ONCE = 1024
 _DAY_NANOSECONDS = 86_400 * SECOND
 _days: dict[int, str] = {}
+
+_Tallies = dict[tuple[str, str], list[int]]
 
 
 def day_of(timestamp: int) -> str:
@@ -29,40 +35,58 @@ def day_of(timestamp: int) -> str:
 
 
 class Meter:
-    """Counts records. What they have in common (day, type, agent) is counted together and named when it is taken."""
+    """Counts records by day and type, and by day and agent. They are noted one by one and counted many at once: that
+    takes half the time. The counters are named when they are taken."""
 
-    __slots__ = ("_tallies",)
+    __slots__ = ("_agents", "_noted", "_types")
 
     def __init__(self) -> None:
-        # (day, type, agent) -> events, bytes, credits.
-        self._tallies: dict[tuple[str, str, str], list[int]] = {}
+        # Wire, size, time and credits of what is not counted yet.
+        self._noted: list[tuple[dict[str, Any], int, int, int]] = []
+        # (day, type) and (day, agent) -> an amount for each of MEASURES.
+        self._types: _Tallies = {}
+        self._agents: _Tallies = {}
 
     def note(self, world: World, wire: dict[str, Any], size: int, timestamp: int, void: str | None) -> None:
         """Count one record."""
-        event = wire["type"]
-        key = day_of(timestamp), event, acting_agent(wire)
-        tally = self._tallies.get(key)
-        if tally is None:
-            tally = self._tallies[key] = [0, 0, 0]
-        tally[0] += 1
-        tally[1] += size
-        if void is None and wire["sender"] != "system":
-            tally[2] += world.workspace.prices.get(event, 1)
+        credits = world.workspace.prices.get(wire["type"], 1) if void is None and wire["sender"] != "system" else 0
+        self._noted.append((wire, size, timestamp, credits))
+        if len(self._noted) == _AT_ONCE:
+            self._count()
 
     def take(self) -> Counter[str]:
         """What was counted since this was last called, by the names of the counters."""
-        tallies, self._tallies = self._tallies, {}
-        counts: Counter[str] = Counter()
-        for (day, event, agent_id), (events, size, credits) in tallies.items():
-            names = [f"type/{day}/{event}/", *([f"agent/{day}/{agent_id}/"] if agent_id else [])]
-            for name in names:
-                counts[name + "events"] += events
-                counts[name + "bytes"] += size
-                if credits:
-                    counts[name + "credits"] += credits
-            if agent_id and event in OUTCOMES:
-                counts[names[1] + OUTCOMES[event]] += events
-        return counts
+        self._count()
+        counts: dict[str, int] = {}
+        for kind, tallies in (("type", self._types), ("agent", self._agents)):
+            for (day, key), tally in tallies.items():
+                name = f"{kind}/{day}/{key}/"
+                for measure, amount in zip(MEASURES, tally, strict=True):
+                    if amount:
+                        counts[name + measure] = amount
+        self._types, self._agents = {}, {}
+        return Counter(counts)
+
+    def _count(self) -> None:
+        noted, self._noted = self._noted, []
+        for wire, size, timestamp, credits in noted:
+            day, event, agent_id = day_of(timestamp), wire["type"], acting_agent(wire)
+            _add(self._types, (day, event), size, credits)
+            if agent_id:
+                tally = _add(self._agents, (day, agent_id), size, credits)
+                if event in OUTCOMES:
+                    tally[_PLACES[OUTCOMES[event]]] += 1
+
+
+def _add(tallies: _Tallies, key: tuple[str, str], size: int, credits: int) -> list[int]:
+    """Count an event where it belongs."""
+    tally = tallies.get(key)
+    if tally is None:
+        tally = tallies[key] = [0] * len(MEASURES)
+    tally[_EVENTS] += 1
+    tally[_BYTES] += size
+    tally[_CREDITS] += credits
+    return tally
 
 
 def acting_agent(wire: dict[str, Any]) -> str:
