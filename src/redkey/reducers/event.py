@@ -6,6 +6,8 @@ from typing import Any
 
 import msgspec
 
+from redkey.wire.ids import parse_stream
+
 
 class Event(msgspec.Struct, gc=False):
     """One wire at its place; `structure` is the pinned document it names, when it names one."""
@@ -23,9 +25,15 @@ class Event(msgspec.Struct, gc=False):
 
 def event(wire: dict[str, Any], sequence: int, timestamp: int, structure: dict[str, Any] | None = None) -> Event:
     """The event that a wire is at a place in the order."""
-    _, _, subject = wire["stream"]["stream_id"].partition(":")
-    attempt = 0
-    if ":attempt:" in subject:
-        subject, _, digits = subject.partition(":attempt:")
-        attempt = int(digits)
-    return Event(wire, wire["type"], wire["wire_id"], wire["payload"], subject, attempt, sequence, timestamp, structure)
+    stream = parse_stream(wire["stream"]["stream_id"])
+    return Event(
+        wire,
+        wire["type"],
+        wire["wire_id"],
+        wire["payload"],
+        stream.subject,
+        stream.attempt,
+        sequence,
+        timestamp,
+        structure,
+    )

@@ -30,6 +30,7 @@ from redkey.reducers.entities import (
 )
 from redkey.reducers.past import NoPast, Past
 from redkey.reducers.run import Run
+from redkey.wire.ids import parse_stream
 
 SECOND = 1_000_000_000
 # Long enough for those who were about to ask; a busy workspace ends thousands of tasks a second.
@@ -286,21 +287,21 @@ class World:
 
     def next_seq(self, stream_id: str) -> int:
         """The number the next wire of a stream will have."""
-        kind, _, rest = stream_id.partition(":")
+        stream = parse_stream(stream_id)
+        kind, subject = stream.kind, stream.subject
         if kind == "task":
-            task_id, _, attempt = rest.partition(":attempt:")
-            task = self.tasks.get(task_id)
-            return task.stream_seq + 1 if task is not None and task.attempt == int(attempt) else 1
+            task = self.tasks.get(subject)
+            return task.stream_seq + 1 if task is not None and task.attempt == stream.attempt else 1
         if kind == "workspace":
             return self.workspace.stream_seq + 1
         if kind == "workflow":
-            run = self.runs.get(rest)
+            run = self.runs.get(subject)
             return run.workflow.stream_seq + 1 if run is not None else 1
         entity: Agent | Role | Queue | None
         if kind == "agent":
-            entity = self.agents.get(rest)
+            entity = self.agents.get(subject)
         elif kind == "role":
-            entity = self.roles.get(rest)
+            entity = self.roles.get(subject)
         else:
-            entity = self.queues.get(rest)
+            entity = self.queues.get(subject)
         return entity.stream_seq + 1 if entity is not None else 1
