@@ -27,6 +27,8 @@ def follow_ups(world: World) -> list[Draft]:
     """The next wires that follow from the records alone; fold them and ask again until there are none."""
     if world.agenda:
         return [_consequence(world, kind, subject, cause) for (kind, subject), cause in world.agenda.items()]
+    if not world.pending:
+        return []
     return [outcome(world, pending) for pending in world.pending.values() if not _waits(world, pending)]
 
 

@@ -12,11 +12,8 @@ from redkey.wire.decode import decode
 def structure_ref(wire: dict[str, Any]) -> str | None:
     """The hash of the structure that a wire names; None when it names none."""
     payload = wire["payload"]
-    for field in ("structure_ref", "prices_ref"):
-        if field in payload:
-            sha256: str = payload[field]["sha256"]
-            return sha256
-    return None
+    ref = payload.get("structure_ref") or payload.get("prices_ref")
+    return ref["sha256"] if ref is not None else None
 
 
 def structure_of(reader: Reader, topic: str, wire: dict[str, Any]) -> dict[str, Any] | None:

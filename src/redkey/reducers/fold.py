@@ -38,26 +38,31 @@ def fold(
     """
     if sequence != world.sequence + 1:
         raise ValueError(f"record {sequence} cannot follow {world.sequence}")
-    reducer = REDUCERS.get(wire["type"])
-    if reducer is None or world.workspace.rules > RULES:
-        raise UpgradeNeeded(f"record {sequence} is {wire['type']} under rules {world.workspace.rules}")
+    reducer, workspace = REDUCERS.get(wire["type"]), world.workspace
+    if reducer is None or workspace.rules > RULES:
+        raise UpgradeNeeded(f"record {sequence} is {wire['type']} under rules {workspace.rules}")
     if world.tombstones:
         world.bury(timestamp)
     e = event(wire, sequence, timestamp, structure)
     void = DUPLICATE_WIRE if copied else reducer(world, e)
     world.sequence, world.timestamp = sequence, timestamp
-    if void is None and wire["sender"] != "system":
-        price = world.workspace.prices.get(wire["type"], 1)
-        if price:
-            world.workspace.credits_used += price
-            world.touch("workspace", "")
     if void is None and "idem" in e.payload:
         world.remember(e.payload["idem"], e.payload.get("body", ""), sequence, timestamp)
     if e.type in _REOPENING:
         world.reopened = True
     if wire["sender"] != "system":
+        if void is None:
+            _charge(world, e.type)
         _note_act(world, e)
     return void
+
+
+def _charge(world: World, event_type: str) -> None:
+    """What somebody asked for costs what the price table in force says."""
+    price = world.workspace.prices.get(event_type, 1)
+    if price:
+        world.workspace.credits_used += price
+        world.touch("workspace", "")
 
 
 def _note_act(world: World, e: Event) -> None:

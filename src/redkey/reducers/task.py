@@ -149,7 +149,7 @@ def moved(world: World, e: Event) -> Void:
         world.touch("task", e.subject)
     if e.type == "task.available" and _is_early(world, task):
         return "dependency_unsatisfied"
-    reason: Void = machine().refusals[task.state]
+    reason: Void = None
     for to, guard in _moves()[task.state].get(e.type, ()):
         reason = guard(task, e.payload) if guard is not None else None
         if reason is None:
@@ -166,7 +166,7 @@ def moved(world: World, e: Event) -> Void:
             if task.workflow_id and task.state != before:
                 workflow.moved(world, task, before, e.wire_id)
             return None
-    return reason
+    return reason or machine().refusals[task.state]
 
 
 def _is_early(world: World, task: Task) -> bool:
@@ -381,8 +381,9 @@ def _end(world: World, task: Task, e: Event) -> None:
     task.reserved = ""
     task.ended_at = e.timestamp
     task.ended_by = e.wire["sender"]
-    for kind in ("available", "unblocked", "dependency_failed", "lease_losses", "expire", "cancel"):
-        world.agenda.pop((kind, task.task_id), None)
+    if world.agenda:
+        for kind in ("available", "unblocked", "dependency_failed", "lease_losses", "expire", "cancel"):
+            world.agenda.pop((kind, task.task_id), None)
     world.ends(task)
 
 

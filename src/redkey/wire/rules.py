@@ -26,8 +26,10 @@ Rule = Callable[[Wire], list[Finding]]
 
 def rules_of(event: EventType) -> Rule:
     """All rules of one type as one function: what is wrong with a wire that fits the type's schema."""
-    # The payload fields that may repeat what the stream id says.
-    repeated = frozenset(["attempt", *(SUBJECT_FIELD[kind] for kind in event.streams)])
+    # The payload fields that may repeat what the stream id says; only those of tasks say an attempt.
+    repeated = frozenset(SUBJECT_FIELD[kind] for kind in event.streams)
+    if "task" in event.streams:
+        repeated |= {"attempt"}
     own = _RULES.get(event.name)
 
     def broken(wire: Wire) -> list[Finding]:
@@ -37,8 +39,7 @@ def rules_of(event: EventType) -> Rule:
             found += _check_repeated(wire["payload"], parse_stream(stream["stream_id"]))
         if stream.get("causation_id") == wire["wire_id"]:
             found.append(Finding("own_cause", "/stream/causation_id", "a wire cannot be its own cause"))
-        # A schema knows no calendar: of the days it lets through, the last of some months and the year 0 are none.
-        if ts[8:10] > "28" or ts[:4] == "0000":
+        if _is_rare(ts):
             found += _check_time("/ts", ts)
         if own is not None:
             found += own(wire)
@@ -56,6 +57,11 @@ def _check_repeated(payload: Wire, place: Stream) -> list[Finding]:
     return found
 
 
+def _is_rare(time: str) -> bool:
+    """True for the times that a schema lets through and no calendar may have: the ends of months, and the year 0."""
+    return time[8:10] > "28" or time[:4] == "0000"
+
+
 def _check_time(where: str, text: str) -> list[Finding]:
     try:
         date.fromisoformat(text[:10])
@@ -66,7 +72,7 @@ def _check_time(where: str, text: str) -> list[Finding]:
 
 def _check_lease(wire: Wire) -> list[Finding]:
     until = wire["payload"].get("lease_expires_at")
-    return _check_time("/payload/lease_expires_at", until) if until else []
+    return _check_time("/payload/lease_expires_at", until) if until and _is_rare(until) else []
 
 
 def _check_created(wire: Wire) -> list[Finding]:
@@ -74,8 +80,10 @@ def _check_created(wire: Wire) -> list[Finding]:
     found = _check_dependencies(wire, "waits_for") if "waits_for" in payload else []
     if "parent_task_id" in stream and stream["parent_task_id"] == parse_stream(stream["stream_id"]).subject:
         found.append(Finding("own_dependency", "/stream/parent_task_id", "a task cannot be its own parent"))
-    lists = [payload[name] for name in ("roles", "capabilities", "waits_for", "outputs") if name in payload]
-    entries = sum(map(len, lists)) + len(stream.get("reference_task_ids", ())) + ("parent_task_id" in stream)
+    entries = len(stream.get("reference_task_ids", ())) + ("parent_task_id" in stream)
+    for name in ("roles", "capabilities", "waits_for", "outputs"):
+        if name in payload:
+            entries += len(payload[name])
     if entries > ENTRIES_LIMIT:
         text = f"{entries} roles, capabilities, dependencies, outputs, references and parent; a wire has room for"
         text += f" {ENTRIES_LIMIT}: name what the task asks for in a structure_ref"
