@@ -91,9 +91,11 @@ def _share_defaults(entity: msgspec.Struct) -> None:
     """Let values that equal their default be the very object: only by that does the encoder know what to leave out."""
     for name, default in _defaults(type(entity)):
         value = getattr(entity, name)
+        if value is default:
+            continue
         if isinstance(value, msgspec.Struct):
             _share_defaults(value)
-        if value == default and value is not default:
+        if value == default:
             msgspec.structs.force_setattr(entity, name, default)
 
 
