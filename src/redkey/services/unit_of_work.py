@@ -26,18 +26,20 @@ from redkey.services import effects
 from redkey.services.outcome import NO_TASKS, Outcome, Settled, closure, following, settled
 from redkey.services.past import LedgerPast
 from redkey.services.submission import Submission
+from redkey.wire.catalogue import catalogue
 from redkey.wire.ids import parse_stream
 from redkey.wire.validate import encode, validate
 
 # Under this subject the event index finds what a ledger tells of its signers.
 SIGNERS = "signers"
 
+_OF_SIGNERS = frozenset(name for name in catalogue() if name.startswith("signer."))
 # The fields of a payload that name what a wire speaks of.
 _NAMING = ("task_id", "agent_id", "claim_id", "workflow_id", "queue_id", "ref_task_id")
 # Consequences of consequences end: each round opens at most what the one before it closed.
 _ROUNDS_LIMIT = 10_000
 _ENDS = ("task.complete", "task.failed")
-_ENDING = (CompleteClaim, FailClaim)
+_ENDING = frozenset({CompleteClaim, FailClaim})
 
 
 class BrokenInvariant(RedKeyError):
@@ -54,7 +56,8 @@ class TopicWork:
         world.past = LedgerPast(unit, topic)
         self._expected = world.sequence
         self._timestamp = unit.next_timestamp(topic)
-        self._entries: list[Entry] = []
+        # The canonical bytes of `records`.
+        self._messages: list[bytes] = []
         self._contents: dict[str, Content] = {}
         self._meter = Meter()
         # Commands that do something beside their records, once these are appended.
@@ -101,11 +104,15 @@ class TopicWork:
 
     def finish(self) -> None:
         """Hand everything to the unit: the commit that follows makes it durable together."""
-        if not self._entries:
+        if not self.records:
             return
         if self._world.agenda or self._world.pending:
             raise BrokenInvariant("a unit ends while something still follows from it")
-        appended = self._unit.append(self._topic, self._entries, self._expected)
+        entries = [
+            Entry(message, one.wire["wire_id"], subjects(one.wire))
+            for message, one in zip(self._messages, self.records, strict=True)
+        ]
+        appended = self._unit.append(self._topic, entries, self._expected)
         if appended[-1].timestamp != self._timestamp - 1 or appended[-1].sequence != self._world.sequence:
             raise BrokenInvariant("the ledger gave records another place than they were decided for")
         self._unit.put_content(self._topic, self._contents.values())
@@ -120,8 +127,9 @@ class TopicWork:
             return Outcome([self._read(decision.repeat)], repeated=True)
         if not decision.drafts:
             return Outcome(answer=decision.answer)
-        request = next((draft for draft in decision.drafts if not draft.payload.get("reacquired")), decision.drafts[0])
         if submission.idem:
+            asked = (draft for draft in decision.drafts if not draft.payload.get("reacquired"))
+            request = next(asked, decision.drafts[0])
             request.payload["idem"], request.payload["body"] = submission.idem, submission.body
         brought = {one.sha256: one for one in submission.contents if one.sha256 not in self._contents}
         self._contents |= brought
@@ -196,7 +204,7 @@ class TopicWork:
         if void is not None:
             raise BrokenInvariant(f"a {draft.type} was decided that changes nothing: {void}")
         self._timestamp += 1
-        self._entries.append(Entry(message, wire["wire_id"], subjects(wire)))
+        self._messages.append(message)
         self._meter.note(world, wire, len(message), timestamp, void)
         self.records.append(Settled(wire, world.sequence, timestamp, void))
 
@@ -220,7 +228,7 @@ class TopicWork:
 
 
 def _next_of(command: Any) -> ClaimNext | None:
-    return command.claim_next if isinstance(command, _ENDING) else None
+    return command.claim_next if type(command) in _ENDING else None
 
 
 def _unfit(finding: Finding) -> Refused:
@@ -229,20 +237,20 @@ def _unfit(finding: Finding) -> Refused:
 
 def subjects(wire: dict[str, Any]) -> tuple[str, ...]:
     """The ids under which the event index finds a wire."""
-    payload = wire["payload"]
-    named = [parse_stream(wire["stream"]["stream_id"]).subject]
+    payload, stream, event = wire["payload"], wire["stream"], wire["type"]
+    named = [parse_stream(stream["stream_id"]).subject]
     for field in _NAMING:
         if field in payload and payload[field] not in named:
             named.append(payload[field])
-    if wire["type"].startswith("signer."):
+    if event in _OF_SIGNERS:
         named.append(SIGNERS)
     if "idem" in payload:
         named.append(KEYED)
-    context = wire["stream"]["context_id"]
+    kind, _, context = stream["context_id"].partition(":")
     # The tasks of a queue are listed by their rows; those of a context that somebody named are found by it.
-    if wire["type"] == "task.created" and not context.startswith("queue:"):
-        named.append(context)
+    if event == "task.created" and kind != "queue":
+        named.append(stream["context_id"])
     # Everything that happens in a run is found by the run.
-    if context.startswith("workflow:") and context[9:] not in named:
-        named.append(context[9:])
+    if kind == "workflow" and context not in named:
+        named.append(context)
     return tuple(named)
