@@ -36,13 +36,14 @@ class Authenticator:
         `looks`: the request changes nothing. Only then may a browser bring the key by HTTP Basic, since browsers
         send that along with what other pages make them ask for.
         """
-        scheme, _, credential = headers.get(b"authorization", b"").partition(b" ")
+        stated, _, credential = headers.get(b"authorization", b"").partition(b" ")
+        scheme = stated.lower()
         browses = looks and b"text/html" in headers.get(b"accept", b"")
-        if browses and scheme.lower() == b"basic":
+        if browses and scheme == b"basic":
             scheme, credential = b"bearer", _from_basic(credential)
         if not credential:
             _refuse("unauthenticated", "This needs an API key or an access token.", "", browses=browses)
-        if scheme.lower() != b"bearer" or len(credential) > _LONGEST or not credential.isascii():
+        if scheme != b"bearer" or len(credential) > _LONGEST or not credential.isascii():
             _refuse("unauthenticated", "The Authorization header must be Bearer and a key or token.", "invalid_request")
         text = credential.decode().strip()
         is_key = text.startswith("rk_")

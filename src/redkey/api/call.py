@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
-from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -79,14 +78,10 @@ class Call:
     __slots__ = (
         "_body_hash",
         "_idem",
-        "address",
         "caller",
-        "connection",
-        "headers",
-        "method",
+        "exchange",
         "path",
         "query",
-        "receive",
         "route",
         "services",
         "topic",
@@ -96,10 +91,7 @@ class Call:
         self, services: Services, route: Route, caller: Caller, topic: str, path: dict[str, str], exchange: Exchange
     ) -> None:
         self.services, self.route, self.caller, self.topic, self.path = services, route, caller, topic, path
-        self.headers, self.receive, self.connection = exchange.headers, exchange.receive, exchange.connection
-        self.address = exchange.connection.address
-        # HEAD where the route says GET.
-        self.method = exchange.method
+        self.exchange = exchange
         self.query: Any = None
         self._idem = self._body_hash = ""
 
@@ -146,27 +138,7 @@ class Call:
             body=self._body_hash,
             wait_seconds=wait_seconds,
         )
-        return self.while_connected(submission) if wait_seconds else submission
-
-    async def while_connected(self, work: Coroutine[Any, Any, T]) -> T:
-        """Give the work up when the caller's connection is gone: nobody would learn of what it won."""
-        working = asyncio.ensure_future(work)
-        gone = asyncio.ensure_future(self.disconnected())
-        try:
-            await asyncio.wait((working, gone), return_when=asyncio.FIRST_COMPLETED)
-            if not working.done():
-                raise ConnectionResetError
-            return working.result()
-        finally:
-            for task in (working, gone):
-                task.cancel()
-            with suppress(asyncio.CancelledError):
-                await gone
-
-    async def disconnected(self) -> None:
-        """Return when the caller's connection is gone; the body must have been read."""
-        while (await self.receive())["type"] != "http.disconnect":
-            pass
+        return self.exchange.while_connected(submission) if wait_seconds else submission
 
     async def in_thread(self, work: Callable[[], T]) -> T:
         """Do what reads much beside the event loop."""
@@ -174,7 +146,7 @@ class Call:
 
     def accepts(self, media: bytes) -> bool:
         """True when the caller asks for this media type by name."""
-        return media in self.headers.get(b"accept", b"")
+        return media in self.exchange.headers.get(b"accept", b"")
 
     def document(self, value: Mapping[str, Any]) -> tuple[Ref, Content]:
         """Free text as content: how the wire names it, and what is kept beside the ledger."""

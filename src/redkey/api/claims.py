@@ -5,6 +5,7 @@ What a holder does with its task is `holds`'s.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
 from msgspec import Meta
@@ -20,6 +21,7 @@ from redkey.readmodel.rows import entity
 from redkey.readmodel.task_view import Assignment, assignment
 from redkey.readmodel.upstream import note, prior_context, upstream
 from redkey.reducers.entities import Task
+from redkey.reducers.world import World
 from redkey.services.outcome import Outcome
 from redkey.wire.decode import decode
 from redkey.wire.ids import parse_stream
@@ -49,6 +51,13 @@ class Next(Body, frozen=True, kw_only=True):
     count: Annotated[int, Meta(ge=1, le=100)] | None = None
     wait: Wait = 0
     idempotency_key: IdempotencyKey | None = None
+
+
+# How an attempt that won nothing is told.
+_LOST: Mapping[str, Callable[[dict[str, Any], str], ClaimReply]] = {
+    "task.claim_missed": replies.missed,
+    "task.claim_rejected": replies.rejected,
+}
 
 
 async def claim_task(call: Call, body: Claim) -> ClaimReply:
@@ -81,15 +90,14 @@ def _one(call: Call, outcome: Outcome, *, with_task: bool) -> ClaimReply:
         event = one.wire["type"]
         if event == "task.claimed":
             return replies.claimed(one.wire, _assignment(call, one.wire) if with_task else None)
-        if event == "task.claim_missed":
-            return replies.missed(one.wire, _task(call, one.wire["payload"]["task_id"]).queue_id)
-        if event == "task.claim_rejected":
-            return replies.rejected(one.wire, _task(call, one.wire["payload"]["task_id"]).queue_id)
+        if event in _LOST:
+            world = call.services.coordinator.peek(call.topic)
+            return _LOST[event](one.wire, _task(call, world, one.wire["payload"]["task_id"]).queue_id)
     raise AssertionError("an attempt that nothing settles")
 
 
-def _task(call: Call, task_id: str) -> Task:
-    live = call.services.coordinator.peek(call.topic).tasks.get(task_id)
+def _task(call: Call, world: World, task_id: str) -> Task:
+    live = world.tasks.get(task_id)
     if live is not None:
         return live
     row = call.services.store.row(call.topic, "task", task_id)
@@ -101,9 +109,9 @@ def _task(call: Call, task_id: str) -> Task:
 
 def _assignment(call: Call, wire: dict[str, Any]) -> Assignment:
     stream = parse_stream(wire["stream"]["stream_id"])
-    task, store = _task(call, stream.subject), call.services.store
+    world, store = call.services.coordinator.peek(call.topic), call.services.store
+    task = _task(call, world, stream.subject)
     document = task_document(store, call.topic, task)
-    world = call.services.coordinator.peek(call.topic)
     said = note(store, call.topic, task, stream.attempt)
     notes = prior_context(store, call.topic, world, task, document)
     if not task.workflow_id:

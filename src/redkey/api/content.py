@@ -51,7 +51,7 @@ class Erased(msgspec.Struct, frozen=True, rename="camel"):
 async def put_content(call: Call) -> Kept:
     """Keep a body under its SHA-256."""
     limits = call.services.config.limits
-    declared_size(call.headers, limits.content_bytes)
+    declared_size(call.exchange.headers, limits.content_bytes)
     upload = call.services.store.upload()
     try:
         await _receive(call, upload)
@@ -66,7 +66,7 @@ async def put_content(call: Call) -> Kept:
 
 async def _receive(call: Call, upload: Upload) -> None:
     waiting = bytearray()
-    async for chunk in chunks(call.receive, call.services.config.limits.content_bytes):
+    async for chunk in chunks(call.exchange.receive, call.services.config.limits.content_bytes):
         waiting += chunk
         if len(waiting) >= _HANDED_OVER:
             await call.in_thread(partial(upload.write, bytes(waiting)))
@@ -111,12 +111,12 @@ class ContentStream(Stream):
         ]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         try:
-            if self._call.method != "HEAD":
+            if self._call.exchange.method != "HEAD":
                 await self._send_pieces(send)
         except StoreError as broken:
             # Half of a body must not look like all of it.
             _log.error("content cannot be sent", code=broken.code, reason=broken.message)
-            self._call.connection.abort()
+            self._call.exchange.connection.abort()
             return 500
         await send({"type": "http.response.body", "body": b""})
         return 200

@@ -7,10 +7,11 @@ chunked unless they say how long they are. When an exchange may begin and what f
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping
 from http import HTTPStatus
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
+T = TypeVar("T")
 Headers = Iterable[tuple[bytes, bytes]]
 
 STATUS_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus}
@@ -62,6 +63,7 @@ class Exchange:
     __slots__ = (
         "_end_told",
         "_event",
+        "_gives_up",
         "_left",
         "_pending",
         "complete",
@@ -97,6 +99,8 @@ class Exchange:
         self.gone = self.started = self.complete = False
         self.task: asyncio.Task[None] | None = None
         self._event: asyncio.Event | None = None
+        # Whether the handler ends when the caller is gone.
+        self._gives_up = False
         # The bytes that a started answer has still to send; None when it is chunked.
         self._left: int | None = None
 
@@ -116,7 +120,29 @@ class Exchange:
     def lose(self) -> None:
         """The caller is gone."""
         self.gone = True
+        if self._gives_up and self.task is not None:
+            self.task.cancel()
         self.wake()
+
+    async def while_connected(self, work: Awaitable[T]) -> T:
+        """Give the work up when the caller is gone: nobody would learn of what it won. The body must have been read."""
+        self._refuse_gone()
+        self._gives_up = True
+        # Who sends no more is still to be seen leaving.
+        self.connection.take_more()
+        try:
+            return await work
+        except asyncio.CancelledError:
+            if self.task is not None and self.gone:
+                self.task.uncancel()
+            self._refuse_gone()
+            raise
+        finally:
+            self._gives_up = False
+
+    def _refuse_gone(self) -> None:
+        if self.gone:
+            raise ConnectionResetError
 
     def wake(self) -> None:
         """Let whoever receives look again."""

@@ -88,7 +88,7 @@ class _Failed(Exception):
 async def token(call: Call) -> Any:
     """Exchange a key for a short-lived token with its scopes, or fewer."""
     try:
-        form = _form(call.headers, await _body(call))
+        form = _form(call.exchange.headers, await _body(call))
         principal = _client(call, form)
         scopes = _scopes(form.get("scope"), principal)
     except _Failed as failed:
@@ -120,8 +120,8 @@ async def key_set(call: Call) -> JsonWebKeySet:
 
 
 async def _body(call: Call) -> bytes:
-    declared_size(call.headers, _FORM_BYTES)
-    return b"".join([chunk async for chunk in chunks(call.receive, _FORM_BYTES)])
+    declared_size(call.exchange.headers, _FORM_BYTES)
+    return b"".join([chunk async for chunk in chunks(call.exchange.receive, _FORM_BYTES)])
 
 
 def _form(headers: Mapping[bytes, bytes], body: bytes) -> dict[str, str]:
@@ -144,7 +144,7 @@ def _form(headers: Mapping[bytes, bytes], body: bytes) -> dict[str, str]:
 
 def _client(call: Call, form: Mapping[str, str]) -> Principal:
     """The key that asks; a wrong id and a wrong secret are answered alike."""
-    scheme, _, packed = call.headers.get(b"authorization", b"").partition(b" ")
+    scheme, _, packed = call.exchange.headers.get(b"authorization", b"").partition(b" ")
     basic = bool(scheme)
     if basic and ("client_secret" in form or "client_id" in form):
         raise _Failed("invalid_request", "Send client credentials by HTTP Basic or in the body, not both.")
@@ -155,7 +155,7 @@ def _client(call: Call, form: Mapping[str, str]) -> Principal:
     public = client.removeprefix("rk_")
     principal = call.services.keys.authenticate(f"rk_{public}_{secret}") if public and secret else None
     if principal is None or "_" in public:
-        call.services.logins.failed(call.address, public)
+        call.services.logins.failed(call.exchange.connection.address, public)
         raise _Failed(
             "invalid_client", "The client id and secret are not those of a live key.", status=401, basic=basic
         )

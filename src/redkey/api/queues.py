@@ -188,7 +188,7 @@ async def list_available(call: Call) -> Listed[TaskSummary]:
     page = _available(call, queue.queue_id, asked)
     if page.items or page.next or not asked.wait:
         return page
-    return await call.while_connected(_next_available(call, queue.queue_id, asked))
+    return await call.exchange.while_connected(_next_available(call, queue.queue_id, asked))
 
 
 def _available(call: Call, queue_name: str, asked: AvailableFilter) -> Listed[TaskSummary]:

@@ -63,7 +63,7 @@ def follow(call: Call, wanted: Filter, after: int | None) -> EventStream:
 
 def cursor_of(call: Call, after: int | None) -> int | None:
     """Where a follower wants to go on."""
-    text = call.headers.get(b"last-event-id", b"").strip()
+    text = call.exchange.headers.get(b"last-event-id", b"").strip()
     if not text:
         found = after
     elif text.isdigit() and len(text) <= 15:
@@ -101,28 +101,26 @@ class EventStream(Stream):
         self._sent_at = 0.0
 
     async def run(self, receive: Receive, send: Send) -> int:
-        running = asyncio.current_task()
-        gone = asyncio.ensure_future(self._call.disconnected())
-        gone.add_done_callback(lambda _: running is not None and running.cancel())
         # Ten thousand followers must not cost what the system would give each of them.
-        self._call.connection.bound_output(_OUTPUT_BYTES)
+        self._call.exchange.connection.bound_output(_OUTPUT_BYTES)
         try:
-            await send(_BEGIN)
-            if self._call.method == "HEAD":
-                await send({"type": "http.response.body", "body": b""})
-            else:
-                await self._follow(send)
-        except asyncio.CancelledError:
-            if not gone.done() or running is None:
-                raise
-            running.uncancel()
+            await self._call.exchange.while_connected(self._answer(send))
+        except ConnectionResetError:
+            # It left, as followers do.
+            pass
         except TimeoutError:
             # It took nothing for so long that it is taken for dead; its last id is its cursor.
-            self._call.connection.abort()
+            self._call.exchange.connection.abort()
         finally:
             self._subscription.leave()
-            gone.cancel()
         return 200
+
+    async def _answer(self, send: Send) -> None:
+        await send(_BEGIN)
+        if self._call.exchange.method == "HEAD":
+            await send({"type": "http.response.body", "body": b""})
+        else:
+            await self._follow(send)
 
     async def _follow(self, send: Send) -> None:
         subscription, subscriptions = self._subscription, self._call.services.subscriptions
@@ -147,7 +145,7 @@ class EventStream(Stream):
 
     async def _send(self, send: Send, chunk: bytes, loop: Any) -> None:
         message = {"type": "http.response.body", "body": chunk, "more_body": True}
-        if self._call.connection.is_stalled:
+        if self._call.exchange.connection.is_stalled:
             async with asyncio.timeout(self._stalled_seconds):
                 await send(message)
         else:

@@ -62,6 +62,8 @@ class Coordinator:
         self._listeners: list[Listener] = []
         self._draining = self._stopping = False
         self._idle = asyncio.Event()
+        # The store's version in this turn of the loop, once somebody has asked for it.
+        self._version: int | None = None
         # Why nothing is taken any more.
         self._stopped: Callable[[], RedKeyError] | None = None
 
@@ -117,7 +119,15 @@ class Coordinator:
 
     def peek(self, topic: str) -> World:
         """The world at the last commit, for questions that need no unit; do not change it."""
-        return self._worlds.peek(topic)
+        version = self._version
+        if version is None:
+            # Once a turn is enough: whatever asks in this turn came before it began.
+            version = self._version = self._store.version()
+            asyncio.get_running_loop().call_soon(self._next_turn)
+        return self._worlds.peek(topic, version)
+
+    def _next_turn(self) -> None:
+        self._version = None
 
     @property
     def awaited(self) -> bool:
@@ -132,7 +142,7 @@ class Coordinator:
     def look(self) -> None:
         """Other processes have committed: wake whoever waits for what they brought."""
         for topic in self._waiters.topics:
-            self._wake(topic, self._worlds.peek(topic))
+            self._wake(topic, self._worlds.peek(topic, self._store.version()))
 
     def let_go_idle(self) -> None:
         """Let go of the worlds that nobody used since this was last called."""

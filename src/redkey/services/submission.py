@@ -59,8 +59,13 @@ class Submission:
     @property
     def over(self) -> bool:
         """True when nobody waits for it any more: it was answered, or they are gone."""
+        if self._ended:
+            return True
         # A caller that is gone lets go of its future at once, and takes its own leave a turn of the loop later.
-        return self._ended or (bool(self._callers) and all(future.done() for future in self._callers))
+        for future in self._callers:
+            if not future.done():
+                return False
+        return bool(self._callers)
 
     async def outcome(self) -> Outcome:
         """Wait for the outcome, beside others that sent the same request; when all are gone, it is given up."""

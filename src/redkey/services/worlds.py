@@ -53,10 +53,11 @@ class Worlds:
             _catch_up(unit, topic, world)
         return self._keep(topic, world)
 
-    def peek(self, topic: str) -> World:
-        """The world at the last commit, for questions that need no unit; do not change it."""
-        # Asked before anything is read: who commits in between changes it once more.
-        version = self._store.version()
+    def peek(self, topic: str, version: int) -> World:
+        """The world at the last commit, for questions that need no unit; do not change it.
+
+        `version` is the store's, asked before anything is read: who commits in between changes it once more.
+        """
         world = self._loaded.pop(topic, None)
         if world is None:
             world = self._load_steady(topic)
