@@ -46,30 +46,13 @@ def decode(data: bytes, *, size_limit: int = SIZE_LIMIT, depth_limit: int = DEPT
 
 def _is_whole(value: Any, data: bytes) -> bool:
     """True when everything in the text is in the value: no key stands twice, and nothing unsafe is written as \\u."""
+    written = orjson.dumps(value)
     # Compact writers write the very same bytes.
-    if orjson.dumps(value) == data:
+    if written == data:
         return b"\\u0000" not in data
-    # Without such escapes every colon of the text parts a key from its value or stands in a string that was read:
-    # what a key that stands twice has overwritten would leave colons over.
-    return b"\\u" not in data and data.count(b":") == _colons(value)
-
-
-def _colons(value: Any) -> int:
-    """How many colons a text must have for a value: one for each key, and those in its strings."""
-    kind = type(value)
-    if kind is str:
-        return value.count(":")  # type: ignore[no-any-return]
-    if kind is dict:
-        found = len(value)
-        for key, item in value.items():
-            found += key.count(":")
-            kind = type(item)
-            if kind is str:
-                found += item.count(":")
-            elif kind is dict or kind is list:
-                found += _colons(item)
-        return found
-    return sum(map(_colons, value)) if kind is list else 0
+    # Without such escapes every colon of the text parts a key from its value or stands in a string that was read,
+    # and is written again: what a key that stands twice has overwritten would leave colons over.
+    return b"\\u" not in data and data.count(b":") == written.count(b":")
 
 
 class _Mark(msgspec.Struct, frozen=True):
