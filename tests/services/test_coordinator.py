@@ -474,7 +474,7 @@ async def test_a_retry_that_comes_as_its_first_caller_goes_is_done_all_the_same(
     again = office.ask(office.new_task(), idem="a" * 32, body="b" * 16)
     first.cancel()
     # The unit is begun without it; then the retry comes, and only then takes the one that is gone its leave.
-    office.coordinator._drain(1)
+    office.coordinator._drain(1, 0)
     assert (await asyncio.wait_for(again, 5)).records
     with pytest.raises(asyncio.CancelledError):
         await first

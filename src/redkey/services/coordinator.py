@@ -28,8 +28,8 @@ from redkey.services.worlds import Worlds
 
 # Units stay small enough that nobody waits long for a commit that others fill.
 BATCH_LIMIT = 512
-# How many turns the event loop gets to bring more requests before a unit begins.
-_DRAIN_TURNS = 2
+# How many turns the event loop gets at most to bring more requests before a unit begins.
+_DRAIN_TURNS = 16
 _NOBODY = Caller("", "", frozenset())
 
 Listener = Callable[[str, Sequence[Settled]], None]
@@ -155,13 +155,14 @@ class Coordinator:
         if not self._draining:
             self._draining = True
             self._idle.clear()
-            asyncio.get_running_loop().call_soon(self._drain, _DRAIN_TURNS)
+            asyncio.get_running_loop().call_soon(self._drain, _DRAIN_TURNS, 0)
 
-    def _drain(self, turns: int) -> None:
-        """Let what arrives in the same turns of the loop share one commit."""
+    def _drain(self, turns: int, known: int) -> None:
+        """Let what arrives in the same turns of the loop share one commit: as long as each turn brings more."""
         loop = asyncio.get_running_loop()
-        if turns > 1:
-            loop.call_soon(self._drain, turns - 1)
+        arrived = len(self._arrived)
+        if turns > 1 and known < arrived < BATCH_LIMIT:
+            loop.call_soon(self._drain, turns - 1, arrived)
             return
         batch = self._next_batch()
         if batch:
@@ -172,7 +173,7 @@ class Coordinator:
                 loop.run_in_executor(None, self._store.hold).add_done_callback(self._lock_taken)
                 return
         if self._arrived:
-            loop.call_soon(self._drain, 1)
+            loop.call_soon(self._drain, _DRAIN_TURNS, 0)
         else:
             self._draining = False
             self._idle.set()
@@ -181,9 +182,9 @@ class Coordinator:
         if waiting.cancelled() or waiting.exception() is not None:
             self._fail(self._arrived, Unavailable)
             self._arrived.clear()
-            self._drain(1)
+            self._drain(1, 0)
             return
-        self._drain(1)
+        self._drain(1, 0)
         # Everybody may be gone who wanted to write; then nobody else has to wait for them.
         self._store.release()
 
