@@ -1,7 +1,8 @@
 """Growth: what a claim, a start and memory cost with 1,000, 100,000 and 1,000,000 tasks, waiting and finished.
 
-Tasks are filled in beside the server, through the coordinator; then `redkey serve` starts on them and is measured by
-HTTP. Claim costs stand beside those of the smallest size: flat is 1.0. The largest size is left out of a quick run.
+Tasks are filled in beside the server, as copies of one that went through the coordinator; then `redkey serve` starts on
+them and is measured by HTTP. Claim costs stand beside those of the smallest size: flat is 1.0. With 500,000 waiting
+tasks there are a million events. A quick run ends at 100,000.
 """
 
 from __future__ import annotations
@@ -9,101 +10,128 @@ from __future__ import annotations
 import asyncio
 import tempfile
 import time
-from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 import uvloop
 
-from bench import row
-from bench.bulk import Asked, Bulk
+from bench import point, row
 from bench.connection import Connection, request
+from bench.copies import Copies, Mould
 from bench.served import Served, redkey
-from redkey.commands.claims import ClaimNext, CompleteClaim
-from redkey.reducers.world import SECOND, TOMBSTONE_NANOSECONDS
+from redkey.reducers.world import TOMBSTONE_NANOSECONDS
 
 QUEUE = "queue_bench"
-SIZES = (1_000, 100_000, 1_000_000)
+WAITING = (1_000, 100_000, 500_000, 1_000_000)
+FINISHED = (1_000, 100_000, 1_000_000)
+QUICK = 100_000
 CLAIMS = 300
-_AT_ONCE = 100
+# What is aimed for at the start is for so many events.
+EVENTS = 1_000_000
 AIM_FLAT, AIM_START_SECONDS, AIM_BYTES, AIM_FINISHED_BYTES = 1.5, 5, 1024, 0
-# The largest size takes a quarter of an hour.
+# It takes minutes, and tells of sizes rather than of rates.
 ROUNDS = 1
 
 
 def main(quick: bool) -> None:
-    """Measure every size; `quick` leaves out the largest."""
-    sizes = SIZES[:2] if quick else SIZES
-    with tempfile.TemporaryDirectory() as directory:
-        _run(Growth(Path(directory)).measure(sizes))
-
-
-def _run(work: Any) -> None:
+    """Measure every size."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(work)
+        runner.run(
+            _measure(*(tuple(size for size in sizes if size <= QUICK or not quick) for sizes in (WAITING, FINISHED)))
+        )
+
+
+async def _measure(waiting: tuple[int, ...], finished: tuple[int, ...]) -> None:
+    """What waits grows in one directory, what has finished in another; the largest is one and then the other."""
+    with tempfile.TemporaryDirectory() as directory:
+        growth = await Growth.begin(Path(directory) / "finished")
+        for size in finished[:-1]:
+            await growth.finished(size)
+        growth.end()
+        growth = await Growth.begin(Path(directory) / "waiting", growth)
+        for size in waiting:
+            await growth.waiting(size)
+        await growth.finished(finished[-1])
+        growth.end()
 
 
 class Growth:
     """A data directory that grows."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._empty_bytes = 0
-        self._empty_seconds = 0.0
+    def __init__(self, folder: Path, copies: Copies, agent_id: str, empty_bytes: int) -> None:
+        self._folder, self._copies, self._agent_id, self._empty_bytes = folder, copies, agent_id, empty_bytes
+        self._waiting, self._finished = 0, 0
+        # What a claim costs at the smallest size.
         self._first_cost = 0.0
-        self._agent = ""
-        self._waiting = 0
 
-    async def measure(self, sizes: tuple[int, ...]) -> None:
-        await self._begin()
-        for size in sizes:
-            await self._fill(size - self._waiting)
-            with redkey(self._folder) as server:
-                await self._waiting_tasks(server, size)
-        await self._finish(self._waiting)
-        with redkey(self._folder) as server:
-            await self._finished_tasks(server, sizes[-1])
-
-    async def _begin(self) -> None:
+    @classmethod
+    async def begin(cls, folder: Path, before: Growth | None = None) -> Growth:
         """An empty workspace: what everything else is compared with."""
-        with redkey(self._folder) as server:
+        folder.mkdir()
+        with redkey(folder) as server:
             connection = await Connection.open(server.url)
             await connection.call("POST", "/queues", server.key, {"id": QUEUE, "name": "Bench"})
             card = {"name": "bench", "description": "Works.", "url": "https://bench.example/a", "version": "1"}
             body = {"agentCard": {**card, "skills": [], "capabilities": {}}}
-            self._agent = (await connection.call("POST", "/agents/register-card", server.key, body))["agentId"]
+            agent_id = (await connection.call("POST", "/agents/register-card", server.key, body))["agentId"]
             connection.close()
+        with redkey(folder) as server:
+            seconds, empty_bytes = await _start_seconds(server), server.memory_bytes
+        if before is None:
+            row("an empty workspace, to the first answer", seconds, unit="s", least=True)
+            row("an empty workspace, memory", empty_bytes / 1e6, unit="MB", least=True)
+        data = folder / "data"
+        return cls(folder, Copies(data, await Mould.cast(data, QUEUE, agent_id)), agent_id, empty_bytes)
+
+    def end(self) -> None:
+        self._copies.close()
+
+    async def waiting(self, size: int) -> None:
+        """Let so many tasks wait, and measure."""
+        self._copies.fill(size - self._waiting)
+        self._waiting = size
+        await self._measure("waiting", size, AIM_BYTES)
+
+    async def finished(self, size: int) -> None:
+        """Let so many tasks have finished, and measure, with just enough that wait to claim some."""
+        missing = size - self._finished
+        self._copies.fill(max(0, missing - self._waiting))
+        self._copies.finish(missing)
+        # What ended in the last minute is still at hand; the records after it let that go.
+        self._copies.skip(TOMBSTONE_NANOSECONDS)
+        self._waiting, self._finished = max(0, self._waiting - missing), size
+        self._copies.fill(CLAIMS - self._waiting)
+        self._waiting = CLAIMS
+        await self._measure("finished", size, AIM_FINISHED_BYTES)
+
+    async def _measure(self, kind: str, size: int, aim_bytes: int) -> None:
+        held, events = f"{size:,} {kind} tasks", self._copies.head
         with redkey(self._folder) as server:
-            first = await self._first_answer(server)
-            self._empty_seconds, self._empty_bytes = server.start_seconds + first, server.memory_bytes
-        row("an empty workspace, to the first answer", self._empty_seconds, unit="s", least=True)
-        row("an empty workspace, memory", self._empty_bytes / 1e6, unit="MB", least=True)
+            seconds, memory_bytes = await _start_seconds(server), server.memory_bytes
+            cost, p50 = await self._claim_cost(server)
+        self._waiting, self._finished = self._waiting - CLAIMS, self._finished + CLAIMS
+        self._first_cost = self._first_cost or cost
+        row(f"{held}, events", events, unit="")
+        row(
+            f"{held}, claim and complete",
+            cost * 1e6,
+            unit="µs",
+            least=True,
+            beside=self._first_cost * 1e6,
+            share_aim=AIM_FLAT,
+        )
+        row(f"{held}, a claim, p50", p50 * 1000, unit="ms", least=True)
+        aim_seconds = AIM_START_SECONDS if EVENTS <= events < 1.1 * EVENTS or kind == "finished" else None
+        row(f"{held}, to the first answer", seconds, unit="s", least=True, aim=aim_seconds)
+        a_task = max(0, memory_bytes - self._empty_bytes) / size
+        row(f"{held}, memory a task", a_task, unit="B", least=True, aim=aim_bytes)
+        point("depth", f"{kind} tasks", size, cost * 1e6)
+        point("memory", f"{kind} tasks", size, memory_bytes / 2**20)
 
-    async def _fill(self, count: int) -> None:
-        begun = time.perf_counter()
-        with Bulk(self._folder / "data") as bulk:
-            await bulk.count(bulk.task(QUEUE) for _ in range(count))
-        self._waiting += count
-        row(f"{count:,} tasks filled in by one process", count / (time.perf_counter() - begun))
-
-    async def _first_answer(self, server: Served) -> float:
-        """From ready to the first answer that needs the world."""
+    async def _claim_cost(self, server: Served) -> tuple[float, float]:
+        """Seconds of the processor that a claim and its completion take, and those that half of the claims wait."""
         connection = await Connection.open(server.url)
-        begun = time.perf_counter()
-        # Nothing is recorded: an agent that is not there asks for a task.
-        nobody = {"agentId": "agt_" + "0" * 26}
-        await connection.send(request("POST", f"/queues/{QUEUE}/claim-next", server.key, nobody))
-        connection.close()
-        return time.perf_counter() - begun
-
-    async def _waiting_tasks(self, server: Served, size: int) -> None:
-        first = await self._first_answer(server)
-        a_task = (server.memory_bytes - self._empty_bytes) / self._waiting
-        records = self._head()
-        connection = await Connection.open(server.url)
-        claim = request("POST", f"/queues/{QUEUE}/claim-next", server.key, {"agentId": self._agent})
+        claim = request("POST", f"/queues/{QUEUE}/claim-next", server.key, {"agentId": self._agent_id})
         spent, before = [], server.processor_seconds
         for _ in range(CLAIMS):
             begun = time.perf_counter()
@@ -114,51 +142,15 @@ class Growth:
             await connection.call("POST", f"/claims/{claimed['claimId']}/complete", server.key, {})
         cost = (server.processor_seconds - before) / CLAIMS
         connection.close()
-        self._waiting -= CLAIMS
-        self._first_cost = self._first_cost or cost
-        held = f"{size:,} waiting tasks"
-        row(f"{held}, events", records, unit="")
-        first_cost = self._first_cost * 1e6
-        row(f"{held}, claim and complete", cost * 1e6, unit="µs", least=True, beside=first_cost, share_aim=AIM_FLAT)
-        row(f"{held}, a claim, p50", median(spent) * 1000, unit="ms", least=True)
-        self._start(held, server.start_seconds + first, records)
-        row(f"{held}, memory a task", a_task, unit="B", least=True, aim=AIM_BYTES)
+        return cost, median(spent)
 
-    def _start(self, held: str, seconds: float, records: int) -> None:
-        """The time to the first answer; what is aimed for is for a million events."""
-        aim = AIM_START_SECONDS if records >= 1_000_000 else None
-        row(f"{held}, to the first answer", seconds, unit="s", least=True, aim=aim)
 
-    def _head(self) -> int:
-        with Bulk(self._folder / "data") as bulk:
-            return bulk.store.head(bulk.topic).sequence
-
-    async def _finish(self, count: int) -> None:
-        """Every task is claimed and completed, many at once."""
-        begun = time.perf_counter()
-        with Bulk(self._folder / "data") as bulk:
-            left = count
-            while left:
-                asked: Iterator[Asked] = ((ClaimNext(QUEUE, self._agent, 0, _AT_ONCE), ()) for _ in range(5))
-                won = [
-                    one.wire["payload"]["claim_id"]
-                    for outcome in await bulk.do(asked)
-                    for one in outcome.records
-                    if one.wire["type"] == "task.claimed"
-                ]
-                await bulk.count((CompleteClaim(claim_id), ()) for claim_id in islice(won, left))
-                left -= len(won)
-            took = time.perf_counter() - begun
-            # What ended in the last minute is still at hand; the record after it lets that go.
-            await asyncio.sleep(TOMBSTONE_NANOSECONDS / SECOND)
-            await bulk.count([bulk.task(QUEUE)])
-        self._waiting -= count
-        row(f"{count:,} tasks claimed and completed by one process", count / took)
-
-    async def _finished_tasks(self, server: Served, size: int) -> None:
-        first = await self._first_answer(server)
-        a_task = (server.memory_bytes - self._empty_bytes) / size
-        held, records = f"{size:,} finished tasks", self._head()
-        row(f"{held}, events", records, unit="")
-        self._start(held, server.start_seconds + first, records)
-        row(f"{held}, memory a task", max(0.0, a_task), unit="B", least=True, aim=AIM_FINISHED_BYTES)
+async def _start_seconds(server: Served) -> float:
+    """From the start of the process to the first answer that needs the world."""
+    connection = await Connection.open(server.url)
+    begun = time.perf_counter()
+    # Nothing is recorded: an agent that is not there asks for a task.
+    nobody = {"agentId": "agt_" + "0" * 26}
+    await connection.send(request("POST", f"/queues/{QUEUE}/claim-next", server.key, nobody))
+    connection.close()
+    return server.start_seconds + time.perf_counter() - begun

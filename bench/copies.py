@@ -1,0 +1,213 @@
+"""Copies: a data directory filled with very many tasks like one, quicker than they could be asked for.
+
+One task is created, claimed and completed through the coordinator. What that left behind (wires, rows, counters) is the
+mould; copies differ from it in ids, times and places. They go through the store as everything does, chained, indexed
+and durable, but nothing is decided, folded or validated, which is what takes the time. A test holds fsck, which replays
+it all, against the result.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import orjson
+
+from bench.bulk import Bulk
+from redkey.commands.claims import ClaimNext, CompleteClaim
+from redkey.commands.draft import derived_id
+from redkey.ledger import content
+from redkey.ledger.ports import Entry, Row, Unit
+from redkey.readmodel.rows import place
+from redkey.reducers.entities import Agent, Task, Workspace
+from redkey.reducers.world import SECOND
+from redkey.services.outcome import Outcome
+from redkey.services.unit_of_work import subjects
+from redkey.stores.ids import SystemIds
+from redkey.stores.sqlite import SqliteStore
+from redkey.wire.ids import task_stream
+from redkey.wire.times import write_time
+
+# Tasks to a unit.
+_AT_ONCE = 2000
+
+
+class Stage(NamedTuple):
+    """What one task left behind when it got somewhere."""
+
+    wires: list[dict[str, Any]]
+    task: Task
+    listed: str
+    # What each such task adds to the counters.
+    counts: Counter[str]
+
+
+class Mould:
+    """The life of the task that all others are like."""
+
+    def __init__(self, topic: str, queue_id: str, agent_id: str, waiting: Stage, finished: Stage) -> None:
+        self.topic, self.queue_id, self.agent_id = topic, queue_id, agent_id
+        self.waiting, self.finished = waiting, finished
+
+    @classmethod
+    async def cast(cls, data: Path, queue_id: str, agent_id: str) -> Mould:
+        """Let one task be created, claimed and completed."""
+        with Bulk(data) as bulk:
+            before = Counter(dict(bulk.store.counters(bulk.topic)))
+            command, documents = bulk.task(queue_id)
+            made = await bulk.do([(command, documents)])
+            waiting = _stage(bulk, command.task_id, made, before)
+            before = Counter(dict(bulk.store.counters(bulk.topic)))
+            won = await bulk.do([(ClaimNext(queue_id, agent_id), ())])
+            claim_id = won[0].records[0].wire["payload"]["claim_id"]
+            ended = await bulk.do([(CompleteClaim(claim_id), ())])
+            return cls(bulk.topic, queue_id, agent_id, waiting, _stage(bulk, command.task_id, won + ended, before))
+
+
+def _stage(bulk: Bulk, task_id: str, outcomes: list[Outcome], before: Counter[str]) -> Stage:
+    row = bulk.store.row(bulk.topic, "task", task_id)
+    assert row is not None
+    wires = [one.wire for outcome in outcomes for one in outcome.records]
+    counts = Counter(dict(bulk.store.counters(bulk.topic))) - before
+    return Stage(wires, msgspec.json.decode(row.body, type=Task), row.listed, counts)
+
+
+class _Clock:
+    """A clock that can be set forward: what a minute brings need not be waited for."""
+
+    ahead = 0
+
+    def wall(self) -> int:
+        return time.time_ns() + self.ahead
+
+    def monotonic(self) -> int:
+        return time.monotonic_ns() + self.ahead
+
+
+class Copies:
+    """Makes copies in one data directory; servers may have it open meanwhile."""
+
+    def __init__(self, data: Path, mould: Mould) -> None:
+        self._clock = _Clock()
+        self.store, self._ids, self._mould = SqliteStore(data, self._clock, create=False), SystemIds(), mould
+
+    @property
+    def head(self) -> int:
+        """How many events there are."""
+        return self.store.head(self._mould.topic).sequence
+
+    def skip(self, nanoseconds: int) -> None:
+        """Let time pass on the ledger."""
+        self._clock.ahead += nanoseconds
+
+    def close(self) -> None:
+        self.store.close()
+
+    def fill(self, count: int) -> None:
+        """So many tasks more that wait."""
+        for first in range(0, count, _AT_ONCE):
+            with self.store.write() as unit:
+                batch = _Batch(unit, self._mould.topic, self._mould.waiting)
+                for _ in range(min(_AT_ONCE, count - first)):
+                    self._create(batch)
+                batch.finish()
+
+    def finish(self, count: int) -> None:
+        """Let so many of those that wait, the oldest first, be claimed and completed."""
+        mould = self._mould
+        for first in range(0, count, _AT_ONCE):
+            with self.store.write() as unit:
+                batch, limit = _Batch(unit, mould.topic, mould.finished), min(_AT_ONCE, count - first)
+                agent = batch.entity("agent", mould.agent_id, Agent)
+                for row in unit.rows(mould.topic, "task", mould.waiting.listed, limit=limit):
+                    agent.stream_seq += 1
+                    self._complete(batch, msgspec.json.decode(row.body, type=Task), agent.stream_seq)
+                batch.put("agent", mould.agent_id, agent)
+                batch.finish()
+
+    def _create(self, batch: _Batch) -> None:
+        document = content.document({"title": "A task"}, self._ids.nonce())
+        [created, available], task = self._mould.waiting.wires, self._mould.waiting.task
+        task.task_id, task.content_sha256 = "task_" + self._ids.ulid(), document.sha256
+        task.sequence, task.created_at = batch.sequence + 1, batch.now
+        created["payload"]["content_ref"]["sha256"] = document.sha256
+        where, cause = task_stream(task.task_id, 1), "wire_" + self._ids.ulid()
+        batch.unit.put_content(self._mould.topic, [document])
+        batch.append(created, cause, where)
+        available["stream"]["causation_id"] = cause
+        task.updated_at = batch.append(available, derived_id(cause, "task.available", where), where)
+        batch.put_task(task)
+
+    def _complete(self, batch: _Batch, waiting: Task, stream_seq: int) -> None:
+        [attempted, claimed, complete], task = self._mould.finished.wires, self._mould.finished.task
+        task.task_id, task.content_sha256 = waiting.task_id, waiting.content_sha256
+        task.sequence, task.created_at = waiting.sequence, waiting.created_at
+        where, cause, claim_id = task_stream(task.task_id, 1), "wire_" + self._ids.ulid(), "clm_" + self._ids.ulid()
+        for wire in (attempted, claimed, complete):
+            wire["payload"]["claim_id"] = claim_id
+        attempted["payload"]["task_id"], attempted["stream"]["stream_seq"] = task.task_id, stream_seq
+        at = batch.append(attempted, cause, attempted["stream"]["stream_id"])
+        claimed["stream"]["causation_id"] = cause
+        claimed["payload"]["lease_expires_at"] = write_time(at + attempted["payload"]["lease_seconds"] * SECOND)
+        task.claimed_at = batch.append(claimed, derived_id(cause, "task.claimed", claim_id), where)
+        task.updated_at = task.ended_at = batch.append(complete, "wire_" + self._ids.ulid(), where)
+        task.winner_claim_id = claim_id
+        batch.put_task(task)
+
+
+class _Batch:
+    """The copies of one unit."""
+
+    def __init__(self, unit: Unit, topic: str, stage: Stage) -> None:
+        self.unit, self._topic, self._stage = unit, topic, stage
+        self._expected = self.sequence = unit.head(topic).sequence
+        self.now = unit.next_timestamp(topic)
+        self._entries: list[Entry] = []
+        self._rows: list[Row] = []
+        # Bytes of wires by their types.
+        self._sizes: Counter[str] = Counter()
+
+    def append(self, wire: dict[str, Any], wire_id: str, stream_id: str) -> int:
+        """Take this wire in; the time that it gets."""
+        at = self.now
+        wire["wire_id"], wire["ts"], wire["stream"]["stream_id"] = wire_id, write_time(at), stream_id
+        message = orjson.dumps(wire, option=orjson.OPT_SORT_KEYS)
+        self._entries.append(Entry(message, wire_id, subjects(wire)))
+        self._sizes[wire["type"]] += len(message)
+        self.sequence, self.now = self.sequence + 1, at + 1
+        return at
+
+    def entity(self, kind: str, key: str, of: type[Any]) -> Any:
+        row = self.unit.row(self._topic, kind, key)
+        assert row is not None
+        return msgspec.json.decode(row.body, type=of)
+
+    def put(self, kind: str, key: str, entity: Any) -> None:
+        self._rows.append(Row(kind, key, msgspec.json.encode(entity)))
+
+    def put_task(self, task: Task) -> None:
+        position = place(task.priority, task.sequence)
+        self._rows.append(Row("task", task.task_id, msgspec.json.encode(task), self._stage.listed, position))
+
+    def finish(self) -> None:
+        """Hand everything to the unit."""
+        tasks = len(self._entries) // len(self._stage.wires)
+        counts = {name: self._count(name, each * tasks) for name, each in self._stage.counts.items()}
+        workspace = self.entity("workspace", "", Workspace)
+        workspace.credits_used += sum(
+            amount for name, amount in counts.items() if name.startswith("type/") and name.endswith("/credits")
+        )
+        self.put("workspace", "", workspace)
+        self.unit.append(self._topic, self._entries, self._expected)
+        self.unit.put_rows(self._topic, self._rows)
+        self.unit.count(self._topic, counts.items())
+
+    def _count(self, name: str, like_the_mould: int) -> int:
+        """Wires differ in size by the digits of their places; an agent's are all of its stage."""
+        kind, _, key, measure = name.split("/")
+        if measure != "bytes":
+            return like_the_mould
+        return self._sizes[key] if kind == "type" else self._sizes.total()
