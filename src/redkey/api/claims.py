@@ -20,6 +20,7 @@ from redkey.readmodel.replies import ClaimNextReply, ClaimReply
 from redkey.readmodel.rows import entity
 from redkey.readmodel.task_view import Assignment, assignment
 from redkey.readmodel.upstream import note, prior_context, upstream
+from redkey.readmodel.view import document_of
 from redkey.reducers.entities import Task
 from redkey.reducers.world import World
 from redkey.services.outcome import Outcome
@@ -66,7 +67,7 @@ async def claim_task(call: Call, body: Claim) -> ClaimReply:
     outcome = await call.submit(ClaimTask(task_id, body.agent_id, _lease(body.lease_seconds)))
     if outcome.answer is not None:
         wire = _claimed_wire(call, outcome.answer["held"])
-        return replies.claimed(wire, _assignment(call, wire) if body.with_task else None)
+        return replies.claimed(wire, _assignment(call, wire, outcome) if body.with_task else None)
     return _one(call, outcome, with_task=body.with_task)
 
 
@@ -89,7 +90,7 @@ def _one(call: Call, outcome: Outcome, *, with_task: bool) -> ClaimReply:
     for one in outcome.records:
         event = one.wire["type"]
         if event == "task.claimed":
-            return replies.claimed(one.wire, _assignment(call, one.wire) if with_task else None)
+            return replies.claimed(one.wire, _assignment(call, one.wire, outcome) if with_task else None)
         if event in _LOST:
             world = call.services.coordinator.peek(call.topic)
             return _LOST[event](one.wire, _task(call, world, one.wire["payload"]["task_id"]).queue_id)
@@ -107,11 +108,12 @@ def _task(call: Call, world: World, task_id: str) -> Task:
     return task
 
 
-def _assignment(call: Call, wire: dict[str, Any]) -> Assignment:
+def _assignment(call: Call, wire: dict[str, Any], outcome: Outcome) -> Assignment:
     stream = parse_stream(wire["stream"]["stream_id"])
     world, store = call.services.coordinator.peek(call.topic), call.services.store
     task = _task(call, world, stream.subject)
-    document = task_document(store, call.topic, task)
+    at_hand = outcome.documents.get(task.content_sha256)
+    document = document_of(at_hand) if at_hand is not None else task_document(store, call.topic, task)
     said = note(store, call.topic, task, stream.attempt)
     notes = prior_context(store, call.topic, world, task, document)
     if not task.workflow_id:
@@ -148,7 +150,7 @@ def next_reply(call: Call, outcome: Outcome, command: ClaimNext, *, many: bool =
     if not many or not isinstance(first, replies.Claimed):
         return first
     won = [one.wire for one in outcome.records if one.wire["type"] == "task.claimed"]
-    return replies.all_claimed([replies.claimed(wire, _assignment(call, wire)) for wire in won])
+    return replies.all_claimed([replies.claimed(wire, _assignment(call, wire, outcome)) for wire in won])
 
 
 _CLAIMED = {

@@ -21,9 +21,12 @@ class View(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_o
 def read_document(reader: Reader, topic: str, sha256: str) -> Document | None:
     """A document of the server's making, without its nonce; None when it was erased."""
     found = reader.content(topic, sha256) if sha256 else None
-    if found is None:
-        return None
-    value: dict[str, Any] = decode(found.data, size_limit=len(found.data))
+    return document_of(found.data) if found is not None else None
+
+
+def document_of(data: bytes) -> Document:
+    """The bytes of such a document, read."""
+    value: dict[str, Any] = decode(data, size_limit=len(data))
     value.pop("nonce", None)
     return value
 

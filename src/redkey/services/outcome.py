@@ -26,12 +26,16 @@ class Settled(msgspec.Struct, gc=False):
 
 
 class Outcome(msgspec.Struct):
-    """The records of a submission, in order; `next` is the claim that came with a completion."""
+    """The records of a submission, in order; `next` is the claim that came with a completion.
+
+    `documents` are what the tasks that were claimed ask, by hash, as far as the unit had them at hand.
+    """
 
     records: list[Settled] = []
     answer: dict[str, Any] | None = None
     next: Outcome | None = None
     repeated: bool = False
+    documents: dict[str, bytes] = {}
 
     def first(self, *types: str) -> Settled | None:
         """The first record of one of these types."""

@@ -7,6 +7,7 @@ fails, so nobody ever reads a world ahead of its commit. The unit itself is give
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, NoReturn
 
 from redkey.commands.caller import Caller
@@ -15,7 +16,7 @@ from redkey.commands.decide import decide
 from redkey.commands.decision import Decision, Refused, key_reused
 from redkey.commands.draft import Draft, Ids, seal
 from redkey.commands.due import due, follow_ups
-from redkey.errors import Finding, RedKeyError
+from redkey.errors import Finding, RedKeyError, StoreFailed
 from redkey.ledger.ports import Content, Entry, Unit
 from redkey.readmodel.meter import Meter
 from redkey.readmodel.rows import KEYED, take_rows
@@ -141,6 +142,8 @@ class TopicWork:
             raise
         if effects.has_effect(command):
             self._effects.append(command)
+        elif type(command) is ClaimNext:
+            outcome.documents = self._documents(outcome.records)
         return outcome
 
     def _judge(self, command: Any, caller: Caller) -> Decision:
@@ -160,7 +163,26 @@ class TopicWork:
             return Outcome(answer=NO_TASKS)
         for draft in decision.drafts:
             draft.causation_id = cause
-        return Outcome(self._record(decision.drafts))
+        records = self._record(decision.drafts)
+        return Outcome(records, documents=self._documents(records))
+
+    def _documents(self, records: list[Settled]) -> dict[str, bytes]:
+        """What the tasks ask that were claimed: a read inside the unit costs a fraction of one after it."""
+        found: dict[str, bytes] = {}
+        for one in records:
+            if one.wire["type"] != "task.claimed":
+                continue
+            task = self._world.tasks[parse_stream(one.wire["stream"]["stream_id"]).subject]
+            # A plan is one document for all its tasks, and kept taken apart (`plan_text`).
+            if not task.plan_task:
+                # Whether it is damaged is told to the one who asked for it, and holds up nobody else.
+                with suppress(StoreFailed):
+                    content = self._contents.get(task.content_sha256) or self._unit.content(
+                        self._topic, task.content_sha256
+                    )
+                    if content is not None:
+                        found[content.sha256] = content.data
+        return found
 
     def _again(self, sequence: int, command: Any) -> Outcome:
         """The same request again: the same records, and so the same answer."""
