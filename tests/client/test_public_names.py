@@ -119,6 +119,11 @@ def test_methods_can_be_asked_for_help() -> None:
 def test_to_import_the_sdk_loads_no_http_library_and_no_event_loop() -> None:
     heavy = "{'httpx2', 'asyncio', 'ssl', 'starlette', 'uvicorn', 'cryptography', 'rich'}"
     assert run(f"import sys, redkey.client; print(sorted({heavy} & set(sys.modules)))") == "[]"
+    # Nor does a plain call, answered or not.
+    asked = "redkey.client.RedKey('http://127.0.0.1:1', 'rk_a_b', max_retries=0).server.health()"
+    told = f"print(sorted({heavy} & set(sys.modules)))"
+    code = f"import sys, redkey.client\ntry: {asked}\nexcept redkey.client.Unreachable: {told}"
+    assert run(code) == "[]"
 
 
 def test_the_sdk_loads_nothing_of_the_server() -> None:

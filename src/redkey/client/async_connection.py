@@ -1,24 +1,26 @@
-"""The connection of the async client: does what flows ask for, by links and httpx2, on the caller's event loop."""
+"""The connection of the async client: does what flows ask for, by links and a carrier, on the caller's event loop."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from functools import partial
-from pathlib import Path
-from typing import Any, TypeVar
-
-import httpx2
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from redkey.client.async_links import AsyncLinks
-from redkey.client.connection import PIECE_BYTES, broken, client_options, plain_address, timeout
-from redkey.client.flow import OPENED, Answer, Broken, Emit, Flow, Flowing, Open, Pause, Send, call
+from redkey.client.connection import find_certificates
+from redkey.client.flow import Answer, Broken, Emit, Flow, Flowing, Open, Pause, Send, call
 from redkey.client.operation import AsyncPages, Steps
-from redkey.client.plain import plain_body
+from redkey.client.plain import find_address, plain_body
 from redkey.client.policy import Policy
 from redkey.client.request import Request
 from redkey.client.settings import Settings
 from redkey.errors import ClientError
+
+if TYPE_CHECKING:
+    import httpx2
+
+    from redkey.client.async_carrier import AsyncCarrier
 
 T = TypeVar("T")
 
@@ -27,17 +29,20 @@ class AsyncConnection:
     """Sends, waits and reads for one async client."""
 
     def __init__(self, settings: Settings, policy: Policy, transport: httpx2.AsyncBaseTransport | None = None) -> None:
-        options = client_options(settings, policy)
-        address = plain_address(settings, options, transport)
-        self._links = AsyncLinks(address, settings.api_key) if address is not None else None
-        if transport is None and settings.uds is not None:
-            transport = httpx2.AsyncHTTPTransport(uds=settings.uds, verify=False, limits=options["limits"])
-        self.settings = settings
-        self._http = httpx2.AsyncClient(transport=transport, **options)
-        self._key = {"authorization": f"Bearer {settings.api_key}"}
+        self.settings, self._policy, self._tls = settings, policy, find_certificates(settings)
+        self._is_closed = False
+        self._carrier: AsyncCarrier | None = None
+        self._links: AsyncLinks | None = None
+        if transport is not None:
+            # The caller has chosen how everything goes.
+            self._carrier = self._new_carrier(transport)
+        elif (address := find_address(settings, self._tls)) is not None:
+            self._links = AsyncLinks(address, settings.api_key)
 
     async def close(self) -> None:
-        await self._http.aclose()
+        self._is_closed = True
+        if self._carrier is not None:
+            await self._carrier.close()
         if self._links is not None:
             await self._links.close()
 
@@ -58,7 +63,9 @@ class AsyncConnection:
 
     async def emit(self, flow: Flow[None]) -> AsyncGenerator[Any, None]:
         """What a flow hands on; the stream is closed when the caller has enough."""
-        opened, told = _Opened(), None
+        from redkey.client.async_carrier import AsyncOpened
+
+        opened, told = AsyncOpened(), None
         try:
             while True:
                 try:
@@ -72,75 +79,28 @@ class AsyncConnection:
                     await opened.close()
                     await asyncio.sleep(effect.seconds)
                 elif isinstance(effect, Open):
-                    told = await self._open(effect.sending, opened)
+                    told = await self._get_carrier().open(effect.sending, opened)
                 else:
                     told = await opened.read()
         finally:
             await opened.close()
 
-    def _request(self, sending: Send) -> httpx2.Request:
-        return self._http.build_request(
-            sending.method,
-            sending.path,
-            params=sending.query,
-            headers={**sending.headers, **({} if sending.public else self._key)},
-            content=_pieces(sending.body) if isinstance(sending.body, Path) else sending.body,
-            timeout=timeout(sending),
-        )
-
     async def _send(self, sending: Send) -> Answer | Broken:
         if self._links is not None and (body := plain_body(sending)) is not None:
             return await self._links.send(sending, body)
-        try:
-            found = await self._http.send(self._request(sending))
-        except (httpx2.TransportError, httpx2.DecodingError) as failure:
-            return broken(failure)
-        return Answer(found.status_code, found.headers, found.content)
+        return await self._get_carrier().send(sending)
 
-    async def _open(self, sending: Send, opened: _Opened) -> Any:
-        await opened.close()
-        try:
-            found = await self._http.send(self._request(sending), stream=True)
-            if found.is_success:
-                opened.take(found)
-                return OPENED
-            try:
-                return Answer(found.status_code, found.headers, await found.aread())
-            finally:
-                await found.aclose()
-        except (httpx2.TransportError, httpx2.DecodingError) as failure:
-            return broken(failure)
+    def _get_carrier(self) -> AsyncCarrier:
+        if self._carrier is None:
+            if self._is_closed:
+                raise RuntimeError("the client has been closed")
+            self._carrier = self._new_carrier(None)
+        return self._carrier
 
+    def _new_carrier(self, transport: httpx2.AsyncBaseTransport | None) -> AsyncCarrier:
+        from redkey.client.async_carrier import AsyncCarrier
 
-async def _pieces(path: Path) -> AsyncIterator[bytes]:
-    file = await asyncio.to_thread(path.open, "rb")
-    try:
-        while piece := await asyncio.to_thread(file.read, PIECE_BYTES):
-            yield piece
-    finally:
-        file.close()
-
-
-class _Opened:
-    """The answer that is being read, if any."""
-
-    def __init__(self) -> None:
-        self._response: httpx2.Response | None = None
-        self._chunks: AsyncIterator[bytes] | None = None
-
-    def take(self, response: httpx2.Response) -> None:
-        self._response, self._chunks = response, response.aiter_bytes()
-
-    async def read(self) -> bytes | Broken:
-        try:
-            return await anext(self._chunks, b"") if self._chunks is not None else b""
-        except (httpx2.TransportError, httpx2.DecodingError, httpx2.StreamError) as failure:
-            return broken(failure)
-
-    async def close(self) -> None:
-        if self._response is not None:
-            await self._response.aclose()
-        self._response = self._chunks = None
+        return AsyncCarrier(self.settings, self._policy, self._tls, transport)
 
 
 class AsyncSender:

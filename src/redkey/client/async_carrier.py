@@ -1,0 +1,99 @@
+"""What httpx2 carries for the async client: the same as `carrier`, awaited."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+from redkey.client.carrier import FAILURES, PIECE_BYTES, broken, client_options, timeout
+from redkey.client.flow import OPENED, Answer, Broken, Send
+from redkey.client.policy import Policy
+from redkey.client.settings import Settings
+
+
+class AsyncCarrier:
+    """Sends over one httpx2 client."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        policy: Policy,
+        tls: ssl.SSLContext | None,
+        transport: httpx2.AsyncBaseTransport | None,
+    ) -> None:
+        options = client_options(settings, policy, tls)
+        if transport is None and settings.uds is not None:
+            transport = httpx2.AsyncHTTPTransport(uds=settings.uds, verify=False, limits=options["limits"])
+        self._http = httpx2.AsyncClient(transport=transport, **options)
+        self._key = {"authorization": f"Bearer {settings.api_key}"}
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+    async def send(self, sending: Send) -> Answer | Broken:
+        try:
+            found = await self._http.send(self._request(sending))
+        except FAILURES as failure:
+            return broken(failure)
+        return Answer(found.status_code, found.headers, found.content)
+
+    async def open(self, sending: Send, opened: AsyncOpened) -> Any:
+        """Begin to read an answer: `OPENED` for a success, else an `Answer` or `Broken`."""
+        await opened.close()
+        try:
+            found = await self._http.send(self._request(sending), stream=True)
+            if found.is_success:
+                opened.take(found)
+                return OPENED
+            try:
+                return Answer(found.status_code, found.headers, await found.aread())
+            finally:
+                await found.aclose()
+        except FAILURES as failure:
+            return broken(failure)
+
+    def _request(self, sending: Send) -> httpx2.Request:
+        return self._http.build_request(
+            sending.method,
+            sending.path,
+            params=sending.query,
+            headers={**sending.headers, **({} if sending.public else self._key)},
+            content=_pieces(sending.body) if isinstance(sending.body, Path) else sending.body,
+            timeout=timeout(sending),
+        )
+
+
+async def _pieces(path: Path) -> AsyncIterator[bytes]:
+    file = await asyncio.to_thread(path.open, "rb")
+    try:
+        while piece := await asyncio.to_thread(file.read, PIECE_BYTES):
+            yield piece
+    finally:
+        file.close()
+
+
+class AsyncOpened:
+    """The answer that is being read, if any."""
+
+    def __init__(self) -> None:
+        self._response: httpx2.Response | None = None
+        self._chunks: AsyncIterator[bytes] | None = None
+
+    def take(self, response: httpx2.Response) -> None:
+        self._response, self._chunks = response, response.aiter_bytes()
+
+    async def read(self) -> bytes | Broken:
+        try:
+            return await anext(self._chunks, b"") if self._chunks is not None else b""
+        except FAILURES as failure:
+            return broken(failure)
+
+    async def close(self) -> None:
+        if self._response is not None:
+            await self._response.aclose()
+        self._response = self._chunks = None
