@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -142,8 +142,8 @@ class App:
         self.coordinator.listen(self._witnessing.heard)
         self.metrics.gauge("witnesses_away", "Witnesses without an answer to use.", lambda: self._witnessing.away)
 
-    async def __call__(self, exchange: Exchange) -> None:
-        await (self._bus(exchange) if exchange.path.startswith("/api/") else self.api(exchange))
+    def __call__(self, exchange: Exchange) -> Awaitable[None]:
+        return self._bus(exchange) if exchange.path.startswith("/api/") else self.api(exchange)
 
     def _admit_to_bus(self, exchange: BusExchange) -> BusCaller:
         """The holder of a key as the bus knows it: in its workspace, and an agent's key for that agent alone."""

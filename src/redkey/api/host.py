@@ -10,7 +10,7 @@ import asyncio
 import signal
 import socket
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
@@ -28,7 +28,7 @@ _BACKLOG = 4096
 class Hosted(Protocol):
     """What is hosted."""
 
-    async def __call__(self, exchange: Exchange) -> None:
+    def __call__(self, exchange: Exchange) -> Awaitable[None]:
         """Answer a request."""
         ...
 

@@ -41,11 +41,9 @@ async def chunks(receive: Receive, limit: int) -> AsyncIterator[bytes]:
 
 
 async def read_body(exchange: Exchange, limit: int) -> bytes:
-    """The whole body of a request. That it comes in time is the connection's business."""
+    """The body of a request that has not come whole yet. That it comes in time is the connection's business."""
     declared_size(exchange.headers, limit)
-    whole = exchange.take_whole(limit)
-    # Almost every body has come whole.
-    return whole if whole is not None else b"".join([chunk async for chunk in chunks(exchange.receive, limit)])
+    return b"".join([chunk async for chunk in chunks(exchange.receive, limit)])
 
 
 def declared_size(headers: Mapping[bytes, bytes], limit: int) -> int | None:
@@ -65,6 +63,8 @@ def too_large(limit: int) -> Declined:
 
 def check_media(headers: Mapping[bytes, bytes]) -> None:
     """Refuse a body that does not say it is JSON, or is packed."""
+    if headers.get(b"content-type") == b"application/json" and b"content-encoding" not in headers:
+        return
     media = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
     if media != b"application/json":
         shown = media.decode("ascii", "replace")[:64] or "none"
