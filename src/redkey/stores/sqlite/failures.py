@@ -10,8 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
+from types import TracebackType
 
 from redkey.errors import StoreError, StoreFailed, StoreFull, StorePoisoned, WriterBusy
 
@@ -23,13 +22,25 @@ _PIECE_BYTES = 1024 * 1024
 _NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
-@contextmanager
-def translated() -> Iterator[None]:
+class _Translation:
+    """Keeps nothing, so one serves every block: all reads pass here, and a generator for each is not cheap."""
+
+    def __enter__(self) -> None:
+        return
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, (sqlite3.Error, OSError)) and (failure := translate(error)) is not error:
+            raise failure from error
+
+
+_TRANSLATION = _Translation()
+
+
+def translated() -> _Translation:
     """Raise what SQLite or a file operation raises inside as an error of the store."""
-    try:
-        yield
-    except (sqlite3.Error, OSError) as error:
-        raise translate(error) from error
+    return _TRANSLATION
 
 
 def translate(error: BaseException) -> BaseException:
