@@ -12,8 +12,12 @@ from redkey.wire.decode import decode
 def structure_ref(wire: dict[str, Any]) -> str | None:
     """The hash of the structure that a wire names; None when it names none."""
     payload = wire["payload"]
-    ref = payload.get("structure_ref") or payload.get("prices_ref")
-    return ref["sha256"] if ref is not None else None
+    sha256: str | None = None
+    if "structure_ref" in payload:
+        sha256 = payload["structure_ref"]["sha256"]
+    elif "prices_ref" in payload:
+        sha256 = payload["prices_ref"]["sha256"]
+    return sha256
 
 
 def structure_of(reader: Reader, topic: str, wire: dict[str, Any]) -> dict[str, Any] | None:

@@ -53,7 +53,7 @@ def created(world: World, e: Event) -> Void:
         roles=tuple(needs.get("roles", ())),
         capabilities=tuple(needs.get("capabilities", ())),
         outputs=tuple(needs.get("outputs", ())),
-        waits_for=tuple(dependency for dependency in needs.get("waits_for", ()) if not is_done(world, dependency)),
+        waits_for=tuple([key for key in needs.get("waits_for", ()) if not is_done(world, key)]),
         lease_seconds=needs.get("lease_seconds", 0),
         max_attempts=needs.get("max_attempts", queue.settings.max_attempts),
         on_failure=needs.get("on_failure", "reopen"),
@@ -197,6 +197,8 @@ def _outputs_ready(task: Task, payload: Mapping[str, Any]) -> Void:
 
 def missing_outputs(task: Task, artifact_ids: list[str]) -> list[str]:
     """The artifact ids and output names that a completion needs and the attempt does not have ready."""
+    if not artifact_ids and not task.outputs:
+        return []
     ready = [artifact for artifact in task.artifacts if artifact.readiness != "draft"]
     ids = {artifact.artifact_id for artifact in ready}
     names = {artifact.name for artifact in ready}

@@ -148,11 +148,11 @@ class TopicWork:
 
     def _judge(self, command: Any, caller: Caller) -> Decision:
         """Decide in the world as the command's own records will meet it: what they make leave has left."""
-        world = self._world
-        decision = decide(world, command, caller, self.now, self._ids)
-        if decision.drafts and world.tombstones and world.tombstones[0][0] <= self.now:
-            world.bury(self.now)
-            decision = decide(world, command, caller, self.now, self._ids)
+        world, now = self._world, self._timestamp
+        decision = decide(world, command, caller, now, self._ids)
+        if decision.drafts and world.tombstones and world.tombstones[0][0] <= now:
+            world.bury(now)
+            decision = decide(world, command, caller, now, self._ids)
         return decision
 
     def _claim_next(self, command: ClaimNext, caller: Caller, cause: str) -> Outcome:
@@ -197,17 +197,18 @@ class TopicWork:
 
     def _record(self, drafts: list[Draft]) -> list[Settled]:
         first = len(self.records)
-        # A hold that is taken up again stands before what the holder asked for, and is not its cause.
-        caused = not drafts[0].payload.get("reacquired")
-        for draft in drafts[1:]:
+        leading, *others = drafts
+        for draft in others:
             # Told before anything is folded; the first is looked at when it is appended.
             findings = validate(seal(self._world, draft, self._timestamp, self._ids))
             if findings:
                 raise _unfit(findings[0])
-        for index, draft in enumerate(drafts):
-            if index and caused and not draft.causation_id:
+        self._append(leading, fresh=True)
+        for draft in others:
+            # A hold that is taken up again stands before what the holder asked for, and is not its cause.
+            if not draft.causation_id and not leading.payload.get("reacquired"):
                 draft.causation_id = self.records[first].wire["wire_id"]
-            self._append(draft, fresh=not index)
+            self._append(draft)
         for _ in range(_ROUNDS_LIMIT):
             consequences = follow_ups(self._world)
             if not consequences:

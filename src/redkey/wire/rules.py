@@ -14,8 +14,10 @@ from redkey.errors import Finding
 from redkey.wire.catalogue import EventType
 from redkey.wire.ids import SUBJECT_FIELD, Stream, parse_stream
 
-# roles, capabilities, waits_for, outputs, references and parent of one task.created, together.
+# The lists of one task.created, its references and its parent have so many entries together.
 ENTRIES_LIMIT = 4
+_LISTS = frozenset({"roles", "capabilities", "waits_for", "outputs"})
+_LINEAGE = frozenset({"reference_task_ids", "parent_task_id"})
 # Failures that no holder reports.
 SYSTEM_FAILURES = frozenset({"deadline", "lease_losses", "dependency_failed"})
 
@@ -77,19 +79,23 @@ def _check_lease(wire: Wire) -> list[Finding]:
 
 def _check_created(wire: Wire) -> list[Finding]:
     payload, stream = wire["payload"], wire["stream"]
+    found = _check_entries(wire) if not (_LISTS.isdisjoint(payload) and _LINEAGE.isdisjoint(stream)) else []
+    if "retry_of" in payload or not stream["stream_id"].endswith(":attempt:1"):
+        found += _check_retry(payload.get("retry_of"), parse_stream(stream["stream_id"]).attempt)
+    return found
+
+
+def _check_entries(wire: Wire) -> list[Finding]:
+    payload, stream = wire["payload"], wire["stream"]
     found = _check_dependencies(wire, "waits_for") if "waits_for" in payload else []
     if "parent_task_id" in stream and stream["parent_task_id"] == parse_stream(stream["stream_id"]).subject:
         found.append(Finding("own_dependency", "/stream/parent_task_id", "a task cannot be its own parent"))
-    entries = len(stream.get("reference_task_ids", ())) + ("parent_task_id" in stream)
-    for name in ("roles", "capabilities", "waits_for", "outputs"):
-        if name in payload:
-            entries += len(payload[name])
+    entries = sum(len(payload[name]) for name in _LISTS if name in payload)
+    entries += len(stream.get("reference_task_ids", ())) + ("parent_task_id" in stream)
     if entries > ENTRIES_LIMIT:
         text = f"{entries} roles, capabilities, dependencies, outputs, references and parent; a wire has room for"
         text += f" {ENTRIES_LIMIT}: name what the task asks for in a structure_ref"
         found.append(Finding("entries_too_many", "/payload", text))
-    if "retry_of" in payload or not stream["stream_id"].endswith(":attempt:1"):
-        found += _check_retry(payload.get("retry_of"), parse_stream(stream["stream_id"]).attempt)
     return found
 
 
