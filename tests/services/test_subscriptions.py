@@ -158,6 +158,47 @@ async def test_those_who_wait_are_woken_and_those_who_stop_are_let_go(office: Ne
 
 
 @in_newsroom
+async def test_what_others_wait_for_wakes_nobody_else_and_is_passed_over(office: Newsroom) -> None:
+    atlas, boreas = await office.agent("atlas"), await office.agent("boreas")
+    mine, theirs, queues = office.follow(agent_id=atlas), office.follow(agent_id=boreas), office.follow(queue_id="x")
+    waits = [asyncio.ensure_future(one.wait(30)) for one in (mine, theirs, queues)]
+    await turns()
+    passed = office.head
+    task = await office.task()
+    # Nothing yet for anybody; what comes now is for one of them.
+    await office.hold(task, atlas)
+    await asyncio.wait_for(waits[0], 5)
+    assert not waits[1].done()
+    assert not waits[2].done()
+    assert mine.position == passed + 2
+    assert types(mine.take()) == ["task.claim_attempted", "task.claimed"]
+    # The others stand at the head: whatever was not theirs need not be looked at again.
+    head = office.head
+    office.subscriptions.begin_stop()
+    await asyncio.wait_for(asyncio.gather(*waits), 5)
+    assert (theirs.position, queues.position) == (head, head)
+
+
+@in_newsroom
+async def test_who_comes_while_others_are_about_to_be_woken_misses_nothing(office: Newsroom) -> None:
+    monitor = [office.follow() for _ in range(2)]
+    first = asyncio.ensure_future(monitor[0].wait(30))
+    await turns()
+    feed = next(iter(office.subscriptions._feeds.values()))
+    # Woken a little later, as many followers are.
+    feed._waking = asyncio.get_running_loop().call_later(30, lambda: None)
+    await office.task()
+    monitor[1].take()
+    second = asyncio.ensure_future(monitor[1].wait(30))
+    await turns()
+    await office.task()
+    feed._waking.cancel()
+    feed._wake_due()
+    await asyncio.wait_for(asyncio.gather(first, second), 5)
+    assert [len(ids(one.take())) for one in monitor] == [4, 2]
+
+
+@in_newsroom
 async def test_waiting_ends_by_itself(office: Newsroom) -> None:
     await office.follow().wait(0.01)
 

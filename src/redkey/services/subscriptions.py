@@ -2,7 +2,8 @@
 
 Each followed workspace has one feed: a ring of its last events, each encoded once for all who follow. A follower
 has no queue of its own, only a position: while the ring reaches back to it, it takes from the ring, and from the
-store where not. So a slow reader costs what it takes and nothing more, and cannot fall out of the order.
+store where not. So a slow reader costs what it takes and nothing more, and cannot fall out of the order. Those who
+wait are grouped by what they want: an event costs those nothing who did not ask for it.
 """
 
 from __future__ import annotations
@@ -56,6 +57,17 @@ class Published(msgspec.Struct):
     chunk: bytes
 
 
+class Waiting:
+    """Those who wait for the same: up to where nothing was for them, and whether something is now."""
+
+    __slots__ = ("due", "futures", "reached")
+
+    def __init__(self, reached: int) -> None:
+        # In the order in which they began to wait.
+        self.futures: dict[asyncio.Future[None], None] = {}
+        self.reached, self.due = reached, False
+
+
 class Feed:
     """The last events of one workspace, and those who wait for the next."""
 
@@ -64,8 +76,7 @@ class Feed:
         self.last = store.head(topic).sequence
         self.followers = 0
         self._ring: deque[Published] = deque(maxlen=RING)
-        # In the order in which they began to wait.
-        self._waiting: dict[asyncio.Future[None], None] = {}
+        self._waiting: dict[Filter, Waiting] = {}
         self._waking: asyncio.Handle | None = None
         # What everybody who stands at the same place takes next: (after, last), bytes.
         self._joined: tuple[tuple[int, int], bytes] = ((0, 0), b"")
@@ -78,20 +89,32 @@ class Feed:
             # Others wrote in between: the store has all of it.
             self.look()
             return
-        for one in records:
-            self._ring.append(publish(one))
-        self.last = records[-1].sequence
+        self._add([publish(one) for one in records])
         self._announce()
 
     def look(self) -> None:
         """Take in what the store has beyond the last event."""
         before = self.last
         while records := self._store.read(self.topic, self.last, PAGE):
-            for record in records:
-                self._ring.append(publish(settled(record)))
-            self.last = records[-1].sequence
+            self._add([publish(settled(record)) for record in records])
         if self.last != before:
             self._announce()
+
+    def _add(self, events: list[Published]) -> None:
+        self._ring.extend(events)
+        self.last = events[-1].sequence
+        types = {event.type for event in events}
+        names = {name for event in events for name in event.names}
+        for wanted, waiting in self._waiting.items():
+            if waiting.due:
+                continue
+            # Most filters are told apart from all events at once.
+            if (wanted.types and wanted.types.isdisjoint(types)) or (wanted.agent_id and wanted.agent_id not in names):
+                waiting.reached = self.last
+            elif any(self._matches(event, wanted) for event in events):
+                waiting.due = True
+            else:
+                waiting.reached = self.last
 
     def take(self, after: int, wanted: Filter) -> tuple[bytes, int]:
         """The wanted events after a place, as many as go into one delivery, and the place that it reaches."""
@@ -110,23 +133,35 @@ class Feed:
             self._joined = (after, reached), chunk
         return chunk, reached
 
-    async def wait(self, after: int, seconds: float) -> None:
-        """Sleep until there is something after a place, or for so long."""
+    async def wait(self, after: int, wanted: Filter, seconds: float) -> int:
+        """Sleep until there may be something wanted after a place, or for so long: the place up to which there is
+        nothing."""
         if self.last > after:
-            return
+            return after
         loop = asyncio.get_running_loop()
         future: asyncio.Future[None] = loop.create_future()
-        self._waiting[future] = None
+        waiting = self._waiting.get(wanted)
+        if waiting is None:
+            waiting = self._waiting[wanted] = Waiting(self.last)
+        waiting.futures[future] = None
         timer = loop.call_later(seconds, _wake, future)
         try:
             await future
         finally:
             timer.cancel()
-            self._waiting.pop(future, None)
+            del waiting.futures[future]
+            if not waiting.futures and self._waiting.get(wanted) is waiting:
+                del self._waiting[wanted]
+        # Who came when something was due already stands behind it.
+        return max(after, waiting.reached)
 
     def wake(self) -> None:
         """Wake all who wait, whether there is something or not: a few at a time, so that others have their turn."""
-        self._wake_some(list(self._waiting))
+        self._wake_some([future for waiting in self._waiting.values() for future in waiting.futures])
+
+    def _wake_due(self) -> None:
+        due = [wanted for wanted, waiting in self._waiting.items() if waiting.due]
+        self._wake_some([future for wanted in due for future in self._waiting.pop(wanted).futures])
 
     def _wake_some(self, futures: list[asyncio.Future[None]]) -> None:
         self._waking = None
@@ -135,12 +170,16 @@ class Feed:
         del futures[:_AT_ONCE]
         if futures:
             self._waking = asyncio.get_running_loop().call_soon(self._wake_some, futures)
+        else:
+            # Something may have come for others meanwhile.
+            self._announce()
 
     def _announce(self) -> None:
-        if self._waking is None and self._waiting:
-            many = len(self._waiting)
-            delay = many * _WAKE_SECONDS if many > _FEW else 0
-            self._waking = asyncio.get_running_loop().call_later(delay, self.wake)
+        if self._waking is None:
+            many = sum(len(waiting.futures) for waiting in self._waiting.values() if waiting.due)
+            if many:
+                delay = many * _WAKE_SECONDS if many > _FEW else 0
+                self._waking = asyncio.get_running_loop().call_later(delay, self._wake_due)
 
     def _select(self, events: list[Published], wanted: Filter) -> tuple[bytes, int]:
         parts: list[bytes] = []
@@ -216,7 +255,7 @@ class Subscription:
         return self._feed.last > self.position
 
     async def wait(self, seconds: float) -> None:
-        await self._feed.wait(self.position, seconds)
+        self.position = await self._feed.wait(self.position, self._wanted, seconds)
 
     def cursor(self) -> bytes:
         """The place up to which everything was looked at, so that a filtered stream resumes near the head."""
