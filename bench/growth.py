@@ -35,37 +35,39 @@ ROUNDS = 1
 
 def main(quick: bool) -> None:
     """Measure every size."""
+    waiting, finished = ([size for size in sizes if size <= QUICK or not quick] for sizes in (WAITING, FINISHED))
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(
-            _measure(*(tuple(size for size in sizes if size <= QUICK or not quick) for sizes in (WAITING, FINISHED)))
-        )
+        runner.run(_measure(waiting, finished))
 
 
-async def _measure(waiting: tuple[int, ...], finished: tuple[int, ...]) -> None:
+async def _measure(waiting: list[int], finished: list[int]) -> None:
     """What waits grows in one directory, what has finished in another; the largest is one and then the other."""
     with tempfile.TemporaryDirectory() as directory:
-        growth = await Growth.begin(Path(directory) / "finished")
+        small = await Growth.begin(Path(directory) / "finished")
+        small.tell_of_nothing()
         for size in finished[:-1]:
-            await growth.finished(size)
-        growth.end()
-        growth = await Growth.begin(Path(directory) / "waiting", growth)
+            await small.finished(size)
+        small.end()
+        large = await Growth.begin(Path(directory) / "waiting")
         for size in waiting:
-            await growth.waiting(size)
-        await growth.finished(finished[-1])
-        growth.end()
+            await large.waiting(size)
+        await large.finished(finished[-1])
+        large.end()
 
 
 class Growth:
     """A data directory that grows."""
 
-    def __init__(self, folder: Path, copies: Copies, agent_id: str, empty_bytes: int) -> None:
-        self._folder, self._copies, self._agent_id, self._empty_bytes = folder, copies, agent_id, empty_bytes
+    def __init__(self, folder: Path, copies: Copies, agent_id: str, empty: tuple[float, int]) -> None:
+        self._folder, self._copies, self._agent_id = folder, copies, agent_id
+        # Of a server without tasks: seconds to its first answer, and its memory.
+        self._empty_seconds, self._empty_bytes = empty
         self._waiting, self._finished = 0, 0
         # What a claim costs at the smallest size.
         self._first_cost = 0.0
 
     @classmethod
-    async def begin(cls, folder: Path, before: Growth | None = None) -> Growth:
+    async def begin(cls, folder: Path) -> Growth:
         """An empty workspace: what everything else is compared with."""
         folder.mkdir()
         with redkey(folder) as server:
@@ -76,56 +78,56 @@ class Growth:
             agent_id = (await connection.call("POST", "/agents/register-card", server.key, body))["agentId"]
             connection.close()
         with redkey(folder) as server:
-            seconds, empty_bytes = await _start_seconds(server), server.memory_bytes
-        if before is None:
-            row("an empty workspace, to the first answer", seconds, unit="s", least=True)
-            row("an empty workspace, memory", empty_bytes / 1e6, unit="MB", least=True)
+            empty = await _start_seconds(server), server.memory_bytes
         data = folder / "data"
-        return cls(folder, Copies(data, await Mould.cast(data, QUEUE, agent_id)), agent_id, empty_bytes)
+        return cls(folder, Copies(data, await Mould.cast(data, QUEUE, agent_id)), agent_id, empty)
 
     def end(self) -> None:
         self._copies.close()
 
+    def tell_of_nothing(self) -> None:
+        row("an empty workspace, to the first answer", self._empty_seconds, unit="s", least=True)
+        row("an empty workspace, memory", self._empty_bytes / 1e6, unit="MB", least=True)
+
     async def waiting(self, size: int) -> None:
         """Let so many tasks wait, and measure."""
-        self._copies.fill(size - self._waiting)
-        self._waiting = size
-        await self._measure("waiting", size, AIM_BYTES)
+        self._fill(size - self._waiting)
+        await self._tell("waiting", size, AIM_BYTES)
 
     async def finished(self, size: int) -> None:
         """Let so many tasks have finished, and measure, with just enough that wait to claim some."""
         missing = size - self._finished
         self._copies.fill(max(0, missing - self._waiting))
         self._copies.finish(missing)
-        # What ended in the last minute is still at hand; the records after it let that go.
-        self._copies.skip(TOMBSTONE_NANOSECONDS)
         self._waiting, self._finished = max(0, self._waiting - missing), size
-        self._copies.fill(CLAIMS - self._waiting)
-        self._waiting = CLAIMS
-        await self._measure("finished", size, AIM_FINISHED_BYTES)
+        self._fill(max(1, CLAIMS - self._waiting))
+        await self._tell("finished", size, AIM_FINISHED_BYTES)
 
-    async def _measure(self, kind: str, size: int, aim_bytes: int) -> None:
+    def _fill(self, count: int) -> None:
+        """So many tasks more that wait, the last of them when all else is over a minute old: a start looks through the
+        last minute, and copies are made faster than tasks."""
+        self._copies.fill(count - 1)
+        self._copies.skip(TOMBSTONE_NANOSECONDS)
+        self._copies.fill(1)
+        self._waiting += count
+
+    async def _tell(self, kind: str, size: int, aim_bytes: int) -> None:
         held, events = f"{size:,} {kind} tasks", self._copies.head
         with redkey(self._folder) as server:
             seconds, memory_bytes = await _start_seconds(server), server.memory_bytes
             cost, p50 = await self._claim_cost(server)
         self._waiting, self._finished = self._waiting - CLAIMS, self._finished + CLAIMS
         self._first_cost = self._first_cost or cost
+        a_task, microseconds = max(0, memory_bytes - self._empty_bytes) / size, cost * 1e6
+        beside = self._first_cost * 1e6
         row(f"{held}, events", events, unit="")
-        row(
-            f"{held}, claim and complete",
-            cost * 1e6,
-            unit="µs",
-            least=True,
-            beside=self._first_cost * 1e6,
-            share_aim=AIM_FLAT,
-        )
+        row(f"{held}, claim and complete", microseconds, unit="µs", least=True, beside=beside, share_aim=AIM_FLAT)
         row(f"{held}, a claim, p50", p50 * 1000, unit="ms", least=True)
-        aim_seconds = AIM_START_SECONDS if EVENTS <= events < 1.1 * EVENTS or kind == "finished" else None
-        row(f"{held}, to the first answer", seconds, unit="s", least=True, aim=aim_seconds)
-        a_task = max(0, memory_bytes - self._empty_bytes) / size
-        row(f"{held}, memory a task", a_task, unit="B", least=True, aim=aim_bytes)
-        point("depth", f"{kind} tasks", size, cost * 1e6)
+        aimed = events >= EVENTS and (kind == "finished" or events < 1.1 * EVENTS)
+        row(f"{held}, to the first answer", seconds, unit="s", least=True, aim=AIM_START_SECONDS if aimed else None)
+        # What a few tasks seem to take is mostly what the process takes by itself.
+        row(f"{held}, memory a task", a_task, unit="B", least=True, aim=aim_bytes if size >= QUICK else None)
+        point("depth", f"{kind} tasks", size, microseconds)
         point("memory", f"{kind} tasks", size, memory_bytes / 2**20)
 
     async def _claim_cost(self, server: Served) -> tuple[float, float]:
