@@ -366,8 +366,17 @@ def test_links_wait_for_a_while_and_not_in_any_number(monkeypatch: pytest.Monkey
     assert late.is_closed
 
 
-def test_an_answer_that_only_its_end_can_end_is_not_cut_by_a_length() -> None:
+@pytest.mark.parametrize(
+    "before",
+    [
+        b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nab",
+        b"HTTP/1.1 100 Continue\r\n\r\n",
+        b"HTTP/1.1 204 No Content\r\n\r\n",
+    ],
+    ids=["cut", "only announced", "the one before"],
+)
+def test_the_end_of_a_connection_is_no_answer_but_where_there_is_no_other_end(before: bytes) -> None:
     reader = Reader()
-    assert reader.feed(b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nab") is None
+    reader.feed(before)
     with pytest.raises(ConnectionError):
         reader.end()

@@ -110,23 +110,20 @@ class Reader:
             self.keeps_open = False
             if not self._is_whole:
                 raise ConnectionError("what came is not an answer in HTTP/1.1") from None
-        if not self._is_whole:
-            return None
-        self._is_whole = False
-        return self._answer()
+        return self._answer() if self._is_whole else None
 
     def end(self) -> Answer:
         """The answer that ends with its connection. ConnectionError when there is more to come, or nothing came."""
         self.keeps_open = False
-        if not self._status or self._headers.keys() & {"content-length", "transfer-encoding"}:
+        if self._status < 200 or self._headers.keys() & {"content-length", "transfer-encoding"}:
             raise ConnectionError("the connection ended before the answer")
         return self._answer()
 
     def _answer(self) -> Answer:
-        body = b"".join(self._pieces)
-        if self._headers.get("content-encoding") == "gzip":
-            body = _unpack(body)
-        return Answer(self._status, self._headers, body)
+        answer = Answer(self._status, self._headers, b"".join(self._pieces))
+        # Nothing has come of the next one.
+        self._status, self._is_whole = 0, False
+        return answer if answer.headers.get("content-encoding") != "gzip" else _unpacked(answer)
 
     # What the parser tells.
 
@@ -150,12 +147,12 @@ class Reader:
         self.keeps_open = self._parser.should_keep_alive()
 
 
-def _unpack(body: bytes) -> bytes:
+def _unpacked(answer: Answer) -> Answer:
     # Proxies pack; the server does not.
     import gzip
     import zlib
 
     try:
-        return gzip.decompress(body)
+        return Answer(answer.status, answer.headers, gzip.decompress(answer.body))
     except (OSError, EOFError, zlib.error):
         raise ConnectionError("the answer cannot be unpacked") from None
