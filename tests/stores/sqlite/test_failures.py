@@ -17,7 +17,7 @@ from redkey.errors import ApiError, RedKeyError, StoreFailed, StoreFull, StorePo
 from redkey.ledger.content import body
 from redkey.ledger.ports import Row, Unit
 from redkey.stores.sqlite import SqliteStore
-from redkey.stores.sqlite.failures import translate
+from redkey.stores.sqlite.failures import translate, translated
 from tests.conformance.stores.checker import check_topic
 from tests.conformance.stores.harness import append, entries, new_topic
 
@@ -199,6 +199,17 @@ def test_what_sqlite_says_has_one_meaning(code: int, kind: type[Exception]) -> N
     error = sqlite3.IntegrityError("sorry")
     error.sqlite_errorcode, error.sqlite_errorname = code, "SQLITE_X"
     assert type(translate(error)) is kind
+
+
+def test_a_block_within_a_block_tells_a_failure_once_and_leaves_our_mistakes_alone() -> None:
+    full, mistake = OSError(errno.ENOSPC, "No space left"), sqlite3.ProgrammingError("a mistake of ours")
+    with pytest.raises(StoreFull) as told, translated(), translated():
+        raise full
+    assert told.value.__cause__ is full
+    with pytest.raises(sqlite3.ProgrammingError) as same, translated(), translated():
+        raise mistake
+    assert same.value is mistake
+    assert mistake.__cause__ is None
 
 
 CHILD = """
