@@ -20,8 +20,9 @@ class Missing(Exception):
 
 
 def python_with(name: str, packages: tuple[str, ...]) -> Path:
-    """The Python of an environment that holds exactly these packages; made once, and again when the list changes."""
-    folder, wanted = HOME / "environments" / name, "\n".join(packages)
+    """The Python of an environment that holds exactly these packages, of the interpreter that runs this: made once,
+    and again when either changes. Peers and product have the same interpreter, or their ratio would be of two."""
+    folder, wanted = HOME / "environments" / name, "\n".join([sys.version, *packages])
     python, mark = folder / "bin" / "python", folder / "installed.txt"
     if mark.exists() and mark.read_text() == wanted:
         return python
