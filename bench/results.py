@@ -122,7 +122,7 @@ def _machine() -> dict[str, str]:
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout
     return {
         "machine": f"{os.cpu_count()} processors ({platform.machine()}), {platform.system()} {platform.release()}",
-        "Python": sys.version.split()[0],
+        "Python": sys.version,
         "SQLite": f"{sqlite3.sqlite_version}, WAL, synchronous=FULL",
         "libraries": ", ".join(f"{name} {version(name)}" for name in names),
         "commit": commit.strip() or "not a checkout",
