@@ -114,14 +114,20 @@ def _grid(plot: Plot, across: Axis, up: Axis) -> list[str]:
     for tick in up.ticks():
         y = up.place(tick)
         parts.append(f'<line x1="{left}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}" stroke="#ddd"/>')
-        parts.append(f'<text x="{left - 8}" y="{y + 4:.1f}" text-anchor="end" fill="#555">{tick:,g}</text>')
+        parts.append(f'<text x="{left - 8}" y="{y + 4:.1f}" text-anchor="end" fill="#555">{_shown(tick)}</text>')
     for tick in across.ticks():
         x = across.place(tick)
-        parts.append(f'<text x="{x:.1f}" y="{bottom + 18}" text-anchor="middle" fill="#555">{tick:,g}</text>')
+        parts.append(f'<text x="{x:.1f}" y="{bottom + 18}" text-anchor="middle" fill="#555">{_shown(tick)}</text>')
     middle = (left + right) / 2
     parts.append(f'<text x="{middle}" y="{HEIGHT - 8}" text-anchor="middle" fill="#555">{escape(plot.x)}</text>')
-    parts.append(f'<text x="{left - 8}" y="{TOP - 6}" text-anchor="end" fill="#555">{escape(plot.y)}</text>')
+    # From the very left: there is no room for many words before the axis.
+    parts.append(f'<text x="8" y="{TOP - 6}" fill="#555">{escape(plot.y)}</text>')
     return parts
+
+
+def _shown(tick: float) -> str:
+    """A million is 1,000,000: `g` alone would write 1e+06."""
+    return f"{tick:,.0f}" if tick >= 1 and tick == int(tick) else f"{tick:g}"
 
 
 def _apart(places: Sequence[float]) -> list[float]:

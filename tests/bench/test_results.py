@@ -55,6 +55,15 @@ def test_a_plot_is_svg_with_a_line_and_a_name_for_each_thing() -> None:
     assert "a<b" in [element.text for element in tree]
 
 
+def test_large_numbers_are_written_out_and_names_of_axes_begin_inside() -> None:
+    points = [Point("depth", "a", x, y) for x, y in ((1000, 0.5), (1_000_000, 2500.0))]
+    tree = ElementTree.fromstring(draw(PLOTS["depth"], points))  # noqa: S314 - our own text
+    texts = {element.text: element.attrib for element in tree if element.text}
+    assert {"1,000", "1,000,000", "2,000"} <= texts.keys()
+    name = texts[PLOTS["depth"].y]
+    assert (name["x"], name.get("text-anchor", "start")) == ("8", "start")
+
+
 @pytest.mark.parametrize(("values", "log"), [([1, 64], True), ([0, 3], False), ([7, 7], True), ([0, 5], True)])
 def test_an_axis_keeps_its_values_inside_and_has_few_ticks(values: list[float], log: bool) -> None:
     axis = Axis(values, 0, 100, log)
