@@ -42,7 +42,9 @@ def main(arguments: list[str]) -> int:
                 RUN.section = name
                 of = f" ({turn + 1} of {rounds})" if rounds > 1 else ""
                 print(f"\n{name}{of}: {results.title(known[name])}", flush=True)
+                started = time.monotonic()
                 known[name].main(options.quick)
+                print(f"  {time.monotonic() - started:.0f} seconds", flush=True)
     seconds = time.monotonic() - begun
     print(f"\n{seconds / 60:.1f} minutes")
     if options.write:
