@@ -26,6 +26,7 @@ from bench.peers import servers
 from bench.peers.environments import Missing, python_with
 
 CONNECTIONS = 16
+ROUNDS = 2
 DEPTH = 4
 AGENTS = 100
 SENDERS = 32

@@ -32,7 +32,7 @@ AIM_CYCLES, AIM_SHARE, AIM_WAKE_MS = 3000, 0.35, 5
 
 def main(quick: bool) -> None:
     """Measure everything; `quick` takes shorter rounds and fewer followers."""
-    seconds = 1.0 if quick else 5.0
+    seconds = 1.0 if quick else 2.5
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_measure(seconds, FOLLOWERS // 10 if quick else FOLLOWERS))
 
@@ -46,7 +46,7 @@ async def _measure(seconds: float, followers: int) -> None:
         office = await Office.open(server)
         alone = await _cycles(office, server, seconds, yardstick)
         await _batches(office, server, seconds, alone)
-        await _wakes(office, 50 if seconds < 2 else 300)
+        await _wakes(office, 50 if seconds < 2 else 200)
         await _followers(office, followers, seconds)
         other = stack.enter_context(redkey(folder, "other"))
         await _two(office, Office(other, office.key), seconds, alone)

@@ -22,6 +22,8 @@ from redkey.wire.canonical import canonical
 
 HAMMER = Path(__file__).parents[1] / "tests" / "stores" / "sqlite" / "hammer.py"
 BATCH = 64
+# It has rounds of its own, in which the rivals take turns.
+ROUNDS = 1
 # A round is short and the rounds of all rivals take turns, so that a slow moment of the disk meets them all.
 Round = Callable[[Path, Sequence[Entry], int], float]
 

@@ -28,6 +28,8 @@ from redkey.wire.decode import decode
 from tests.services.workshop import Workshop, open_signing
 
 VERIFIED = 100_000
+# It is about sizes and orders, and takes a while.
+ROUNDS = 1
 
 
 def main(quick: bool) -> None:

@@ -11,7 +11,7 @@ from bench import point, row, say
 from bench.peers import QUEUES, REDKEY, REDKEY_BATCH, REDKEY_SDK, Missing, Peer
 
 WORKERS = (1, 8, 32, 64)
-SECONDS = 1.5
+SECONDS = 0.8
 BATCHED = "beanstalkd, fsync each write"
 
 
