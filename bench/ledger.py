@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench import row
+from bench import keep, row
 from bench.task_lives import task_lives
 from redkey.ledger.ports import Entry
 from redkey.stores.sqlite import SqliteStore
@@ -32,7 +32,7 @@ def main(quick: bool) -> None:
     rounds = 3 if quick else 15
     entries = [_entry(wire) for wire in task_lives(200 if quick else 800)]
     size = sum(len(entry.wire) for entry in entries) / len(entries)
-    print(f"  {len(entries)} wires of {size:.0f} bytes with a wire id and two subjects; the best of {rounds} rounds")
+    print(f"  {len(entries)} wires of {size:.0f} bytes with a wire id and two subjects; {rounds} rounds")
     alone, together = entries[: len(entries) // 8], entries
     print("  one record a commit")
     _compare(rounds, alone, 1, aim=0.7, wanted=None)
@@ -54,22 +54,23 @@ def _compare(rounds: int, entries: Sequence[Entry], batch: int, *, aim: float, w
         "bare SQLite, its row and index entries": _bare_rows,
         "the store": _store,
     }
+    *bare, ours = rivals
+    yardstick = bare[1]
     found: dict[str, list[float]] = {name: [] for name in rivals}
     for _ in range(rounds):
         for name, run in rivals.items():
             with tempfile.TemporaryDirectory(dir=_disk()) as folder:
                 found[name].append(run(Path(folder), entries, batch))
-    rates = {name: max(values) for name, values in found.items()}
-    *bare, ours = rates
-    for name in bare:
-        row("  " + name, rates[name])
-    row("  the store", rates[ours], beside=rates[bare[1]], aim=wanted)
+        for name in bare:
+            keep(f"{name}, {batch} a commit", found[name][-1])
+        keep(f"the store, {batch} a commit", found[ours][-1], beside=found[yardstick][-1], aim=wanted, share_aim=aim)
+    for name, values in found.items():
+        print(f"    {name:<44}{statistics.median(values):>14,.0f}/s, at best {max(values):,.0f}/s")
     to_record, to_rows = (
         statistics.median([mine / theirs for mine, theirs in zip(found[ours], found[name], strict=True)])
         for name in bare[1:]
     )
-    print(f"    its share, aim {aim}: {rates[ours] / rates[bare[1]]:.2f} of the record's row alone at best,", end=" ")
-    print(f"{to_record:.2f} in the middle round, {to_rows:.2f} of all its rows")
+    print(f"    its share in the middle round, aim {aim}: {to_record:.2f} of {yardstick}, {to_rows:.2f} of {bare[2]}")
 
 
 def _timed(entries: Sequence[Entry], batch: int, commit: Callable[[int, Sequence[Entry]], None]) -> float:
@@ -157,7 +158,7 @@ def _processes(quick: bool) -> None:
                 topic = unit.create_topic()
             rate = _hammer(Path(folder) / "data", topic, count, units, batch)
         alone = rate if count == 1 else alone
-        row(f"    {count} writing {batch} a commit", rate, beside=alone)
+        row(f"    {count} process{'es' if count > 1 else ''}, {batch} a commit", rate, beside=alone)
 
 
 def _hammer(directory: Path, topic: str, count: int, units: int, batch: int) -> float:
@@ -193,7 +194,7 @@ def _memory(sizes: Sequence[int]) -> None:
         command = [sys.executable, "-c", _GROWING, str(Path(folder) / "data"), *map(str, sizes)]
         output = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=HAMMER.parents[3]).stdout
     for size, kibibytes in zip(sizes, output.split(), strict=True):
-        print(f"  memory at {size:>9,} records{int(kibibytes) / 1024:>24,.1f} MiB", flush=True)
+        row(f"memory at {size:,} records", int(kibibytes) / 1024, unit="MiB", least=True)
 
 
 def grow(directory: str, sizes: Sequence[int]) -> None:

@@ -36,12 +36,16 @@ def main(quick: bool) -> None:
     for tasks in (1_000, 3_000) if quick else (2_000, 15_000):
         with tempfile.TemporaryDirectory() as folder:
             directory = Path(folder) / "data"
-            print(f"  {_grow(directory, tasks):,} records: whole lives of tasks, with content and checkpoints")
-            _verify(directory)
-            _receipts(directory, 50 if quick else 500)
-            _round_trip(directory)
+            size = f"{_grow(directory, tasks):,} records"
+            print(f"  {size}: whole lives of tasks, with content and checkpoints")
+            _verify(directory, size)
+            _receipts(directory, 50 if quick else 500, size)
+            _round_trip(directory, size)
             # In a process of its own, whose memory is what the check needs.
-            subprocess.run([sys.executable, "-c", f"from bench.proof import check; check({folder!r})"], check=True)
+            command = [sys.executable, "-c", f"from bench.proof import check; check({folder!r})"]
+            rate, mebibytes = map(float, subprocess.run(command, check=True, capture_output=True).stdout.split())
+            row(f"fsck of {size}, everything against everything", rate)
+            row(f"fsck of {size}, memory", mebibytes, unit="MiB", least=True)
 
 
 def _grow(directory: Path, tasks: int) -> int:
@@ -54,10 +58,10 @@ def _grow(directory: Path, tasks: int) -> int:
         return workshop.store.head(workshop.topic).sequence
 
 
-def _verify(directory: Path) -> None:
+def _verify(directory: Path, size: str) -> None:
     with SqliteStore(directory) as store:
         batches = [list(batch) for batch in records_after(store, store.topics()[0], 0)]
-    row("verify chain and tree", max(_verified(batches) for _ in range(5)), aim=VERIFIED)
+    row(f"verify chain and tree of {size}", max(_verified(batches) for _ in range(5)), aim=VERIFIED)
 
 
 def _verified(batches: Sequence[Sequence[Record]]) -> float:
@@ -68,7 +72,7 @@ def _verified(batches: Sequence[Sequence[Record]]) -> float:
     return edge.size / (time.process_time() - began)
 
 
-def _receipts(directory: Path, count: int) -> None:
+def _receipts(directory: Path, count: int, size: str) -> None:
     """Receipts of records all over the ledger, under the newest checkpoint."""
     with SqliteStore(directory) as store:
         topic, signing = store.topics()[0], open_signing(store)
@@ -81,29 +85,29 @@ def _receipts(directory: Path, count: int) -> None:
             made = [receipt_for(store, topic, wire_id, signing, base_url="http://localhost") for wire_id in wires]
             best = max(best, count / (time.process_time() - began))
             sizes = [len(orjson.dumps(one)) for one in made]
-    row("receipts made (1,000/s is a millisecond each)", best, aim=1000)
-    print(f"  a receipt, with its wire{sum(sizes) / len(sizes):>32,.0f} bytes")
+    row(f"receipts made of {size}", best, aim=1000)
+    row(f"a receipt of {size}, with its wire", sum(sizes) / len(sizes), unit="B", least=True)
 
 
-def _round_trip(directory: Path) -> None:
+def _round_trip(directory: Path, size: str) -> None:
     began = time.process_time()
     with Inspection(directory) as evidence:
         lines = list(dump(evidence, evidence.topics()))
-    row("dump", len(lines) / (time.process_time() - began))
+    row(f"dump of {size}", len(lines) / (time.process_time() - began))
     began = time.process_time()
     with SqliteStore(directory.with_name("again")) as store:
         Loader(store).load(lines)
-    row("load, every line checked", len(lines) / (time.process_time() - began))
+    row(f"load of {size}, every line checked", len(lines) / (time.process_time() - began))
 
 
 def check(folder: str) -> None:
-    """Run fsck, and print how fast it was and how much memory this process took."""
+    """Run fsck, and print how many records a second it took and the mebibytes of this process."""
     began = time.process_time()
     with Inspection(Path(folder) / "data") as evidence:
         report = Fsck(evidence).run()
     assert report.clean, report.faults
-    row("fsck, everything against everything", report.figures["records"] / (time.process_time() - began))
+    rate = report.figures["records"] / (time.process_time() - began)
     # Not by getrusage: that counts what the process was before exec.
     found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
-    if found is not None:
-        print(f"  memory of that process{int(found[1]) / 1024:>34,.1f} MiB", flush=True)
+    assert found is not None
+    print(rate, int(found[1]) / 1024)
