@@ -12,6 +12,7 @@ Other languages are for the eye: `mermaid`, and `text` elsewhere.
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import re
@@ -149,8 +150,15 @@ class Reader:
             self._wait_for((Path(self.environment["HOME"]) / ".weave" / "http.json").exists, process, where)
 
     def _server_answers(self) -> bool:
-        with socket.socket() as probe:
-            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+        """Whether a request is answered: the port takes connections long before, and the first key is not there yet."""
+        asking = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
+        try:
+            asking.request("GET", "/healthz")
+            return asking.getresponse().status == http.HTTPStatus.OK
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            asking.close()
 
     def _wait_for(self, ready: Callable[[], bool], process: subprocess.Popen[bytes], where: str) -> None:
         """A reader sees when a server has come up; here somebody has to look."""
