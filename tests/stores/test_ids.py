@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 from redkey.ledger.content import NONCE_BYTES
 from redkey.stores.ids import SystemIds
@@ -31,3 +33,15 @@ def test_nonces_are_whole_and_none_comes_twice() -> None:
     made = [ids.nonce() for _ in range(_MANY)]
     assert {len(nonce) for nonce in made} == {NONCE_BYTES}
     assert len(set(made)) == _MANY
+
+
+def test_threads_that_share_them_never_get_the_same() -> None:
+    ids, before = SystemIds(), sys.getswitchinterval()
+    # Threads take turns at every step.
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as threads:
+            made = list(threads.map(lambda _: (ids.ulid()[10:], ids.nonce()), range(20_000)))
+    finally:
+        sys.setswitchinterval(before)
+    assert len({ending for ending, _ in made}) == len({nonce for _, nonce in made}) == len(made)

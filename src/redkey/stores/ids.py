@@ -1,4 +1,4 @@
-"""Fresh ids: ULIDs of the machine's time and randomness."""
+"""Fresh ids from the system's clock and randomness."""
 
 from __future__ import annotations
 
@@ -15,24 +15,27 @@ _AHEAD = 4096
 
 
 class SystemIds:
-    """Unguessable ids: 80 bits of each come from the operating system."""
+    """Unguessable ids: 80 bits of each come from the operating system. Threads may share it."""
 
     def __init__(self) -> None:
-        # What was drawn ahead, each in its form: nobody gets any of it twice.
-        self._characters, self._characters_used = "", 0
-        self._random, self._random_used = b"", 0
+        # What was drawn ahead. Taking one is a single step of the interpreter, so nobody gets any of it twice.
+        self._endings: list[str] = []
+        self._nonces: list[bytes] = []
 
     def ulid(self) -> str:
-        first = self._characters_used
-        if first == len(self._characters):
-            self._characters, first = spelled(os.urandom(_AHEAD)), 0
-        self._characters_used = last = first + _RANDOM_CHARACTERS
-        return moment(time.time_ns() // 1_000_000) + self._characters[first:last]
+        while True:
+            try:
+                return moment(time.time_ns() // 1_000_000) + self._endings.pop()
+            except IndexError:
+                drawn = spelled(os.urandom(_AHEAD))
+                size = _RANDOM_CHARACTERS
+                self._endings += [drawn[first : first + size] for first in range(0, _AHEAD, size)]
 
     def nonce(self) -> bytes:
         """The random part of a document that the server makes."""
-        first = self._random_used
-        if first == len(self._random):
-            self._random, first = os.urandom(_AHEAD), 0
-        self._random_used = last = first + NONCE_BYTES
-        return self._random[first:last]
+        while True:
+            try:
+                return self._nonces.pop()
+            except IndexError:
+                drawn = os.urandom(_AHEAD)
+                self._nonces += [drawn[first : first + NONCE_BYTES] for first in range(0, _AHEAD, NONCE_BYTES)]
