@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from redkey.commands.claims import ClaimTask
-from redkey.errors import TooManySubscribers
+from redkey.errors import StoreFailed, TooManySubscribers
 from redkey.services import subscriptions as module
 from redkey.services.subscriptions import Filter, Subscription, Subscriptions
 from redkey.stores.memory import MemoryDisk, MemoryStore
@@ -177,6 +177,26 @@ async def test_what_others_wait_for_wakes_nobody_else_and_is_passed_over(office:
     office.subscriptions.begin_stop()
     await asyncio.wait_for(asyncio.gather(*waits), 5)
     assert (theirs.position, queues.position) == (head, head)
+
+
+@in_newsroom
+async def test_a_store_that_cannot_be_read_is_the_trouble_of_those_who_follow_alone(office: Newsroom) -> None:
+    follower = office.follow(queue_id="queue_other")
+    waiting = asyncio.ensure_future(follower.wait(30))
+    await turns()
+
+    def fail(*_: object, **__: object) -> None:
+        raise StoreFailed("the disk fails")
+
+    agent = await office.agent("atlas")
+    office.store.row = fail  # type: ignore[method-assign, assignment]
+    # Whoever works is answered, and so is everybody after them.
+    task = await asyncio.wait_for(office.task(), 5)
+    claim = await asyncio.wait_for(office.hold(task, agent), 5)
+    await asyncio.wait_for(office.complete(claim), 5)
+    await asyncio.wait_for(waiting, 5)
+    with pytest.raises(StoreFailed):
+        follower.take()
 
 
 @in_newsroom

@@ -11,11 +11,12 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
 
-from redkey.errors import TooManySubscribers
+from redkey.errors import StoreError, TooManySubscribers
 from redkey.ledger.ports import SequencedStore
 from redkey.readmodel.events import show
 from redkey.readmodel.rows import entity
@@ -86,8 +87,9 @@ class Feed:
     def hear(self, records: Sequence[Settled]) -> None:
         """Take in records that were committed."""
         if records[0].sequence != self.last + 1:
-            # Others wrote in between: the store has all of it.
-            self.look()
+            # Others wrote in between: the store has all of it. When it cannot be read now, the next look will find it.
+            with suppress(StoreError):
+                self.look()
             return
         self._add([publish(one) for one in records])
         self._announce()
@@ -111,10 +113,17 @@ class Feed:
             # Most filters are told apart from all events at once.
             if (wanted.types and wanted.types.isdisjoint(types)) or (wanted.agent_id and wanted.agent_id not in names):
                 waiting.reached = self.last
-            elif any(self._matches(event, wanted) for event in events):
+            elif self._may_want(events, wanted):
                 waiting.due = True
             else:
                 waiting.reached = self.last
+
+    def _may_want(self, events: list[Published], wanted: Filter) -> bool:
+        try:
+            return any(self._matches(event, wanted) for event in events)
+        except StoreError:
+            # Here others are answered, who must not suffer for it: the follower looks for itself, and is told.
+            return True
 
     def take(self, after: int, wanted: Filter) -> tuple[bytes, int]:
         """The wanted events after a place, as many as go into one delivery, and the place that it reaches."""
