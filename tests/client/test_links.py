@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import datetime
 import gzip
+import multiprocessing
 import socket
 import ssl
 import threading
@@ -380,3 +381,15 @@ def test_the_end_of_a_connection_is_no_answer_but_where_there_is_no_other_end(be
     reader.feed(before)
     with pytest.raises(ConnectionError):
         reader.end()
+
+
+def test_a_forked_child_speaks_on_connections_of_its_own() -> None:
+    with kept(((OK,), (OK,)), ((OK,),)) as server, RedKey(server.url, KEY) as rk:
+        rk.server.health()
+        child = multiprocessing.get_context("fork").Process(target=rk.server.metrics)
+        child.start()
+        child.join(30)
+        assert child.exitcode == 0
+        rk.server.health()
+    ours, its_own = (sorted(one.line.split()[1] for one in heard) for heard in server.heard)
+    assert (ours, its_own) == (["/healthz", "/healthz"], ["/metrics"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections import deque
@@ -26,12 +27,19 @@ class Idle(Generic[L]):
     """The links of one client that nobody uses now. Threads may share it."""
 
     def __init__(self) -> None:
+        self._is_closed = False
+        self._begin()
+
+    def _begin(self) -> None:
+        self._process = os.getpid()
         self._waiting: deque[tuple[float, L]] = deque()
         self._lock = threading.Lock()
-        self._is_closed = False
 
     def take(self) -> L | None:
         """A link that is still open, for the caller alone; None when one has to be opened."""
+        if self._process != os.getpid():
+            # After a fork they are the parent's: two who speak on one connection get each other's answers.
+            self._begin()
         while True:
             with self._lock:
                 if self._is_closed:
