@@ -65,22 +65,6 @@ def rate(work: Callable[[Any], Any], items: Sequence[Any], seconds: float) -> fl
             return best
 
 
-def keep(
-    what: str,
-    value: float,
-    *,
-    beside: float | None = None,
-    aim: float | None = None,
-    share_aim: float | None = None,
-    unit: str = "/s",
-    least: bool = False,
-) -> Figure:
-    """Keep one figure of one round."""
-    figure = Figure(RUN.section, what.strip(), value, unit, beside, aim, share_aim, least)
-    RUN.figures.append(figure)
-    return figure
-
-
 def row(
     what: str,
     value: float,
@@ -90,14 +74,17 @@ def row(
     share_aim: float | None = None,
     unit: str = "/s",
     least: bool = False,
+    shown: bool = True,
 ) -> None:
-    """Print and keep one figure: its value, its share of the yardstick, and what was aimed for."""
-    keep(what, value, beside=beside, aim=aim, share_aim=share_aim, unit=unit, least=least)
+    """Keep one figure of one round, and print it: its value, its share of the yardstick, and what was aimed for."""
+    RUN.figures.append(Figure(RUN.section, what.strip(), value, unit, beside, aim, share_aim, least))
+    if not shown:
+        return
     share = f"{value / beside:8.2f}" if beside else " " * 8
-    shown = f"{value:,.0f}" if value >= 100 or value == int(value) else f"{value:,.3g}"
+    figure = f"{value:,.0f}" if value >= 100 or value == int(value) else f"{value:,.3g}"
     wanted = "" if aim is None else f"   aim {aim:,g}"
     wanted += "" if share_aim is None else f"   aim of the share {share_aim:g}"
-    measured = shown + (unit if unit.startswith("/") else f" {unit}")
+    measured = figure + (unit if unit.startswith("/") else f" {unit}")
     print(f"  {what:<46}{measured:>16}{share}{wanted}", flush=True)
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench import keep, row
+from bench import row
 from bench.task_lives import task_lives
 from redkey.ledger.ports import Entry
 from redkey.stores.sqlite import SqliteStore
@@ -62,8 +62,9 @@ def _compare(rounds: int, entries: Sequence[Entry], batch: int, *, aim: float, w
             with tempfile.TemporaryDirectory(dir=_disk()) as folder:
                 found[name].append(run(Path(folder), entries, batch))
         for name in bare:
-            keep(f"{name}, {batch} a commit", found[name][-1])
-        keep(f"the store, {batch} a commit", found[ours][-1], beside=found[yardstick][-1], aim=wanted, share_aim=aim)
+            row(f"{name}, {batch} a commit", found[name][-1], shown=False)
+        theirs = found[yardstick][-1]
+        row(f"the store, {batch} a commit", found[ours][-1], beside=theirs, aim=wanted, share_aim=aim, shown=False)
     for name, values in found.items():
         print(f"    {name:<44}{statistics.median(values):>14,.0f}/s, at best {max(values):,.0f}/s")
     to_record, to_rows = (
