@@ -12,9 +12,9 @@ from pathlib import Path
 
 import uvloop
 
-from redkey.api.exchange import Exchange
-from redkey.api.host import Host, close, listen, url_of
 from redkey.config import Config
+from redkey.http.exchange import Exchange
+from redkey.http.host import Host, close, listen, url_of
 from redkey.stores.durable import replace_file
 
 _LIMIT = 1 << 20

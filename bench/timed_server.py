@@ -25,9 +25,9 @@ from redkey.stores.durable import replace_file
 
 # part -> where its functions are called from.
 PARTS: dict[str, tuple[str, ...]] = {
-    "http": ("redkey.api.connection:Connection.data_received", "redkey.api.exchange:Exchange.reply"),
+    "http": ("redkey.http.connection:Connection.data_received", "redkey.http.exchange:Exchange.reply"),
     "auth": ("redkey.api.auth:Authenticator.admit",),
-    "decode": ("redkey.api.request:BodyReader.read", "redkey.api.call:Call.identify"),
+    "decode": ("redkey.http.request:BodyReader.read", "redkey.api.call:Call.identify"),
     "decide": (
         "redkey.services.unit_of_work:decide",
         "redkey.services.unit_of_work:follow_ups",

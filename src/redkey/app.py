@@ -16,11 +16,8 @@ import structlog
 from redkey.api.adapter import Api
 from redkey.api.auth import Authenticator
 from redkey.api.call import Services
-from redkey.api.exchange import Exchange
-from redkey.api.limits import Limiter
 from redkey.api.logins import Logins
 from redkey.api.metrics import Metrics
-from redkey.api.problem import Declined
 from redkey.api.surface import routes
 from redkey.bus.attached import AttachedBus
 from redkey.bus.http.call import BusCaller
@@ -29,6 +26,9 @@ from redkey.commands.caller import Caller
 from redkey.commands.registry import CreateKey
 from redkey.config import CREDENTIALS, Config, Credentials
 from redkey.errors import BusRefused, ConfigRefused, KeyRefused, RedKeyError
+from redkey.http.exchange import Exchange
+from redkey.http.limits import Limiter
+from redkey.http.problems import Declined
 from redkey.ledger.checkpoint import log_name
 from redkey.ledger.note import parse_key
 from redkey.ledger.trust import TrustedKey, witness_keys

@@ -15,12 +15,12 @@ import msgspec
 import structlog
 import uvloop
 
-from redkey.api.host import Host, close, listen, url_of
 from redkey.app import App, write_credentials
 from redkey.bus.hosted import HostedBus
 from redkey.bus.runtime.relay import Policy
 from redkey.config import Config, Credentials, read_credentials
 from redkey.errors import CannotListen
+from redkey.http.host import Host, close, listen, url_of
 from redkey.logs import set_up_logs
 from redkey.stores.durable import replace_file
 

@@ -10,8 +10,8 @@ import pytest
 
 from redkey.api.logins import Logins
 from redkey.api.metrics import Metrics
-from redkey.api.problem import Declined
 from redkey.config import Rate
+from redkey.http.problems import Declined
 from tests.api.acts import gauge
 from tests.api.client import Client
 from tests.api.server import Server

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from redkey.api.limits import Limiter
-from redkey.api.problem import Declined
 from redkey.config import Rate
+from redkey.http.limits import Limiter
+from redkey.http.problems import Declined
 from tests.api.server import Server
 
 

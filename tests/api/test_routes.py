@@ -8,8 +8,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from redkey.api.metrics import Metrics
-from redkey.api.route import Route, Table
 from redkey.api.surface import routes
+from redkey.http.route import Route, Table
 
 
 async def handler(call: Any) -> None: ...

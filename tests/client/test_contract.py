@@ -11,12 +11,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from redkey.api.route import Route
 from redkey.api.surface import routes
 from redkey.client import clients
 from redkey.client.operation import Listing, Operation, Resource, Stream
 from redkey.client.replies import Page
 from redkey.client.request import camel
+from redkey.http.route import Route
 
 # Where one method cannot have the name that the API has, or gives what the API leaves to HTTP.
 PARAMETERS = {

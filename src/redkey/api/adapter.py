@@ -13,15 +13,15 @@ from typing import Any
 import msgspec
 import structlog
 
-from redkey.api import problem
 from redkey.api.auth import Authenticator
 from redkey.api.call import Call, Raw, Services
-from redkey.api.exchange import Exchange, header_lines
 from redkey.api.metrics import Metrics
-from redkey.api.problem import Declined
-from redkey.api.request import BodyReader, Empty, QueryReader, check_media, read_body
-from redkey.api.route import Route, Table
 from redkey.commands.caller import Caller
+from redkey.http import problems
+from redkey.http.exchange import Exchange, header_lines
+from redkey.http.problems import Declined
+from redkey.http.request import BodyReader, Empty, QueryReader, check_media, read_body
+from redkey.http.route import Route, Table
 
 Receive = Callable[[], Awaitable[Any]]
 Send = Callable[[Any], Awaitable[None]]
@@ -38,7 +38,7 @@ SECURITY: Headers = [
 ]
 _CLOSE = (b"connection", b"close")
 _JSON = header_lines([(b"content-type", b"application/json"), *SECURITY])
-_PROBLEM = header_lines([(b"content-type", problem.MEDIA_TYPE.encode()), *SECURITY])
+_PROBLEM = header_lines([(b"content-type", problems.MEDIA_TYPE.encode()), *SECURITY])
 
 
 class Stream:
@@ -112,7 +112,7 @@ class Api:
     @staticmethod
     def _refuse(exchange: Exchange, error: Exception, told: Headers) -> tuple[int, bytes, bytes, Headers]:
         """What an error is to the caller: status, header lines, body, further headers."""
-        answer = problem.answer(error)
+        answer = problems.answer(error)
         if answer.status >= 500:
             _log.error("request failed", path=exchange.path, status=answer.status, exc_info=error)
         if _CLOSE in answer.headers:

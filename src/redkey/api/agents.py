@@ -11,10 +11,10 @@ from redkey.api.call import Call, Ref
 from redkey.api.card_intake import Intake, fetch_card, take_card
 from redkey.api.fields import Body, Id, Listed, Name, Page, Slug, Word, given, place_after, sequence_after, wrong
 from redkey.api.keys_issued import issue_agent_key
-from redkey.api.route import ADMIN, AGENT, READ, Route
 from redkey.api.texts import keep
 from redkey.commands.decision import Refused, not_found
 from redkey.commands.registry import DeactivateAgent, HeartbeatAgent, RegisterAgent, UpdateAgent
+from redkey.http.route import ADMIN, AGENT, READ, Route
 from redkey.ledger.ports import Content
 from redkey.readmodel.agent_view import AgentView, agent_view
 from redkey.readmodel.claim_history import HistoryItem, claim_history

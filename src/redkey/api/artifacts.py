@@ -12,10 +12,10 @@ from msgspec import UNSET, Meta, UnsetType
 
 from redkey.api.call import Call
 from redkey.api.fields import Body, Sha256, Slug, wrong
-from redkey.api.problem import Declined
 from redkey.api.texts import keep, refuse_secrets
 from redkey.commands.claims import AddArtifact
 from redkey.errors import Finding, StoreFailed
+from redkey.http.problems import Declined
 from redkey.ledger.content import body as content_body
 from redkey.ledger.ports import Content
 from redkey.readmodel.task_messages import MediaType

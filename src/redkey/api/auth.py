@@ -6,9 +6,9 @@ from base64 import b64decode
 from collections.abc import Mapping
 from typing import NoReturn, Protocol
 
-from redkey.api.limits import Limiter
 from redkey.api.logins import Logins
-from redkey.api.problem import Declined
+from redkey.http.limits import Limiter
+from redkey.http.problems import Declined
 from redkey.services.keys import KeyRing, Principal
 
 _LONGEST = 4096

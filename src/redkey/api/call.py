@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
 
-from redkey.api.exchange import Exchange
-from redkey.api.limits import Limiter
 from redkey.api.logins import Logins
 from redkey.api.metrics import Metrics
 from redkey.commands.caller import Caller
 from redkey.config import Config
+from redkey.http.exchange import Exchange
+from redkey.http.limits import Limiter
 from redkey.ledger import content
 from redkey.ledger.ports import Clock, Content, SequencedStore
 from redkey.services.coordinator import Coordinator
@@ -29,7 +29,7 @@ from redkey.services.tokens import Tokens
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from redkey.api.route import Route
+    from redkey.http.route import Route
 
 Ref = dict[str, Any]
 T = TypeVar("T")

@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 
 from redkey.api.call import Call
-from redkey.api.problem import Declined, invalid
 from redkey.api.texts import refuse_secrets
 from redkey.errors import FetchRefused, Finding, WireRefused
+from redkey.http.problems import Declined, invalid
 from redkey.services.card_signatures import PinnedKeys, load_pinned
 from redkey.services.cards import TakenIn, take_in
 from redkey.services.safe_fetch import FetchPolicy, safe_fetch

@@ -12,8 +12,8 @@ from msgspec import Meta
 
 from redkey.api.call import Call
 from redkey.api.fields import Body, Id, IdempotencyKey, Wait
-from redkey.api.route import AGENT, Route
 from redkey.commands.claims import ClaimNext, ClaimTask
+from redkey.http.route import AGENT, Route
 from redkey.readmodel import replies
 from redkey.readmodel.plan_text import plan_text, task_document
 from redkey.readmodel.replies import ClaimNextReply, ClaimReply

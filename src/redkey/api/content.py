@@ -12,12 +12,12 @@ import structlog
 from redkey.api.adapter import SECURITY, Receive, Send, Stream
 from redkey.api.call import Call
 from redkey.api.fields import Body, Sha256
-from redkey.api.problem import Declined
-from redkey.api.request import chunks, declared_size
-from redkey.api.route import ADMIN, AGENT, PRODUCE, READ, Route
 from redkey.commands.decision import not_found
 from redkey.commands.registry import EraseContent
 from redkey.errors import StoreError
+from redkey.http.problems import Declined
+from redkey.http.request import chunks, declared_size
+from redkey.http.route import ADMIN, AGENT, PRODUCE, READ, Route
 from redkey.ledger.ports import Upload
 from redkey.wire.ids import event_id
 

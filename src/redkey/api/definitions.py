@@ -9,10 +9,10 @@ from msgspec import Meta
 from redkey.api.call import Call
 from redkey.api.fields import Body, Listed, Page
 from redkey.api.plans import EXAMPLE, PlanDeclined, ValidationView, checked, validation_view
-from redkey.api.route import PRODUCE, READ, Route
 from redkey.api.texts import refuse_secrets
 from redkey.commands.decision import not_found
 from redkey.commands.workflows import PublishDefinition
+from redkey.http.route import PRODUCE, READ, Route
 from redkey.ledger.ports import Content
 from redkey.ledger.record import iso_time
 from redkey.plans.validate import validate

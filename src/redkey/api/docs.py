@@ -11,8 +11,8 @@ import msgspec
 from redkey.api.call import Call, Raw
 from redkey.api.openapi import document
 from redkey.api.page import listing, page
-from redkey.api.problem import ADVICE, ADVICE_BY_STATUS
-from redkey.api.route import Route
+from redkey.http.problems import ADVICE, ADVICE_BY_STATUS
+from redkey.http.route import Route
 
 
 async def openapi(call: Call) -> Raw:

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Generic, TypeVar
 import msgspec
 from msgspec import Meta
 
-from redkey.api.problem import Declined
 from redkey.errors import Finding
+from redkey.http.problems import Declined
 
 Item = TypeVar("Item")
 

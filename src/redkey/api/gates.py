@@ -8,12 +8,12 @@ from msgspec import Meta
 
 from redkey.api.call import Call
 from redkey.api.fields import Body, Listed, Page, Text, place_after
-from redkey.api.route import PRODUCE, READ, Route
 from redkey.api.texts import keep
 from redkey.api.workflows import read_workflow
 from redkey.commands.decision import Refused, not_found
 from redkey.commands.due import plan_task_id
 from redkey.commands.workflows import ApproveGate, RejectGate
+from redkey.http.route import PRODUCE, READ, Route
 from redkey.ledger.ports import Content, Row
 from redkey.readmodel.plan_text import task_document
 from redkey.readmodel.rows import entity

@@ -8,8 +8,8 @@ import msgspec
 
 from redkey.api.call import Call, Raw
 from redkey.api.metrics import MEDIA_TYPE
-from redkey.api.problem import Declined
-from redkey.api.route import Route
+from redkey.http.problems import Declined
+from redkey.http.route import Route
 
 
 class Health(msgspec.Struct, frozen=True):

@@ -15,8 +15,6 @@ from redkey.api.call import Call
 from redkey.api.claims import next_reply
 from redkey.api.fields import BATCH_LIMIT, Body, Id, LeaseSeconds, Name, Slug, Text, given, wrong
 from redkey.api.new_task import TaskId
-from redkey.api.problem import Problem, describe
-from redkey.api.route import AGENT, Route
 from redkey.api.texts import keep
 from redkey.commands.claims import (
     BlockClaim,
@@ -29,6 +27,8 @@ from redkey.commands.claims import (
     StartClaim,
 )
 from redkey.commands.decision import Refused
+from redkey.http.problems import Problem, describe
+from redkey.http.route import AGENT, Route
 from redkey.ledger.ports import Content
 from redkey.readmodel import replies
 from redkey.readmodel.replies import ClaimNextReply, Ended, HeartbeatReply, HoldReply

@@ -9,10 +9,10 @@ from msgspec import Meta
 from redkey.api.call import Call
 from redkey.api.fields import Body, Id, Listed, Name, Page, Text, given, place_after, wrong
 from redkey.api.new_task import TaskId
-from redkey.api.route import AGENT, PRODUCE, READ, Route
 from redkey.api.texts import keep
 from redkey.commands.decision import not_found
 from redkey.commands.registry import ReadMessage, SendMessage
+from redkey.http.route import AGENT, PRODUCE, READ, Route
 from redkey.ledger.ports import Row
 from redkey.readmodel.plan_text import task_document
 from redkey.readmodel.rows import entity, message_list

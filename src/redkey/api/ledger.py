@@ -9,10 +9,10 @@ import msgspec
 
 from redkey.api.call import Call
 from redkey.api.events import EXAMPLE, EventPage, EventQuery, event_page
-from redkey.api.problem import invalid
-from redkey.api.route import READ, Route
 from redkey.api.stream import event_types, queue_name
 from redkey.errors import Finding
+from redkey.http.problems import invalid
+from redkey.http.route import READ, Route
 from redkey.services.queries import Question
 from redkey.wire.times import parse_time
 

@@ -14,10 +14,10 @@ from ipaddress import IPv6Address, ip_address
 
 import structlog
 
-from redkey.api.limits import Buckets
 from redkey.api.metrics import Metrics
-from redkey.api.problem import Declined
 from redkey.config import Rate
+from redkey.http.limits import Buckets
+from redkey.http.problems import Declined
 from redkey.services.keys import PUBLIC_ID
 
 _log = structlog.get_logger("redkey.logins")

@@ -9,11 +9,11 @@ from msgspec import Meta
 
 from redkey.api.call import Call
 from redkey.api.fields import Attempts, Body, Id, LeaseSeconds, Name, Seconds, Sentence, Slug, Text, Word, given, wrong
-from redkey.api.problem import invalid
 from redkey.api.roles import capability_slugs
 from redkey.api.texts import keep
 from redkey.commands.tasks import CreateTask
 from redkey.errors import Finding, WireRefused
+from redkey.http.problems import invalid
 from redkey.ledger.ports import Content
 from redkey.plans.structure import GatePolicy
 from redkey.readmodel.replies import Advice, Created

@@ -14,8 +14,8 @@ from urllib.parse import parse_qsl, unquote_plus
 import msgspec
 
 from redkey.api.call import Call, Raw
-from redkey.api.request import chunks, declared_size
-from redkey.api.route import Route
+from redkey.http.request import chunks, declared_size
+from redkey.http.route import Route
 from redkey.services.keys import SCOPES, Principal
 
 FORM = "application/x-www-form-urlencoded"

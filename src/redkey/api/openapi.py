@@ -9,11 +9,11 @@ from typing import Any
 
 import msgspec
 
-from redkey.api.problem import MEDIA_TYPE as PROBLEM
-from redkey.api.problem import Problem
-from redkey.api.request import Empty
-from redkey.api.route import Route
 from redkey.api.schemas import REF, Schemas
+from redkey.http.problems import MEDIA_TYPE as PROBLEM
+from redkey.http.problems import Problem
+from redkey.http.request import Empty
+from redkey.http.route import Route
 from redkey.readmodel.events import camel
 
 _JSON = "application/json"

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 
 from redkey.api.call import Call
-from redkey.api.problem import Declined
 from redkey.errors import Finding
+from redkey.http.problems import Declined
 from redkey.plans.validate import validate
 from redkey.plans.validation import Validation
 

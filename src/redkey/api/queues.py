@@ -22,10 +22,10 @@ from redkey.api.fields import (
     place_after,
     wrong,
 )
-from redkey.api.route import PRODUCE, READ, Route
 from redkey.api.texts import keep
 from redkey.commands.decision import not_found
 from redkey.commands.registry import CreateQueue, UpdateQueue
+from redkey.http.route import PRODUCE, READ, Route
 from redkey.ledger.ports import Content
 from redkey.readmodel.available import available
 from redkey.readmodel.plan_text import task_document

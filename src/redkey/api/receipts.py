@@ -8,8 +8,8 @@ import msgspec
 
 from redkey.api.call import Call, Raw
 from redkey.api.page import receipt_page
-from redkey.api.route import READ, Route
 from redkey.commands.decision import Refused, not_found
+from redkey.http.route import READ, Route
 from redkey.ledger.checkpoint import open_checkpoint
 from redkey.ledger.note import encode_base64
 from redkey.ledger.receipt import Receipt

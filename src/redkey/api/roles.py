@@ -8,10 +8,10 @@ from msgspec import Meta
 
 from redkey.api.call import Call
 from redkey.api.fields import Body, Listed, Name, Page, Text, Word, given, place_after, wrong
-from redkey.api.route import ADMIN, READ, Route
 from redkey.api.texts import keep
 from redkey.commands.decision import not_found
 from redkey.commands.registry import CreateRole, GrantRole, RevokeRole
+from redkey.http.route import ADMIN, READ, Route
 from redkey.readmodel.agent_view import RoleView, role_view
 from redkey.readmodel.rows import entity
 from redkey.readmodel.view import View, read_document

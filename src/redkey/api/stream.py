@@ -10,9 +10,9 @@ import msgspec
 
 from redkey.api.adapter import SECURITY, Receive, Send, Stream
 from redkey.api.call import Call
-from redkey.api.problem import Declined, invalid
-from redkey.api.route import READ, Route
 from redkey.errors import Finding, TooManySubscribers
+from redkey.http.problems import Declined, invalid
+from redkey.http.route import READ, Route
 from redkey.services.subscriptions import Filter, Subscription
 from redkey.wire.catalogue import catalogue
 

@@ -26,7 +26,7 @@ from redkey.api import (
     workflows,
     workspaces,
 )
-from redkey.api.route import OPERATOR, Route
+from redkey.http.route import OPERATOR, Route
 
 FAMILIES = (
     workspaces,

@@ -11,12 +11,12 @@ from msgspec import Meta
 from redkey.api.call import Call
 from redkey.api.fields import BATCH_LIMIT, Body, Listed, Page, Text, sequence_after, wrong
 from redkey.api.new_task import NewTask, create
-from redkey.api.problem import Problem, describe
 from redkey.api.queues import read_queue
-from redkey.api.route import AGENT, PRODUCE, READ, Route
 from redkey.api.texts import keep
 from redkey.commands.decision import Refused, not_found
 from redkey.commands.tasks import AddMessage, CancelTask, RaiseConcern, RetryTask, UnblockTask
+from redkey.http.problems import Problem, describe
+from redkey.http.route import AGENT, PRODUCE, READ, Route
 from redkey.readmodel.context_view import ContextState, context_state
 from redkey.readmodel.explain import Explanation, explain
 from redkey.readmodel.replies import Created

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from redkey.api.call import Call, Ref
-from redkey.api.problem import Declined
+from redkey.http.problems import Declined
 from redkey.ledger.ports import Content
 from redkey.ledger.secrets import find_secret
 from redkey.readmodel.rows import entity

@@ -10,11 +10,11 @@ from msgspec import Meta
 
 from redkey.api.call import Call
 from redkey.api.fields import Body, Id, Slug, wrong
-from redkey.api.problem import invalid
-from redkey.api.route import OPERATOR, READ, Route
 from redkey.commands.decision import not_found
 from redkey.commands.registry import GrantCredits, PriceCredits
 from redkey.errors import Finding
+from redkey.http.problems import invalid
+from redkey.http.route import OPERATOR, READ, Route
 from redkey.readmodel.rows import entity
 from redkey.readmodel.usage import By, Figures, usage_of
 from redkey.reducers.entities import Workspace

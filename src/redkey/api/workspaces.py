@@ -8,11 +8,11 @@ import msgspec
 
 from redkey.api.call import Call
 from redkey.api.fields import Body, Id, Listed, Name, Page
-from redkey.api.problem import Declined
-from redkey.api.route import ADMIN, OPERATOR, READ, Route
 from redkey.api.texts import keep
 from redkey.commands.decision import Refused, not_found
 from redkey.commands.registry import CreateKey, RevokeKey
+from redkey.http.problems import Declined
+from redkey.http.route import ADMIN, OPERATOR, READ, Route
 from redkey.ledger.record import iso_time
 from redkey.readmodel.rows import entity
 from redkey.reducers.entities import Key, Workspace

@@ -17,10 +17,10 @@ from typing import Any, Protocol
 
 import uvicorn
 
-from redkey.api.connection import Connection
-from redkey.api.exchange import Exchange, header_lines
 from redkey.config import Config
 from redkey.errors import CannotListen
+from redkey.http.connection import Connection
+from redkey.http.exchange import Exchange, header_lines
 
 _BACKLOG = 4096
 

@@ -17,10 +17,10 @@ from urllib.parse import unquote
 import httptools
 import structlog
 
-from redkey.api import problem
-from redkey.api.exchange import STATUS_LINES, Exchange, header_lines
-from redkey.api.problem import Declined
 from redkey.config import Limits
+from redkey.http import problems
+from redkey.http.exchange import STATUS_LINES, Exchange, header_lines
+from redkey.http.problems import Declined
 
 _HEADER_BYTES = 32 * 1024
 _HEADERS = 64
@@ -298,9 +298,9 @@ class Connection(asyncio.Protocol):
 
     def _refuse(self, declined: Declined) -> None:
         """Answer without a handler, and close."""
-        answer = problem.answer(declined)
+        answer = problems.answer(declined)
         headers = [
-            (b"content-type", problem.MEDIA_TYPE.encode()),
+            (b"content-type", problems.MEDIA_TYPE.encode()),
             (b"content-length", str(len(answer.body)).encode()),
             (b"connection", b"close"),
             *answer.headers,

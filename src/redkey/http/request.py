@@ -8,9 +8,9 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
-from redkey.api.exchange import Exchange
-from redkey.api.problem import Declined, invalid
 from redkey.errors import Finding, pointer
+from redkey.http.exchange import Exchange
+from redkey.http.problems import Declined, invalid
 from redkey.wire.decode import decode
 from redkey.wire.schema import Checker, checker_of
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from redkey.api.problem import Declined
 from redkey.config import Rate
+from redkey.http.problems import Declined
 
 # So many buckets are kept, those used last: nobody can fill the memory by making up names.
 KEPT = 10_000
