@@ -8,29 +8,34 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from collections.abc import Coroutine
 from pathlib import Path
+from typing import Any
 
 import uvloop
 
 from redkey.config import Config
 from redkey.http.exchange import Exchange
 from redkey.http.host import Host, close, listen, url_of
+from redkey.http.request import read_body
 from redkey.stores.durable import replace_file
 
 _LIMIT = 1 << 20
+_JSON = b"content-type: application/json\r\n"
 
 
 class Echo:
     """Answers every request with its own body."""
 
-    async def __call__(self, exchange: Exchange) -> None:
+    def __call__(self, exchange: Exchange) -> Coroutine[Any, Any, None] | None:
         body = exchange.take_whole(_LIMIT)
         if body is None:
-            body, more = b"", True
-            while more:
-                message = await exchange.receive()
-                body, more = body + message.get("body", b""), message.get("more_body", False)
-        await exchange.reply(200, b"content-type: application/json\r\n", body)
+            return self._receive(exchange)
+        exchange.reply(200, _JSON, body)
+        return None
+
+    async def _receive(self, exchange: Exchange) -> None:
+        exchange.reply(200, _JSON, await read_body(exchange, _LIMIT))
 
     async def start(self) -> None: ...
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from redkey.api.auth import Authenticator
 from redkey.api.call import Services
 from redkey.api.logins import Logins
 from redkey.api.metrics import Metrics
+from redkey.api.stream import frame
 from redkey.api.surface import routes
 from redkey.bus.attached import AttachedBus
 from redkey.bus.http.call import BusCaller
@@ -75,7 +76,7 @@ class App:
         self.metrics = Metrics()
         block_routes = {str(kind): roles for kind, roles in config.block_routes.items()}
         self.coordinator = Coordinator(store, ids, on_fatal=on_fatal, block_routes=block_routes)
-        self.subscriptions = Subscriptions(store, config.limits.subscribers)
+        self.subscriptions = Subscriptions(store, config.limits.subscribers, frame)
         self.metrics.gauge("waiting", "Callers that wait for a task.", lambda: self.coordinator.waiting)
         self.metrics.gauge("subscribers", "Followers of event streams.", lambda: self.subscriptions.count)
         self._schedule = SigningSchedule(
@@ -142,7 +143,7 @@ class App:
         self.coordinator.listen(self._witnessing.heard)
         self.metrics.gauge("witnesses_away", "Witnesses without an answer to use.", lambda: self._witnessing.away)
 
-    def __call__(self, exchange: Exchange) -> Awaitable[None]:
+    def __call__(self, exchange: Exchange) -> Coroutine[Any, Any, None] | None:
         return self._bus(exchange) if exchange.path.startswith("/api/") else self.api(exchange)
 
     def _admit_to_bus(self, exchange: BusExchange) -> BusCaller:

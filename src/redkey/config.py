@@ -49,8 +49,10 @@ class Limits(_Table, frozen=True):
     # How long a connection may take to send the headers of a request.
     header_seconds: Seconds = 15.0
     connections: Count = 20_000
+    # Connections of one address on which no valid key has been shown yet.
+    strangers: Count = 1024
     subscribers: Count = 10_000
-    # A follower that takes nothing for this long is cut; its last id is its cursor.
+    # A caller that reads nothing of its answer for this long is cut; a follower resumes from its last event id.
     stalled_seconds: Seconds = 30.0
     # Followers get a bare cursor when nothing else came for this long.
     cursor_seconds: Seconds = 15.0

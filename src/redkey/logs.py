@@ -36,8 +36,6 @@ def set_up_logs(config: Config) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(config.log_level.upper())
-    # uvicorn tells of its own start and stop at length; what is wrong with it matters.
-    logging.getLogger("uvicorn").setLevel(logging.WARNING)
     logging.getLogger("asyncio").setLevel(logging.WARNING)
     logging.getLogger("httpx2").setLevel(logging.WARNING)
     structlog.configure(

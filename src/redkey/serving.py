@@ -79,7 +79,7 @@ def _run(config: Config, sockets: list[Any], say: Callable[[str], Any]) -> int:
         _log.critical("the store failed; the process stops", reason=str(cause))
         failures.append(cause)
         if host is not None:
-            host.should_exit = True
+            host.stop()
 
     app = App(config, on_fatal)
     uds = str(config.uds.absolute()) if config.uds is not None else None
@@ -131,7 +131,7 @@ def serve_bus(home: Path, config: Config, policy: Policy, say: Callable[[str], A
         _log.critical("the bus's log failed; the process stops", reason=str(cause))
         failures.append(cause)
         if host is not None:
-            host.should_exit = True
+            host.stop()
 
     bus = HostedBus(home, on_fatal, policy=policy)
     sockets = listen(config)

@@ -106,12 +106,16 @@ def test_a_connection_ends_when_its_caller_wants_no_more(caller: Caller, lines: 
         assert caller.ended()
 
 
-def test_nothing_of_another_protocol_is_spoken(caller: Caller) -> None:
+def test_an_offer_to_upgrade_is_ignored_and_the_body_is_read(caller: Caller) -> None:
+    """Java's HTTP client offers h2c with its first request, whatever that is."""
+    body = json.dumps({"name": "upgraded", "id": "queue_upgraded"}).encode()
+    upgrade = (b"connection: upgrade, http2-settings", b"upgrade: h2c", b"http2-settings: AAMAAABk")
     with caller:
-        caller.send(b"GET /healthz HTTP/1.1", b"connection: upgrade", b"upgrade: h2c")
-        status, headers, _ = caller.answer()
-        assert (status, headers["connection"]) == (200, "close")
-        assert caller.ended()
+        length = b"content-length: %d" % len(body)
+        caller.send(b"POST /queues HTTP/1.1", b"content-type: application/json", length, *upgrade, body=body)
+        assert caller.answer()[0] == 201
+        caller.send(b"GET /healthz HTTP/1.1", *upgrade)
+        assert caller.answer()[0] == 200
 
 
 def test_the_whole_target_may_be_given(caller: Caller) -> None:

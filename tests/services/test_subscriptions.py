@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from redkey.api.stream import frame
 from redkey.commands.claims import ClaimTask
 from redkey.errors import StoreFailed, TooManySubscribers
 from redkey.services import subscriptions as module
@@ -23,7 +24,7 @@ class Newsroom(Office):
 
     def __init__(self, disk: MemoryDisk | None = None, lane: int = 0) -> None:
         super().__init__(MemoryStore(HandClock(), disk or MemoryDisk()), CountedIds(lane))
-        self.subscriptions = Subscriptions(self.store, 5)
+        self.subscriptions = Subscriptions(self.store, 5, frame)
         self.coordinator.listen(self.subscriptions.hear)
 
     def follow(self, after: int | None = None, **wanted: Any) -> Subscription:
@@ -133,7 +134,7 @@ async def test_filters_pass_what_they_name_and_the_cursor_moves_on(office: Newsr
     for wanted, expected in cases:
         subscription = office.follow(start, **wanted)
         assert types(everything(subscription)) == expected
-        assert subscription.cursor() == b"id: %d\n\n" % office.head
+        assert subscription.position == office.head
         subscription.leave()
     mine = office.follow(start, queue_id=QUEUE)
     assert len(types(everything(mine))) == office.head - start

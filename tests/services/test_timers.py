@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from random import Random
 from typing import Any
 
+from redkey.api.stream import frame
 from redkey.reducers.world import SECOND
 from redkey.services.subscriptions import Filter, Subscriptions
 from redkey.services.timers import Timers
@@ -36,7 +37,7 @@ class Served(Office):
     def __init__(self, disk: MemoryDisk | None = None, lane: int = 0, store: MemoryStore | None = None) -> None:
         self.clock = clock = LoopClock()
         super().__init__(store or MemoryStore(clock, disk or MemoryDisk()), CountedIds(lane))
-        self.subscriptions = Subscriptions(self.store, 100)
+        self.subscriptions = Subscriptions(self.store, 100, frame)
         self.coordinator.listen(self.subscriptions.hear)
         self.timers = Timers(self.store, self.coordinator, self.subscriptions, clock, IDLE_SECONDS, self.fatal.append)
 

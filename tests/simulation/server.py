@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from random import Random
 from typing import Any
 
+from redkey.api.stream import frame
 from redkey.commands.caller import Caller
 from redkey.errors import StoreFull, WriterBusy
 from redkey.ledger.ports import Content
@@ -110,7 +111,7 @@ class Server:
         self.clock.booted = asyncio.get_running_loop().time()
         self.store = SimStore(self.clock, self._disk, self._faults, self._random)
         self.coordinator = Coordinator(self.store, self.ids, on_fatal=self._fatal)
-        self.subscriptions = Subscriptions(self.store, 100)
+        self.subscriptions = Subscriptions(self.store, 100, frame)
         self.coordinator.listen(self.subscriptions.hear)
         self.coordinator.listen(self._heard)
         self.timers = Timers(self.store, self.coordinator, self.subscriptions, self.clock, 30, self._fatal)

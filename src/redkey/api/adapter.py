@@ -1,48 +1,50 @@
-"""The adapter: from a request to a handler and back, with as little between as there can be.
+"""The adapter: from a request to a handler and back.
 
-It owns the order of the checks (path, method, key, scope, rate, body, query), so that nobody learns anything
-before the checks that come first, and it turns every error into a problem.
+It owns the order of the checks (path, method, key, scope, rate, body, query), so that a caller learns nothing before
+the checks that come first, and it turns every error into a problem. A handler is a plain function or a coroutine.
+A plain function returns its reply, or a `Pending` one: then no task is made for the request, and its reply is
+written as soon as the unit that holds its command is durable.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from inspect import iscoroutine
 from typing import Any
 
 import msgspec
 import structlog
 
 from redkey.api.auth import Authenticator
-from redkey.api.call import Call, Raw, Services
+from redkey.api.call import Call, Pending, Raw, Services
 from redkey.api.metrics import Metrics
 from redkey.commands.caller import Caller
+from redkey.errors import RedKeyError
 from redkey.http import problems
 from redkey.http.exchange import Exchange, header_lines
+from redkey.http.files import File
 from redkey.http.problems import Declined
 from redkey.http.request import BodyReader, Empty, QueryReader, check_media, read_body
 from redkey.http.route import Route, Table
+from redkey.http.security import SECURITY
+from redkey.services.outcome import Outcome
 
 Receive = Callable[[], Awaitable[Any]]
 Send = Callable[[Any], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
+Work = Coroutine[Any, Any, None]
 
 _log = structlog.get_logger("redkey.api")
 _encode = msgspec.json.Encoder().encode
 _NOBODY = Caller("", "", frozenset())
-# What every answer carries: nothing here is for a browser to run, guess or keep.
-SECURITY: Headers = [
-    (b"cache-control", b"no-store"),
-    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
-    (b"x-content-type-options", b"nosniff"),
-]
 _CLOSE = (b"connection", b"close")
 _JSON = header_lines([(b"content-type", b"application/json"), *SECURITY])
 _PROBLEM = header_lines([(b"content-type", problems.MEDIA_TYPE.encode()), *SECURITY])
 
 
 class Stream:
-    """A reply that writes itself as long as it likes: the handler returns one, the adapter hands it the wires."""
+    """A reply that is sent piece by piece: the handler returns one, the adapter runs it."""
 
     async def run(self, receive: Receive, send: Send) -> int:
         """Send everything; the status that was sent."""
@@ -52,12 +54,14 @@ class Stream:
 class Endpoint:
     """A route made ready to be called."""
 
-    __slots__ = ("body", "body_limit", "observe", "query", "route", "scopes", "takes_key")
+    __slots__ = ("body", "body_limit", "handler", "observe", "query", "route", "scopes", "status", "takes_key")
 
     def __init__(self, route: Route, services: Services, metrics: Metrics) -> None:
-        self.route = route
+        self.route, self.status = route, route.status
         self.scopes = frozenset(route.scopes) if route.scopes == ("operator",) else frozenset((*route.scopes, "admin"))
         self.body = BodyReader(route.body or Empty) if route.writes and not route.streamed else None
+        takes_body = route.body is not None and self.body is not None
+        self.handler: Callable[[Call, Any], Any] = route.handler if takes_body else _without_body(route)
         self.query = QueryReader(route.query)
         self.body_limit: int = getattr(services.config.limits, route.body_limit)
         self.takes_key = route.takes_key
@@ -76,49 +80,45 @@ class Api:
         self._services, self._authenticator = services, authenticator
         self._access_log = services.config.access_log
         self._table = Table((route, Endpoint(route, services, metrics)) for route in self.routes)
-        self._observe_unknown = metrics.observer("any", "unknown")
+        # Problems of requests that reach no endpoint are counted together.
+        nowhere = Route("ANY", "unknown", _no_handler)
+        self._nowhere = Endpoint(nowhere, services, metrics)
 
-    async def __call__(self, exchange: Exchange) -> None:
-        """Answer a request."""
+    def __call__(self, exchange: Exchange) -> Work | None:
+        """Answer a request: at once, when its command is durable, or in the coroutine that is returned."""
         self.open += 1
-        begun = time.perf_counter()
-        observe = self._observe_unknown
-        told: Headers = []
+        call = Call(self._services, exchange, self._nowhere, time.perf_counter())
         try:
-            endpoint, path = self._find(exchange)
-            observe = endpoint.observe
-            reply, told = await self._call(endpoint, path, exchange)
-            if isinstance(reply, Stream):
-                observe(await reply.run(exchange.receive, exchange.send), time.perf_counter() - begun)
-                return
-            status, head = endpoint.route.status, _JSON
-            if type(reply) is Raw:
-                status, body = reply.status, reply.body
-                head = header_lines([(b"content-type", reply.media.encode()), *_security_of(reply)])
-            else:
-                body = _encode(reply)
-        except ConnectionResetError:
-            return
+            self._admit(call)
+            endpoint = call.endpoint
+            if endpoint.body is None:
+                call.query = endpoint.query.read(exchange.query)
+                return self._finish(call, endpoint.handler(call, None))
+            # Almost every body has been received whole.
+            data = exchange.take_whole(endpoint.body_limit)
+            if data is None:
+                return self._wait(call, self._receive(call))
+            return self._finish(call, self._handle(call, data))
         except Exception as error:
-            status, head, body, told = self._refuse(exchange, error, told)
-        finally:
-            self.open -= 1
-        took = time.perf_counter() - begun
-        observe(status, took)
-        if self._access_log:
-            _log.info("request", method=exchange.method, path=exchange.path, status=status, seconds=round(took, 6))
-        await exchange.reply(status, head + header_lines(told) if told else head, body)
+            self._refuse(call, error)
+            return None
 
-    @staticmethod
-    def _refuse(exchange: Exchange, error: Exception, told: Headers) -> tuple[int, bytes, bytes, Headers]:
-        """What an error is to the caller: status, header lines, body, further headers."""
-        answer = problems.answer(error)
-        if answer.status >= 500:
-            _log.error("request failed", path=exchange.path, status=answer.status, exc_info=error)
-        if _CLOSE in answer.headers:
-            exchange.keep_alive = False
-        further = [header for header in (*answer.headers, *told) if header != _CLOSE]
-        return answer.status, _PROBLEM, answer.body, further
+    def _admit(self, call: Call) -> None:
+        """Find the endpoint, and check the key and its scope."""
+        exchange = call.exchange
+        endpoint, call.path = self._find(exchange)
+        call.endpoint = endpoint
+        if not endpoint.route.scopes:
+            call.caller, call.topic = _NOBODY, ""
+            return
+        connection = exchange.connection
+        principal, call.told = self._authenticator.admit(
+            exchange.headers, connection.address, looks=not endpoint.route.writes
+        )
+        connection.authenticated()
+        call.caller, call.topic = principal.caller, principal.topic
+        if endpoint.scopes.isdisjoint(principal.caller.scopes):
+            raise _insufficient(endpoint.route)
 
     def _find(self, exchange: Exchange) -> tuple[Endpoint, dict[str, str]]:
         found = self._table.find(exchange.path)
@@ -134,34 +134,118 @@ class Api:
             )
         return endpoint, {name: segments[index] for name, index in names}
 
-    async def _call(self, endpoint: Endpoint, path: dict[str, str], exchange: Exchange) -> tuple[Any, Headers]:
-        route, headers = endpoint.route, exchange.headers
-        caller, topic = _NOBODY, ""
-        told: Headers = []
-        if route.scopes:
-            principal, told = self._authenticator.admit(headers, exchange.connection.address, looks=not route.writes)
-            caller, topic = principal.caller, principal.topic
-            if endpoint.scopes.isdisjoint(caller.scopes):
-                raise _insufficient(route)
-        call = Call(self._services, route, caller, topic, path, exchange)
-        reader = endpoint.body
-        if reader is None:
-            call.query = endpoint.query.read(exchange.query)
-            return await route.handler(call), told
-        limit = endpoint.body_limit
-        # Almost every body has come whole.
-        data = exchange.take_whole(limit)
-        if data is None:
-            data = await read_body(exchange, limit)
+    def _handle(self, call: Call, data: bytes) -> Any:
+        endpoint, exchange = call.endpoint, call.exchange
+        headers = exchange.headers
         if data:
             check_media(headers)
         call.query = endpoint.query.read(exchange.query)
-        body = reader.read(data, limit)
+        body = endpoint.body.read(data, endpoint.body_limit)  # type: ignore[union-attr]
         if endpoint.takes_key:
             key = idempotency_key(headers, body)
             if key:
                 call.identify(key, b"%b?%b" % (exchange.path.encode(), exchange.query), data)
-        return await (route.handler(call, body) if route.body is not None else route.handler(call)), told
+        return endpoint.handler(call, body)
+
+    async def _receive(self, call: Call) -> Any:
+        """Handle a request whose body has not been received whole yet."""
+        result = self._handle(call, await read_body(call.exchange, call.endpoint.body_limit))
+        return await result if iscoroutine(result) else result
+
+    # The reply.
+
+    def _finish(self, call: Call, result: Any) -> Work | None:
+        if type(result) is Pending:
+            self._submit(call, result)
+            return None
+        if iscoroutine(result):
+            return self._wait(call, result)
+        self._reply(call, result)
+        return None
+
+    def _submit(self, call: Call, pending: Pending) -> None:
+        exchange = call.exchange
+
+        def done(outcome: Outcome | RedKeyError) -> None:
+            exchange.on_lost = None
+            try:
+                if not isinstance(outcome, Outcome):
+                    raise outcome
+                self._reply(call, pending.reply(outcome))
+            except Exception as error:
+                self._refuse(call, error)
+
+        submission = call.enqueue(pending, done)
+        if pending.wait_seconds:
+            # Give the wait up when the caller disconnects: it would never learn of what it won.
+            def leave() -> None:
+                submission.leave(done)
+                self.open -= 1
+
+            exchange.on_lost = leave
+            exchange.connection.take_more()
+
+    async def _wait(self, call: Call, work: Awaitable[Any]) -> None:
+        exchange = call.exchange
+        try:
+            reply = await work
+            if type(reply) is Pending:
+                reply = await call.settled(reply)
+            if isinstance(reply, Stream):
+                status = await reply.run(exchange.receive, exchange.send)
+                self._count(call, status)
+            else:
+                self._reply(call, reply)
+        except ConnectionResetError:
+            self.open -= 1
+        except Exception as error:
+            self._refuse(call, error)
+
+    def _reply(self, call: Call, reply: Any) -> None:
+        head = _JSON
+        if type(reply) is File:
+            self._count(call, reply.send(call.exchange))
+            return
+        if type(reply) is Raw:
+            status, body = reply.status, reply.body
+            head = header_lines([(b"content-type", reply.media.encode()), *_security_of(reply)])
+        else:
+            status, body = call.endpoint.status, _encode(reply)
+        if call.told:
+            head += header_lines(call.told)
+        self._count(call, status)
+        call.exchange.reply(status, head, body)
+
+    def _refuse(self, call: Call, error: Exception) -> None:
+        """Answer an error with its problem."""
+        exchange = call.exchange
+        answer = problems.answer(error)
+        if answer.status >= 500:
+            _log.error("request failed", path=exchange.path, status=answer.status, exc_info=error)
+        if _CLOSE in answer.headers:
+            exchange.keep_alive = False
+        further = [header for header in (*answer.headers, *call.told) if header != _CLOSE]
+        self._count(call, answer.status)
+        exchange.reply(answer.status, _PROBLEM + header_lines(further), answer.body)
+
+    def _count(self, call: Call, status: int) -> None:
+        self.open -= 1
+        seconds = time.perf_counter() - call.begun
+        call.endpoint.observe(status, seconds)
+        if self._access_log:
+            exchange = call.exchange
+            _log.info("request", method=exchange.method, path=exchange.path, status=status, seconds=round(seconds, 6))
+
+
+def _without_body(route: Route) -> Callable[[Call, Any], Any]:
+    def handler(call: Call, body: Any) -> Any:
+        return route.handler(call)
+
+    return handler
+
+
+async def _no_handler(call: Call) -> None:
+    """Requests that reach no endpoint have no handler."""
 
 
 def idempotency_key(headers: Mapping[bytes, bytes], body: Any) -> str:

@@ -91,10 +91,11 @@ def _bytes(call: Call, claim_id: str, body: NewArtifact) -> Bytes:
         if body.bytes is None:
             raise wrong("artifact_size_missing", "/bytes", "an artifact elsewhere says how many bytes it has")
         return Bytes(body.sha256, body.bytes, body.media_type or _BYTES)
-    found = call.services.store.content(call.topic, body.sha256)
-    if found is None:
+    # Its facts alone: the body may be a gigabyte.
+    facts = call.services.store.content_facts(call.topic, body.sha256)
+    if facts is None:
         raise wrong("content_not_found", "/sha256", "no such content was put into this workspace")
-    return Bytes(body.sha256, len(found.data), body.media_type or _BYTES)
+    return Bytes(body.sha256, facts.bytes, body.media_type or _BYTES)
 
 
 def _inline(call: Call, claim_id: str, body: NewArtifact) -> Bytes:
@@ -118,14 +119,19 @@ def _inline(call: Call, claim_id: str, body: NewArtifact) -> Bytes:
     return Bytes(digest, len(data), body.media_type or media, content_body(data))
 
 
+def ready_artifacts(call: Call, claim_id: str) -> list[Artifact]:
+    """The artifacts that a completion of this claim would rest on."""
+    world = call.services.coordinator.peek(call.topic)
+    task = world.tasks.get(world.claims.get(claim_id, "") or world.expired.get(claim_id, ""))
+    return [artifact for artifact in task.artifacts if artifact.readiness != "draft"] if task is not None else []
+
+
 async def check_artifacts(call: Call, claim_id: str) -> None:
     """Refuse to complete on artifacts whose bytes are gone or damaged: the mechanical part of the verification.
 
-    Bytes elsewhere are the word of the agent, under the hash that it gave.
+    Bytes elsewhere are taken on the agent's word, under the hash that it gave.
     """
-    world = call.services.coordinator.peek(call.topic)
-    task = world.tasks.get(world.claims.get(claim_id, "") or world.expired.get(claim_id, ""))
-    ready = [artifact for artifact in task.artifacts if artifact.readiness != "draft"] if task is not None else []
+    ready = ready_artifacts(call, claim_id)
     if not ready:
         return
     missing = await call.in_thread(lambda: [one.name for one in ready if not _is_there(call, one)])
@@ -140,6 +146,9 @@ def _is_there(call: Call, artifact: Artifact) -> bool:
     try:
         if "uri" in (read_document(store, topic, artifact.document_sha256) or {}):
             return True
-        return store.content(topic, artifact.sha256) is not None
+        # Piece by piece: the chunks are checked against the hash, and never held in memory together.
+        for _ in store.content_chunks(topic, artifact.sha256):
+            pass
+        return store.content_facts(topic, artifact.sha256) is not None
     except StoreFailed:
         return False

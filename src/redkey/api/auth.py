@@ -12,6 +12,7 @@ from redkey.http.problems import Declined
 from redkey.services.keys import KeyRing, Principal
 
 _LONGEST = 4096
+_RECENT = 10_000
 
 
 class Tokens(Protocol):
@@ -27,6 +28,8 @@ class Authenticator:
 
     def __init__(self, keys: KeyRing, tokens: Tokens, limiter: Limiter, logins: Logins) -> None:
         self._keys, self._tokens, self._limiter, self._logins = keys, tokens, limiter, logins
+        # Authorization headers that held a valid key a moment ago: the same header needs no second look at the key.
+        self._recent: dict[bytes, Principal] = {}
 
     def admit(
         self, headers: Mapping[bytes, bytes], address: str, *, looks: bool
@@ -36,7 +39,11 @@ class Authenticator:
         `looks`: the request changes nothing. Only then may a browser bring the key by HTTP Basic, since browsers
         send that along with what other pages make them ask for.
         """
-        stated, _, credential = headers.get(b"authorization", b"").partition(b" ")
+        header = headers.get(b"authorization", b"")
+        recent = self._recent.get(header)
+        if recent is not None and self._keys.is_current(recent):
+            return recent, self._limiter.take(recent.public_id)
+        stated, _, credential = header.partition(b" ")
         scheme = stated.lower()
         browses = looks and b"text/html" in headers.get(b"accept", b"")
         if browses and scheme == b"basic":
@@ -54,6 +61,10 @@ class Authenticator:
                 self._logins.failed(address, text[3:].partition("_")[0] if is_key else "")
             detail = "The key or token is not valid, has expired, or was revoked."
             _refuse("invalid_token", detail, "invalid_token", browses=browses)
+        if is_key and stated.lower() == b"bearer":
+            if len(self._recent) >= _RECENT:
+                self._recent.clear()
+            self._recent[header] = principal
         return principal, self._limiter.take(principal.public_id)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from hashlib import sha256
@@ -23,12 +23,12 @@ from redkey.services.coordinator import Coordinator
 from redkey.services.keys import KeyRing
 from redkey.services.outcome import Outcome
 from redkey.services.signing import Signing
+from redkey.services.submission import Done, Submission
 from redkey.services.subscriptions import Subscriptions
 from redkey.services.tokens import Tokens
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
-
+    from redkey.api.adapter import Endpoint
     from redkey.http.route import Route
 
 Ref = dict[str, Any]
@@ -72,32 +72,53 @@ class Raw(msgspec.Struct, frozen=True):
     headers: tuple[tuple[bytes, bytes], ...] = ()
 
 
+class Pending(msgspec.Struct, frozen=True, gc=False):
+    """A command to be recorded, and how its outcome becomes the reply.
+
+    A handler that returns one needs no coroutine: the adapter submits the command and replies when it is durable.
+    """
+
+    command: Any
+    reply: Callable[[Outcome], Any]
+    contents: tuple[Content, ...] = ()
+    wait_seconds: float = 0
+    # Tells the commands of a batch apart.
+    part: str = ""
+
+
 class Call:
     """One request."""
 
     __slots__ = (
         "_body_hash",
         "_idem",
+        "begun",
         "caller",
+        "endpoint",
         "exchange",
         "path",
         "query",
-        "route",
         "services",
+        "told",
         "topic",
     )
 
-    def __init__(
-        self, services: Services, route: Route, caller: Caller, topic: str, path: dict[str, str], exchange: Exchange
-    ) -> None:
-        self.services, self.route, self.caller, self.topic, self.path = services, route, caller, topic, path
-        self.exchange = exchange
+    # Who calls, in which workspace, with which parameters of the path: known once the adapter has admitted it.
+    caller: Caller
+    topic: str
+    path: dict[str, str]
+
+    def __init__(self, services: Services, exchange: Exchange, endpoint: Endpoint, begun: float) -> None:
+        """`begun` is when the request came."""
+        self.services, self.exchange, self.endpoint, self.begun = services, exchange, endpoint, begun
+        # Further headers of the reply.
+        self.told: list[tuple[bytes, bytes]] = []
         self.query: Any = None
         self._idem = self._body_hash = ""
 
     def identify(self, key: str, target: bytes, body: bytes) -> None:
         """Bind the request to its idempotency key: who asks, for which operation, with what."""
-        route = self.route
+        route = self.endpoint.route
         scope = f"{self.caller.key_id}\n{route.method} {route.path}\n{key}"
         self._idem = sha256(scope.encode()).hexdigest()[:32]
         # The path is part of what is asked for: the same key for another task is another request.
@@ -113,32 +134,48 @@ class Call:
         """True when this request was recorded before: its answer is on the ledger already."""
         return bool(self._idem) and self._idem in self.services.coordinator.peek(self.topic).done
 
+    def enqueue(self, pending: Pending, done: Done) -> Submission:
+        """Submit the command of a pending reply; `done` gets its outcome."""
+        return self.services.coordinator.enqueue(
+            self.topic,
+            self.caller,
+            pending.command,
+            pending.contents,
+            done,
+            idem=self._idem_of(pending.part),
+            body=self._body_hash,
+            wait_seconds=pending.wait_seconds,
+        )
+
+    async def settled(self, pending: Pending) -> Any:
+        """The reply of a pending command, once it is durable."""
+        submission = self.services.coordinator.submit(
+            self.topic,
+            self.caller,
+            pending.command,
+            pending.contents,
+            idem=self._idem_of(pending.part),
+            body=self._body_hash,
+            wait_seconds=pending.wait_seconds,
+        )
+        wait = self.exchange.while_connected(submission) if pending.wait_seconds else submission
+        return pending.reply(await wait)
+
     def submit(
-        self,
-        command: Any,
-        contents: Sequence[Content] = (),
-        *,
-        wait_seconds: float = 0,
-        part: str = "",
-        topic: str = "",
+        self, command: Any, contents: Sequence[Content] = (), *, part: str = "", topic: str = ""
     ) -> Coroutine[Any, Any, Outcome]:
         """The durable outcome of a command of this request.
 
         `part` tells the commands of a batch apart; `topic` is another workspace than the caller's own, for operators.
         """
-        idem = self._idem
-        if part and idem:
-            idem = sha256(f"{idem}\n{part}".encode()).hexdigest()[:32]
-        submission = self.services.coordinator.submit(
-            topic or self.topic,
-            self.caller,
-            command,
-            tuple(contents),
-            idem=idem,
-            body=self._body_hash,
-            wait_seconds=wait_seconds,
+        return self.services.coordinator.submit(
+            topic or self.topic, self.caller, command, tuple(contents), idem=self._idem_of(part), body=self._body_hash
         )
-        return self.exchange.while_connected(submission) if wait_seconds else submission
+
+    def _idem_of(self, part: str) -> str:
+        if part and self._idem:
+            return sha256(f"{self._idem}\n{part}".encode()).hexdigest()[:32]
+        return self._idem
 
     async def in_thread(self, work: Callable[[], T]) -> T:
         """Do what reads much beside the event loop."""

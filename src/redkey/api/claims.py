@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from redkey.api.call import Call
+from redkey.api.call import Call, Pending
 from redkey.api.fields import Body, Id, IdempotencyKey, Wait
 from redkey.commands.claims import ClaimNext, ClaimTask
 from redkey.http.route import AGENT, Route
@@ -61,14 +61,16 @@ _LOST: Mapping[str, Callable[[dict[str, Any], str], ClaimReply]] = {
 }
 
 
-async def claim_task(call: Call, body: Claim) -> ClaimReply:
+def claim_task(call: Call, body: Claim) -> Pending:
     """Claim a task: claimed, missed with the winner's name, or rejected with the reason."""
-    task_id = call.path["task_id"]
-    outcome = await call.submit(ClaimTask(task_id, body.agent_id, _lease(body.lease_seconds)))
-    if outcome.answer is not None:
-        wire = _claimed_wire(call, outcome.answer["held"])
-        return replies.claimed(wire, _assignment(call, wire, outcome) if body.with_task else None)
-    return _one(call, outcome, with_task=body.with_task)
+
+    def reply(outcome: Outcome) -> ClaimReply:
+        if outcome.answer is not None:
+            wire = _claimed_wire(call, outcome.answer["held"])
+            return replies.claimed(wire, _assignment(call, wire, outcome) if body.with_task else None)
+        return _one(call, outcome, with_task=body.with_task)
+
+    return Pending(ClaimTask(call.path["task_id"], body.agent_id, _lease(body.lease_seconds)), reply)
 
 
 def _lease(asked: int | None) -> int:
@@ -130,12 +132,15 @@ def _assignment(call: Call, wire: dict[str, Any], outcome: Outcome) -> Assignmen
     )
 
 
-async def claim_next(call: Call, body: Next) -> ClaimNextReply:
+def claim_next(call: Call, body: Next) -> Pending:
     """Claim the next task of a queue, waiting for one if asked to; it comes with its input and brief."""
     queue = queue_id(call.path["queue_id"])
     command = ClaimNext(queue, body.agent_id, _lease(body.lease_seconds), body.count or 1)
-    outcome = await call.submit(command, wait_seconds=body.wait)
-    return next_reply(call, outcome, command, many=body.count is not None)
+
+    def reply(outcome: Outcome) -> ClaimNextReply:
+        return next_reply(call, outcome, command, many=body.count is not None)
+
+    return Pending(command, reply, wait_seconds=body.wait)
 
 
 def next_reply(call: Call, outcome: Outcome, command: ClaimNext, *, many: bool = False) -> ClaimNextReply:

@@ -9,7 +9,7 @@ from typing import Literal
 import msgspec
 import structlog
 
-from redkey.api.adapter import SECURITY, Receive, Send, Stream
+from redkey.api.adapter import Receive, Send, Stream
 from redkey.api.call import Call
 from redkey.api.fields import Body, Sha256
 from redkey.commands.decision import not_found
@@ -18,6 +18,7 @@ from redkey.errors import StoreError
 from redkey.http.problems import Declined
 from redkey.http.request import chunks, declared_size
 from redkey.http.route import ADMIN, AGENT, PRODUCE, READ, Route
+from redkey.http.security import SECURITY
 from redkey.ledger.ports import Upload
 from redkey.wire.ids import event_id
 

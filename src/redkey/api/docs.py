@@ -2,29 +2,42 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from html import escape
 from itertools import groupby
 from typing import Any
 
 import msgspec
 
-from redkey.api.call import Call, Raw
+from redkey.api.call import Call
 from redkey.api.openapi import document
 from redkey.api.page import listing, page
+from redkey.http.files import File, make_file
 from redkey.http.problems import ADVICE, ADVICE_BY_STATUS
 from redkey.http.route import Route
 
 
-async def openapi(call: Call) -> Raw:
+def openapi(call: Call) -> File:
     """The OpenAPI document."""
-    return Raw(document(call.services.routes, call.services.config.public_url))
+    return _document(call.services.routes, call.services.config.public_url)
 
 
-async def docs(call: Call) -> Raw:
+def docs(call: Call) -> File:
     """The documentation as a page."""
-    services = call.services
-    described = msgspec.json.decode(document(services.routes, services.config.public_url))
-    return page("RedKey API", [_head(services.config.public_url), *_operations(described), *_problems()])
+    return _page(call.services.routes, call.services.config.public_url)
+
+
+# Both depend on nothing but the routes and the address, and anybody may ask for them: they are made once.
+@lru_cache(maxsize=2)
+def _document(routes: tuple[Route, ...], url: str) -> File:
+    return make_file(document(routes, url), "application/json")
+
+
+@lru_cache(maxsize=2)
+def _page(routes: tuple[Route, ...], url: str) -> File:
+    described = msgspec.json.decode(document(routes, url))
+    made = page("RedKey API", [_head(url), *_operations(described), *_problems()])
+    return make_file(made.body, made.media, headers=made.headers)
 
 
 def _head(base_url: str) -> str:

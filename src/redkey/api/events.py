@@ -10,9 +10,9 @@ from msgspec import Meta
 
 from redkey.api.call import Call
 from redkey.api.fields import Listed, Page, sequence_after
-from redkey.api.stream import MEDIA_TYPE as EVENT_STREAM
 from redkey.api.stream import EventStream, event_types, follow
 from redkey.commands.decision import not_found
+from redkey.http.event_stream import MEDIA_TYPE as EVENT_STREAM
 from redkey.http.route import READ, Route
 from redkey.readmodel.events import ShownEvent, show
 from redkey.services.queries import Question, query

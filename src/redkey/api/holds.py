@@ -6,12 +6,13 @@ How a task is got is `claims`'s; the fence that every act must pass is `redkey.c
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from redkey.api.artifacts import NewArtifact, add, check_artifacts
-from redkey.api.call import Call
+from redkey.api.artifacts import NewArtifact, add, check_artifacts, ready_artifacts
+from redkey.api.call import Call, Pending
 from redkey.api.claims import next_reply
 from redkey.api.fields import BATCH_LIMIT, Body, Id, LeaseSeconds, Name, Slug, Text, given, wrong
 from redkey.api.new_task import TaskId
@@ -121,40 +122,46 @@ def _hold_reply(outcome: Outcome) -> HoldReply:
     return replies.hold_reply(record.wire)
 
 
-async def start_claim(call: Call) -> HoldReply:
+def start_claim(call: Call) -> Pending:
     """Say that the work has begun."""
-    return _hold_reply(await call.submit(StartClaim(call.path["claim_id"])))
+    return Pending(StartClaim(call.path["claim_id"]), _hold_reply)
 
 
-async def release_claim(call: Call) -> HoldReply:
+def release_claim(call: Call) -> Pending:
     """Give the task back: others may claim it at once."""
-    return _hold_reply(await call.submit(ReleaseClaim(call.path["claim_id"])))
+    return Pending(ReleaseClaim(call.path["claim_id"]), _hold_reply)
 
 
-async def heartbeat_claim(call: Call) -> HeartbeatReply:
+def heartbeat_claim(call: Call) -> Pending:
     """Keep the lease, and learn whether the task is still held."""
-    outcome = await call.submit(HeartbeatClaim(call.path["claim_id"]))
+    return Pending(HeartbeatClaim(call.path["claim_id"]), _heartbeat_reply)
+
+
+def _heartbeat_reply(outcome: Outcome) -> HeartbeatReply:
     if outcome.answer is not None:
         return replies.heard(outcome.answer)
     return replies.extended(outcome.records[0].wire)
 
 
-async def block_claim(call: Call, body: Block) -> HoldReply:
+def block_claim(call: Call, body: Block) -> Pending:
     """Say that the work cannot go on, and let those know who can lift the block."""
     ref, content = keep(call, given(body, "reason", "suggested_resolution"), claim_id=call.path["claim_id"])
     command = BlockClaim(call.path["claim_id"], body.blocker_type, ref, tuple(dict.fromkeys(body.depends_on)))
-    return _hold_reply(await call.submit(command, (content,)))
+    return Pending(command, _hold_reply, (content,))
 
 
-async def plan_claim(call: Call, body: Plan) -> HoldReply:
+def plan_claim(call: Call, body: Plan) -> Pending:
     """Tell how the holder means to go about it."""
     ref, content = keep(call, {"plan": body.plan}, claim_id=call.path["claim_id"])
-    return _hold_reply(await call.submit(PlanClaim(call.path["claim_id"], ref), (content,)))
+    return Pending(PlanClaim(call.path["claim_id"], ref), _hold_reply, (content,))
 
 
-async def complete_claim(call: Call, body: Completion) -> Ended:
+def complete_claim(call: Call, body: Completion) -> Pending | Coroutine[Any, Any, Pending]:
     """Complete a task, and ask for the next one in the same request if there is more to do."""
-    return await _complete(call, call.path["claim_id"], body)
+    claim_id = call.path["claim_id"]
+    if ready_artifacts(call, claim_id):
+        return _complete(call, claim_id, body)
+    return _completion(call, claim_id, body)
 
 
 async def complete_claims(call: Call, body: Completions) -> ClaimResults:
@@ -162,7 +169,8 @@ async def complete_claims(call: Call, body: Completions) -> ClaimResults:
 
     async def one(index: int, item: BatchedCompletion) -> ClaimResult:
         try:
-            return ClaimResult(claim=await _complete(call, item.claim_id, item, f"/claims/{index}", str(index)))
+            pending = await _complete(call, item.claim_id, item, f"/claims/{index}", str(index))
+            return ClaimResult(claim=await call.settled(pending))
         except Refused as refused:
             return ClaimResult(problem=describe(refused))
 
@@ -170,11 +178,16 @@ async def complete_claims(call: Call, body: Completions) -> ClaimResults:
     return ClaimResults(items=tuple(await asyncio.gather(*(one(i, item) for i, item in enumerate(body.claims)))))
 
 
-async def _complete(call: Call, claim_id: str, body: Completion, under: str = "", part: str = "") -> Ended:
+async def _complete(call: Call, claim_id: str, body: Completion, under: str = "", part: str = "") -> Pending:
+    """A completion whose artifacts are checked first: reading them takes time."""
+    await check_artifacts(call, claim_id)
+    return _completion(call, claim_id, body, under, part)
+
+
+def _completion(call: Call, claim_id: str, body: Completion, under: str = "", part: str = "") -> Pending:
     if (count := words(body.summary)) > SUMMARY_WORDS:
         text = f"the summary has at most {SUMMARY_WORDS} words; this has {count}"
         raise wrong("summary_words", f"{under}/summary", text)
-    await check_artifacts(call, claim_id)
     contents: tuple[Content, ...] = ()
     ref = None
     said = given(body, "output", "summary", "notes")
@@ -192,7 +205,7 @@ async def _complete(call: Call, claim_id: str, body: Completion, under: str = ""
         body.attempts,
         claim_next=following,
     )
-    return _ended(call, await call.submit(command, contents, part=part), following)
+    return Pending(command, lambda outcome: _ended(call, outcome, following), contents, part=part)
 
 
 def _following(call: Call, claim_id: str, asked: Following | None) -> ClaimNext | None:
@@ -226,13 +239,13 @@ def _after(call: Call, outcome: Outcome, asked: ClaimNext | None, agent_id: str)
     return next_reply(call, outcome.next, asked)
 
 
-async def fail_claim(call: Call, body: Failure) -> Ended:
+def fail_claim(call: Call, body: Failure) -> Pending:
     """Say that a task could not be done; another attempt follows when its policy has one left."""
     claim_id = call.path["claim_id"]
-    ref, content = keep(call, {"reason": body.reason}, claim_id=call.path["claim_id"])
+    ref, content = keep(call, {"reason": body.reason}, claim_id=claim_id)
     following = _following(call, claim_id, body.claim_next)
-    outcome = await call.submit(FailClaim(claim_id, body.kind, ref, following), (content,))
-    return _ended(call, outcome, following)
+    command = FailClaim(claim_id, body.kind, ref, following)
+    return Pending(command, lambda outcome: _ended(call, outcome, following), (content,))
 
 
 class ArtifactAdded(View, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from redkey.api.call import Call
+from redkey.api.call import Call, Pending
 from redkey.api.fields import Attempts, Body, Id, LeaseSeconds, Name, Seconds, Sentence, Slug, Text, Word, given, wrong
 from redkey.api.roles import capability_slugs
 from redkey.api.texts import keep
@@ -71,8 +71,8 @@ class NewTask(Body, frozen=True, kw_only=True):
 _TEXT = ("title", "description", "input", "brief", "completion_criteria", "depends_on")
 
 
-async def create(call: Call, queue: str, body: NewTask, *, part: str = "", under: str = "") -> Created:
-    """Record a new task; `part` and `under` tell the tasks of a batch apart."""
+def create(call: Call, queue: str, body: NewTask, *, part: str = "", under: str = "") -> Pending:
+    """Record a new task; `part` and `under` tell the tasks of a batch apart. The reply is `Created`."""
     named = queue_id(queue)
     if body.queue_id is not None and queue_id(body.queue_id) != named:
         raise wrong("queue_mismatch", f"{under}/queueId", "the body names another queue than the path")
@@ -80,9 +80,8 @@ async def create(call: Call, queue: str, body: NewTask, *, part: str = "", under
     _check_names(call, body, under)
     ref, text = keep(call, given(body, *_TEXT), queue_id=named, under=under)
     command, pinned = _command(call, body, named, under)
-    contents: list[Content] = [text, *pinned]
-    outcome = await call.submit(msgspec.structs.replace(command, content_ref=ref), contents, part=part)
-    return created(outcome, warnings)
+    command = msgspec.structs.replace(command, content_ref=ref)
+    return Pending(command, lambda outcome: created(outcome, warnings), (text, *pinned), part=part)
 
 
 def created(outcome: Outcome, warnings: tuple[Advice, ...] = ()) -> Created:

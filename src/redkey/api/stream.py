@@ -3,27 +3,20 @@ comes back with Last-Event-ID misses nothing and sees nothing twice."""
 
 from __future__ import annotations
 
-import asyncio
-from typing import Any
-
 import msgspec
 
-from redkey.api.adapter import SECURITY, Receive, Send, Stream
+from redkey.api.adapter import Receive, Send, Stream
 from redkey.api.call import Call
 from redkey.errors import Finding, TooManySubscribers
+from redkey.http.event_stream import MEDIA_TYPE, cursor_frame, event_frame, run_event_stream
 from redkey.http.problems import Declined, invalid
 from redkey.http.route import READ, Route
-from redkey.services.subscriptions import Filter, Subscription
+from redkey.readmodel.events import ShownEvent
+from redkey.services.subscriptions import Filter, Subscription, Subscriptions
 from redkey.wire.catalogue import catalogue
 
-MEDIA_TYPE = "text/event-stream"
-_BEGIN = {
-    "type": "http.response.start",
-    "status": 200,
-    "headers": [(b"content-type", MEDIA_TYPE.encode()), (b"x-accel-buffering", b"no"), *SECURITY],
-}
-_OUTPUT_BYTES = 64 * 1024
 _LARGEST_CURSOR = 1 << 40
+_encode = msgspec.json.Encoder().encode
 
 
 class Follow(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
@@ -92,65 +85,38 @@ def queue_name(text: str) -> str:
 
 
 class EventStream(Stream):
-    """One follower's connection."""
+    """The stream of one follower."""
 
     def __init__(self, call: Call, subscription: Subscription) -> None:
-        self._call, self._subscription = call, subscription
-        limits = call.services.config.limits
-        self._cursor_seconds, self._stalled_seconds = limits.cursor_seconds, limits.stalled_seconds
-        self._sent_at = 0.0
+        self._call, self._source = call, Followed(subscription, call.services.subscriptions)
 
     async def run(self, receive: Receive, send: Send) -> int:
-        # Ten thousand followers must not cost what the system would give each of them.
-        self._call.exchange.connection.bound_output(_OUTPUT_BYTES)
-        try:
-            await self._call.exchange.while_connected(self._answer(send))
-        except ConnectionResetError:
-            # It left, as followers do.
-            pass
-        except TimeoutError:
-            # It took nothing for so long that it is taken for dead; its last id is its cursor.
-            self._call.exchange.connection.abort()
-        finally:
-            self._subscription.leave()
-        return 200
+        seconds = self._call.services.config.limits.cursor_seconds
+        return await run_event_stream(self._call.exchange, self._source, cursor_seconds=seconds)
 
-    async def _answer(self, send: Send) -> None:
-        await send(_BEGIN)
-        if self._call.exchange.method == "HEAD":
-            await send({"type": "http.response.body", "body": b""})
-        else:
-            await self._follow(send)
 
-    async def _follow(self, send: Send) -> None:
-        subscription, subscriptions = self._subscription, self._call.services.subscriptions
-        loop = asyncio.get_running_loop()
-        # At once, so that the follower knows where it stands and proxies pass the headers on.
-        await self._send(send, b"retry: 1000\n" + subscription.cursor(), loop)
-        while not subscriptions.stopping:
-            chunk = subscription.take()
-            if chunk:
-                await self._send(send, chunk, loop)
-                continue
-            left = self._sent_at + self._cursor_seconds - loop.time()
-            if left <= 0:
-                await self._send(send, subscription.cursor(), loop)
-            elif subscription.behind:
-                # Nothing of this page was wanted: let others have their turn before the next.
-                await asyncio.sleep(0)
-            else:
-                await subscription.wait(left)
-        await self._send(send, subscription.cursor(), loop)
-        await send({"type": "http.response.body", "body": b""})
+class Followed:
+    """A subscription as the source of a stream."""
 
-    async def _send(self, send: Send, chunk: bytes, loop: Any) -> None:
-        message = {"type": "http.response.body", "body": chunk, "more_body": True}
-        if self._call.exchange.connection.is_stalled:
-            async with asyncio.timeout(self._stalled_seconds):
-                await send(message)
-        else:
-            await send(message)
-        self._sent_at = loop.time()
+    def __init__(self, subscription: Subscription, subscriptions: Subscriptions) -> None:
+        self._subscription, self._subscriptions = subscription, subscriptions
+        self.take, self.wait, self.leave = subscription.take, subscription.wait, subscription.leave
+
+    @property
+    def ended(self) -> bool:
+        return self._subscriptions.stopping
+
+    @property
+    def behind(self) -> bool:
+        return self._subscription.behind
+
+    def cursor(self) -> bytes:
+        return cursor_frame(self._subscription.position)
+
+
+def frame(event: ShownEvent) -> bytes:
+    """An event of the ledger as a server-sent event."""
+    return event_frame(event.sequence, _encode(event), event.type)
 
 
 ROUTES = [

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from redkey.api.call import Call
+from redkey.api.call import Call, Pending
 from redkey.api.fields import BATCH_LIMIT, Body, Listed, Page, Text, sequence_after, wrong
 from redkey.api.new_task import NewTask, create
 from redkey.api.queues import read_queue
@@ -92,9 +92,9 @@ class TaskQuery(Body, frozen=True, kw_only=True):
     at: Annotated[int, Meta(ge=1, lt=1 << 40)] | None = None
 
 
-async def create_task(call: Call, body: NewTask) -> Created:
+def create_task(call: Call, body: NewTask) -> Pending:
     """Put a task on a queue."""
-    return await create(call, call.path["queue_id"], body)
+    return create(call, call.path["queue_id"], body)
 
 
 async def create_tasks(call: Call, body: NewTasks) -> TaskResults:
@@ -103,8 +103,8 @@ async def create_tasks(call: Call, body: NewTasks) -> TaskResults:
 
     async def one(index: int, task: NewTask) -> TaskResult:
         try:
-            made = await create(call, queue.queue_id, task, part=str(index), under=f"/tasks/{index}")
-            return TaskResult(task=made)
+            pending = create(call, queue.queue_id, task, part=str(index), under=f"/tasks/{index}")
+            return TaskResult(task=await call.settled(pending))
         except Refused as refused:
             return TaskResult(problem=describe(refused))
 

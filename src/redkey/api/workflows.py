@@ -11,11 +11,11 @@ from redkey.api.events import EXAMPLE as EVENT_EXAMPLE
 from redkey.api.events import EventPage, EventQuery, event_page
 from redkey.api.fields import Body, Id, Listed, Name, Page, place_after, sequence_after, wrong
 from redkey.api.plans import EXAMPLE, PlanDeclined, ValidationView, checked, texts_of, validation_view
-from redkey.api.stream import MEDIA_TYPE as EVENT_STREAM
 from redkey.api.stream import EventStream, event_types, follow
 from redkey.api.texts import refuse_secrets
 from redkey.commands.decision import Refused, not_found
 from redkey.commands.workflows import CancelWorkflow, PauseWorkflow, ResumeWorkflow
+from redkey.http.event_stream import MEDIA_TYPE as EVENT_STREAM
 from redkey.http.route import PRODUCE, READ, Route
 from redkey.plans.model import read_plan
 from redkey.readmodel.plan_text import plan_text

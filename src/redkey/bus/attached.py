@@ -61,7 +61,7 @@ class AttachedBus:
 
     async def __call__(self, exchange: Exchange) -> None:
         if self._face is None:
-            await exchange.reply(503, b"content-type: application/json\r\nretry-after: 5\r\n", _ABSENT)
+            exchange.reply(503, b"content-type: application/json\r\nretry-after: 5\r\n", _ABSENT)
         else:
             await self._face(exchange)
 

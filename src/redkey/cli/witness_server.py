@@ -2,72 +2,96 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import socket
+from collections.abc import Callable
 
 import click
-import uvicorn
-from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
-from starlette.requests import ClientDisconnect
-from starlette.requests import Request as HttpRequest
-from starlette.responses import PlainTextResponse, Response
-from starlette.routing import Route
+import uvloop
 
 from redkey.cli.report import shown
+from redkey.config import Config, Limits
 from redkey.errors import ProofRefused, RedKeyError, WitnessRefused
+from redkey.http.exchange import Exchange
+from redkey.http.host import Host, url_of
+from redkey.http.problems import Declined
+from redkey.http.request import read_body
 from redkey.ledger.witness import REQUEST_LIMIT, parse_request
 from redkey.stores.witness import WitnessDirectory
 
 SIZE_TYPE = "text/x.tlog.size"
+_TEXT_TYPE = "text/plain; charset=utf-8"
+_CONNECTIONS = 256
+
+# Status, media type, text.
+Answer = tuple[int, str, str]
 
 
-def witness_app(witness: WitnessDirectory) -> Starlette:
-    """The ASGI application of one witness."""
+class WitnessServer:
+    """One witness as an application."""
 
-    async def add_checkpoint(http: HttpRequest) -> Response:
-        body = bytearray()
+    def __init__(self, witness: WitnessDirectory) -> None:
+        self._witness = witness
+
+    async def __call__(self, exchange: Exchange) -> None:
+        """Answer a request."""
         try:
-            async for chunk in http.stream():
-                body += chunk
-                if len(body) > REQUEST_LIMIT:
-                    return PlainTextResponse(f"a request has at most {REQUEST_LIMIT} bytes\n", 413)
-        except ClientDisconnect:
-            return Response(status_code=400)
+            status, media, text = await self._answer(exchange)
+        except ConnectionResetError:
+            return
+        except Declined as declined:
+            status, media, text = declined.status, _TEXT_TYPE, f"{declined.message}\n"
+        exchange.reply(status, f"content-type: {media}\r\n".encode(), text.encode())
+
+    async def _answer(self, exchange: Exchange) -> Answer:
+        if exchange.path != "/add-checkpoint":
+            return 404, _TEXT_TYPE, "there is only /add-checkpoint\n"
+        if exchange.method != "POST":
+            return 405, _TEXT_TYPE, "checkpoints are added by POST\n"
+        body = await read_body(exchange, REQUEST_LIMIT)
         # The state is read, judged and synced in a thread; its file lock puts requests for one log in order.
-        return await run_in_threadpool(_answer, witness, bytes(body))
+        return await asyncio.to_thread(self._add, body)
 
-    return Starlette(routes=[Route("/add-checkpoint", add_checkpoint, methods=["POST"])])
+    def _add(self, body: bytes) -> Answer:
+        try:
+            request = parse_request(body)
+            line = self._witness.add_checkpoint(request).line()
+        except WitnessRefused as refused:
+            click.echo(shown(f"refused {refused.status}: {refused.message} [{refused.code}]"), err=True)
+            if refused.size is not None:
+                return refused.status, SIZE_TYPE, f"{refused.size}\n"
+            return refused.status, _TEXT_TYPE, f"{refused.message}\n"
+        except ProofRefused as refused:
+            return 400, _TEXT_TYPE, f"{refused.message}\n"
+        except (RedKeyError, OSError) as broken:
+            # Nothing was cosigned: what cannot be remembered must not be signed.
+            click.echo(shown(f"failed: {broken}"), err=True)
+            return 500, _TEXT_TYPE, "the witness cannot keep its memory; nothing was cosigned\n"
+        click.echo(shown(f"cosigned {request.checkpoint.origin} size {request.checkpoint.size}"), err=True)
+        return 200, _TEXT_TYPE, line
 
+    async def start(self) -> None:
+        """A witness has nothing to start."""
 
-def _answer(witness: WitnessDirectory, body: bytes) -> Response:
-    try:
-        request = parse_request(body)
-        line = witness.add_checkpoint(request).line()
-    except WitnessRefused as refused:
-        click.echo(shown(f"refused {refused.status}: {refused.message} [{refused.code}]"), err=True)
-        if refused.size is not None:
-            return Response(f"{refused.size}\n", refused.status, media_type=SIZE_TYPE)
-        return PlainTextResponse(f"{refused.message}\n", refused.status)
-    except ProofRefused as refused:
-        return PlainTextResponse(f"{refused.message}\n", 400)
-    except (RedKeyError, OSError) as broken:
-        # Nothing was cosigned: what cannot be remembered must not be signed.
-        click.echo(shown(f"failed: {broken}"), err=True)
-        return PlainTextResponse("the witness cannot keep its memory; nothing was cosigned\n", 500)
-    click.echo(shown(f"cosigned {request.checkpoint.origin} size {request.checkpoint.size}"), err=True)
-    return PlainTextResponse(line)
+    def begin_stop(self) -> None:
+        """Every request ends by itself."""
+
+    async def finish_stop(self) -> None:
+        """What was cosigned is durable already."""
 
 
 def run(witness: WitnessDirectory, listen: str) -> None:
     """Serve until a signal comes."""
     with listening(listen) as sock:
-        host, port = sock.getsockname()[:2]
-        click.echo(f"listening on http://{f'[{host}]' if ':' in host else host}:{port}")
-        config = uvicorn.Config(
-            witness_app(witness), log_level="warning", access_log=False, limit_concurrency=256, timeout_keep_alive=30
-        )
-        uvicorn.Server(config).run(sockets=[sock])
+        config = Config(limits=Limits(connections=_CONNECTIONS, strangers=_CONNECTIONS))
+        host = Host(WitnessServer(witness), config, _announce(sock))
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(host.serve([sock]))
+
+
+def _announce(sock: socket.socket) -> Callable[[], None]:
+    return lambda: click.echo(f"listening on {url_of(sock)}")
 
 
 def listening(listen: str) -> socket.socket:

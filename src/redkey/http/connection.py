@@ -1,48 +1,66 @@
-"""A connection: HTTP/1.1 as httptools parses it, one exchange at a time, bounded in time and size.
+"""A connection: requests are read from it, answered one at a time and in order, within bounds of time and size.
 
-A request whose body is small begins when it has come whole, so that it costs one task and one write; a larger one
-begins with its headers and is handed over piece by piece, no faster than it is taken. Requests that come before
-the answer to the one before them wait in line. What is not HTTP gets a problem like everything else.
+A request with a small body begins when it has been received whole. A larger body is handed to its handler piece by
+piece, no faster than the handler takes it. A request that cannot be read gets a problem as its answer, in its place:
+after the answers of the requests before it. Nothing that follows it is read.
 """
 
 from __future__ import annotations
 
 import asyncio
 import socket
+import struct
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Coroutine
 from typing import Any, Protocol
-from urllib.parse import unquote
 
-import httptools
 import structlog
 
 from redkey.config import Limits
 from redkey.http import problems
-from redkey.http.exchange import STATUS_LINES, Exchange, header_lines
+from redkey.http.chunked import ChunkedBody
+from redkey.http.exchange import Exchange, header_lines
+from redkey.http.head import HEAD_BYTES, Head, is_hopeless, malformed, parse_head
+from redkey.http.limits import Strangers
 from redkey.http.problems import Declined
+from redkey.http.security import SECURITY
 
-_HEADER_BYTES = 32 * 1024
-_HEADERS = 64
-# A body that comes at this pace at least is given the time that it needs.
+# A body that arrives at this pace, in bytes a second, is given the time it needs.
 PACE_BYTES = 16 * 1024
-# A body up to this size is waited for; of a larger one no more than this is held before it is taken.
+# A caller has to read at least this many bytes of a buffered answer while `stalled_seconds` pass.
+_READ_BYTES = 16 * 1024
+# A body up to this size is waited for; of a larger one no more than this is held before the handler takes it.
 _SMALL_BODY = 64 * 1024
+# So many requests may wait for their answers; what comes behind them is not parsed yet.
+_PIPELINE = 16
 _KEEP_ALIVE_SECONDS = 75
+# After a refusal, what the caller still sends is read and dropped for this long: closing at once would make its
+# system throw our answer away.
+_LINGER_SECONDS = 2.0
+# SO_LINGER: on, for no seconds.
+_RESET = struct.pack("ii", 1, 0)
 
-_log = structlog.get_logger("redkey.api")
+_log = structlog.get_logger("redkey.http")
+_UNREAD = Head("", "", b"", {}, 0, keep_alive=False, chunks=False)
+_PROBLEM_HEAD = header_lines([(b"content-type", problems.MEDIA_TYPE.encode()), *SECURITY])
 
 
-class Switchboard(Protocol):
+class Board(Protocol):
     """What the connections of a server share."""
 
     limits: Limits
-    connections: set[Any]
+    connections: set[Connection]
     tasks: set[asyncio.Task[None]]
+    strangers: Strangers
     common_headers: bytes
 
-    @property
-    def answer(self) -> Callable[[Exchange], Awaitable[None]]: ...
+    def forget(self, connection: Connection) -> None:
+        """A connection has ended."""
+        ...
+
+    def answer(self, exchange: Exchange) -> Coroutine[Any, Any, None] | None:
+        """Answer a request: at once or by callbacks (None), or in a coroutine that is to be run."""
+        ...
 
 
 class Connection(asyncio.Protocol):
@@ -51,145 +69,244 @@ class Connection(asyncio.Protocol):
     transport: asyncio.Transport
     address = ""
 
-    def __init__(self, board: Switchboard, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, board: Board, loop: asyncio.AbstractEventLoop) -> None:
         self._board, self._loop = board, loop
-        self._parser = httptools.HttpRequestParser(self)
-        # A request that asks for the end of the connection may have others behind it, which are not answered.
-        self._parser.set_dangerous_leniencies(lenient_data_after_close=True)
-        # What has come of the request that is being read.
-        self._url = b""
-        self._headers: dict[bytes, bytes] = {}
-        self._header_count = 0
-        # Its body, when that is waited for.
-        self._body: list[bytes] | None = []
+        # The part of a head that has been received.
+        self._buffer, self._skipped_line = b"", False
+        # Received bytes that are not parsed yet, because enough requests wait for their answers.
+        self._held = b""
+        # The request whose body is being received, how many bytes of it are missing, or how it is chunked.
         self._coming: Exchange | None = None
-        # Requests that were read: the first is being answered.
+        self._missing = 0
+        self._chunked: ChunkedBody | None = None
+        # The pieces of a small body, which is waited for; None when pieces are handed over as they come.
+        self._pieces: list[bytes] | None = None
+        # Requests in order; the first is being answered.
         self._line: deque[Exchange] = deque()
+        # No further request is read: one could not be, or the caller or the server wants no more.
+        self._deaf = self._at_end = False
         self._reading, self._writable = True, asyncio.Event()
         self._writable.set()
-        # Of the request that is not whole yet: its size, since when it comes, whether its headers have come.
-        self._whole = self._in_body = False
+        # Of the request that is being received: its bytes so far, and since when it is waited for.
         self._size = 0
         self._since = 0.0
         self._patience: asyncio.TimerHandle | None = None
-        # Since when nothing was asked, and when somebody looks at that.
         self._idle_since = loop.time()
         self._idle_timer: asyncio.TimerHandle | None = None
+        # While the caller has to read: how much is buffered, and when that is looked at again.
+        self._buffered = 0
+        self._write_timer: asyncio.TimerHandle | None = None
+        self._closing_timer: asyncio.TimerHandle | None = None
+        self._is_stranger = False
 
-    # What the transport tells.
+    # Called by the transport.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = transport  # type: ignore[assignment]
         peer = transport.get_extra_info("peername")
         self.address = str(peer[0]) if isinstance(peer, tuple) else ""
-        self._board.connections.add(self)
-        if len(self._board.connections) > self._board.limits.connections:
-            self._refuse(Declined(503, "too_many_connections", "The server has as many connections as it takes."))
+        board = self._board
+        board.connections.add(self)
+        self._idle_timer = self._loop.call_later(_KEEP_ALIVE_SECONDS, self._check_idle)
+        if len(board.connections) > board.limits.connections:
+            self._refuse(Declined(503, "too_many_connections", "The server has as many connections as it may have."))
             return
-        self._watch(0)
-        self._idle_timer = self._loop.call_later(_KEEP_ALIVE_SECONDS, self._look_whether_idle)
+        if self.address:
+            self._is_stranger = True
+            if board.strangers.add(self.address) > board.limits.strangers:
+                detail = "Too many connections from this address have not shown a valid key."
+                self._refuse(Declined(503, "too_many_connections", detail))
+                return
+        self._watch()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._board.connections.discard(self)
-        self._stop_watching()
-        if self._idle_timer is not None:
-            self._idle_timer.cancel()
-        if self._coming is not None:
-            self._coming.lose()
-        for exchange in self._line:
+        self._board.forget(self)
+        self.authenticated()
+        self._deaf = True
+        for timer in (self._patience, self._idle_timer, self._write_timer, self._closing_timer):
+            if timer is not None:
+                timer.cancel()
+        line = list(self._line)
+        if self._coming is not None and self._coming not in line:
+            line.append(self._coming)
+        for exchange in line:
             exchange.lose()
         self._writable.set()
 
     def data_received(self, data: bytes) -> None:
-        try:
-            self._parser.feed_data(data)
-        except httptools.HttpParserUpgrade:
-            # Nothing here speaks another protocol: the request is answered as it is, and nothing follows it.
-            self._line[-1].keep_alive = False
-        except httptools.HttpParserError:
-            self._refuse(Declined(400, "http_malformed", "The request is not HTTP/1.1."))
-            return
-        if not self._whole and not self.transport.is_closing():
-            self._watch(len(data))
+        if self._held:
+            self._held += data
+        elif not self._deaf:
+            self._parse(data)
+
+    def eof_received(self) -> bool:
+        """The caller sends no more. It may still read, so what it asked for is answered; only who waits for
+        something to happen is taken to have left."""
+        self._deaf = self._at_end = True
+        self._stop_watching()
+        if self._coming is not None:
+            self._coming.lose()
+            if self._coming in self._line:
+                self._line.remove(self._coming)
+            self._coming = None
+        for exchange in tuple(self._line):
+            if exchange.awaits_disconnect:
+                exchange.lose()
+        if not self._line or all(exchange.gone for exchange in self._line):
+            return False
+        self._line[-1].keep_alive = False
+        return True
 
     def pause_writing(self) -> None:
         self._writable.clear()
+        self._buffered = self.transport.get_write_buffer_size()
+        self._write_timer = self._loop.call_later(self._board.limits.stalled_seconds, self._check_writing)
 
     def resume_writing(self) -> None:
+        if self._write_timer is not None:
+            self._write_timer.cancel()
+            self._write_timer = None
         self._writable.set()
+        if self._line and not self._line[0].begun:
+            self._start(self._line[0])
 
-    # What the parser tells.
+    # From bytes to requests.
 
-    def on_message_begin(self) -> None:
-        self._whole = self._in_body = False
-        self._url, self._headers, self._header_count, self._body = b"", {}, 0, []
-        self._coming = None
-
-    def on_url(self, url: bytes) -> None:
-        self._url += url
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        self._headers[name.lower()] = value
-        self._header_count += 1
-
-    def on_headers_complete(self) -> None:
-        if self._header_count > _HEADERS:
-            self._refuse(Declined(431, "headers_too_large", f"The request has more than {_HEADERS} headers."))
-            return
-        self._in_body = True
-        path, query = _target(self._url)
-        parser, headers = self._parser, self._headers
-        keep_alive = parser.should_keep_alive() and parser.get_http_version() == "1.1"
-        exchange = Exchange(self, parser.get_method().decode(), path, query, headers, keep_alive=keep_alive)
-        self._coming = exchange
-        if headers.get(b"expect", b"").lower() == b"100-continue":
-            exchange.continues = True
-        elif b"transfer-encoding" not in headers and int(headers.get(b"content-length", b"0")) <= _SMALL_BODY:
-            return
-        self._body = None
-        self._enter(exchange)
-
-    def on_body(self, body: bytes) -> None:
-        exchange = self._coming
-        if exchange is None or exchange.complete:
-            return
-        if self._body is not None:
-            self._body.append(body)
-            return
-        exchange.feed(body, more=True)
-        if exchange.untaken > _SMALL_BODY:
-            self._pause()
-
-    def on_message_complete(self) -> None:
-        self._whole = True
-        if self._patience is not None:
+    def _parse(self, data: bytes) -> None:
+        self._size += len(data)
+        try:
+            while data and not self._deaf:
+                if self._coming is not None:
+                    data = self._read_body(self._coming, data)
+                elif len(self._line) >= _PIPELINE:
+                    self._held = data
+                    self._pause()
+                    return
+                else:
+                    data = self._read_head(data)
+        except Declined as declined:
+            self._refuse(declined)
+        if self._coming is not None or self._buffer:
+            self._watch()
+        elif self._patience is not None:
             self._stop_watching()
-        exchange, self._coming = self._coming, None
-        if exchange is None:
-            return
-        if self._body is None:
-            exchange.feed(b"", more=False)
-            return
-        exchange.feed(b"".join(self._body), more=False)
+
+    def _read_head(self, data: bytes) -> bytes:
+        """Read a head as far as it has been received; what follows it."""
+        known = len(self._buffer)
+        if known:
+            data = self._buffer + data
+        else:
+            self._size = len(data)
+        if data.startswith(b"\r\n") and not self._skipped_line:
+            # RFC 9112 asks to pass over an empty line before a request. One is enough.
+            self._skipped_line = True
+            data, known = data[2:], 0
+        end = data.find(b"\r\n\r\n", max(0, known - 3))
+        if end < 0 or end + 4 > HEAD_BYTES:
+            part = data[:HEAD_BYTES]
+            if is_hopeless(part):
+                raise malformed("a control character, or a line that does not end with CR LF")
+            if len(data) > HEAD_BYTES or end >= 0:
+                raise Declined(431, "headers_too_large", f"The headers are larger than {HEAD_BYTES:,} bytes.")
+            self._buffer = data
+            return b""
+        self._buffer, self._skipped_line = b"", False
+        head = parse_head(data[:end])
+        rest = data[end + 4 :]
+        exchange = Exchange(self, head)
+        length = head.length
+        if length is not None and length <= len(rest):
+            exchange.feed(rest[:length], more=False)
+            self._enter(exchange)
+            return rest[length:]
+        self._coming = exchange
+        self._pieces = None
+        if length is None:
+            self._chunked = ChunkedBody()
+        else:
+            self._missing = length
+        if exchange.headers.get(b"expect", b"").lower() == b"100-continue" and head.chunks:
+            exchange.continues = True
+        elif length is not None and length <= _SMALL_BODY:
+            self._pieces = []
+            return rest
         self._enter(exchange)
+        return rest
+
+    def _read_body(self, exchange: Exchange, data: bytes) -> bytes:
+        """Read more of a body; what follows its end."""
+        if self._chunked is not None:
+            pieces, rest = self._chunked.feed(data)
+            ended = self._chunked.done
+        else:
+            pieces, rest = [data[: self._missing]], data[self._missing :]
+            self._missing -= len(pieces[0])
+            ended = not self._missing
+        if self._pieces is not None:
+            self._pieces += pieces
+            if not ended:
+                return rest
+            pieces = self._pieces
+        if ended:
+            self._coming = self._chunked = None
+            self._deaf = self._deaf or not exchange.keep_alive
+        if not exchange.complete:
+            exchange.feed(b"".join(pieces), more=not ended)
+            if exchange.untaken > _SMALL_BODY:
+                self._pause()
+        if ended and self._pieces is not None:
+            self._pieces = None
+            self._enter(exchange)
+        elif ended and exchange.complete and exchange.keep_alive:
+            # It was answered before its body had come whole.
+            self._go_on()
+        return rest
+
+    def _refuse(self, declined: Declined) -> None:
+        """Answer with a problem what cannot be read, in its place, and read no further."""
+        self._deaf = True
+        self._stop_watching()
+        coming, self._coming, self._buffer = self._coming, None, b""
+        if coming is None or self._pieces is not None:
+            self._enter(Exchange(self, _UNREAD, declined))
+        else:
+            # Its handler runs, and gives the problem as its answer.
+            coming.fail(declined)
+            if coming.complete:
+                self._close()
 
     # From one exchange to the next.
 
     def _enter(self, exchange: Exchange) -> None:
-        self._line.append(exchange)
-        if len(self._line) == 1:
+        line = self._line
+        line.append(exchange)
+        if not exchange.keep_alive and not exchange.more:
+            # Whatever comes behind it is not answered, so it must not be done either.
+            self._deaf = True
+        if len(line) == 1 and self._writable.is_set():
             self._start(exchange)
-        else:
-            self._pause()
 
     def _start(self, exchange: Exchange) -> None:
-        task = exchange.task = self._loop.create_task(self._run(exchange))
-        # The loop alone would not keep it from being collected.
-        self._board.tasks.add(task)
-
-    async def _run(self, exchange: Exchange) -> None:
+        exchange.begun = True
+        if exchange.refusal is not None:
+            answer = problems.answer(exchange.refusal)
+            exchange.reply(answer.status, _PROBLEM_HEAD + header_lines(answer.headers), answer.body)
+            return
         try:
-            await self._board.answer(exchange)
+            work = self._board.answer(exchange)
+        except Exception as error:
+            _log.error("an answer failed", path=exchange.path, exc_info=error)
+            self.abort()
+            return
+        if work is not None:
+            task = exchange.task = self._loop.create_task(self._run(exchange, work))
+            # The loop alone would not keep it from being collected.
+            self._board.tasks.add(task)
+
+    async def _run(self, exchange: Exchange, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
         except Exception as error:
             _log.error("an answer failed", path=exchange.path, exc_info=error)
         finally:
@@ -197,35 +314,62 @@ class Connection(asyncio.Protocol):
                 self._board.tasks.discard(exchange.task)
             if not exchange.complete:
                 # Half of an answer must not look like all of it.
-                self.transport.close()
+                self.abort()
 
     def answered(self, exchange: Exchange) -> None:
         self._line.popleft()
         self._idle_since = self._loop.time()
         if not exchange.keep_alive:
-            self.transport.close()
-            return
+            self._line.clear()
+            self._close()
+        elif self._coming is exchange:
+            # The rest of its body is read and dropped.
+            self.take_more()
+        else:
+            self._go_on()
+
+    def _go_on(self) -> None:
+        """Answer the next request, or read on."""
         if self._line:
-            self._start(self._line[0])
-        elif not self._reading:
+            if self._writable.is_set():
+                self._start(self._line[0])
+        elif self._held:
+            held, self._held = self._held, b""
+            self._parse(held)
+            self.take_more()
+        else:
             self.take_more()
 
-    def shutdown(self) -> None:
-        """End when what is being answered has been."""
-        if not self._line:
-            self.transport.close()
-        for exchange in self._line:
-            exchange.keep_alive = False
-
-    def _look_whether_idle(self) -> None:
-        busy = self._line or self._patience is not None
-        left = _KEEP_ALIVE_SECONDS if busy else self._idle_since + _KEEP_ALIVE_SECONDS - self._loop.time()
-        if left <= 0:
-            self.transport.close()
+    def _close(self) -> None:
+        """End the connection once the caller has what was sent."""
+        transport = self.transport
+        self._held = b""
+        if transport.is_closing():
+            return
+        self._deaf = True
+        if self._size and not self._at_end:
+            transport.write_eof()
+            self.take_more()
+            self._closing_timer = self._loop.call_later(_LINGER_SECONDS, self._end)
         else:
-            self._idle_timer = self._loop.call_later(left, self._look_whether_idle)
+            self._end()
 
-    # What exchanges and handlers ask for.
+    def _end(self) -> None:
+        self.transport.close()
+        # A caller that reads nothing would keep it open.
+        self._closing_timer = self._loop.call_later(self._board.limits.stalled_seconds, self.abort)
+
+    def shutdown(self) -> None:
+        """End when the requests that were read have been answered."""
+        if not self._line:
+            self._deaf = True
+            self._end()
+            return
+        # A body that is being received is received to its end.
+        self._deaf = self._coming is not self._line[-1]
+        self._line[-1].keep_alive = False
+
+    # Called by exchanges and handlers.
 
     @property
     def common_headers(self) -> bytes:
@@ -239,7 +383,7 @@ class Connection(asyncio.Protocol):
         await self._writable.wait()
 
     def take_more(self) -> None:
-        if not self._reading and not self.transport.is_closing():
+        if not self._reading and not self._held and not self.transport.is_closing():
             self._reading = True
             self.transport.resume_reading()
 
@@ -248,73 +392,74 @@ class Connection(asyncio.Protocol):
             self._reading = False
             self.transport.pause_reading()
 
+    def skips(self, exchange: Exchange) -> bool:
+        return self._coming is exchange and self._chunked is None and self._missing <= _SMALL_BODY
+
+    def authenticated(self) -> None:
+        if self._is_stranger:
+            self._is_stranger = False
+            self._board.strangers.remove(self.address)
+
     def abort(self) -> None:
+        sock = self.transport.get_extra_info("socket")
+        if sock is not None and sock.fileno() >= 0:
+            # Reset the connection: else the system keeps what was sent for a caller that does not read it.
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
         self.transport.abort()
 
     def bound_output(self, size: int) -> None:
         self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, size)
 
-    # Watching a request that is not whole.
+    # Bounds of time.
 
-    def _watch(self, size: int) -> None:
-        self._size += size
-        if not self._in_body and self._size > _HEADER_BYTES:
-            self._refuse(Declined(431, "headers_too_large", f"The headers are larger than {_HEADER_BYTES:,} bytes."))
-        elif self._patience is None:
+    def _watch(self) -> None:
+        """Bound the time in which a request that is not whole yet must arrive."""
+        if self._patience is None and not self._deaf:
             self._since = self._loop.time()
-            self._patience = self._loop.call_later(self._allowed(), self._look)
+            self._patience = self._loop.call_later(self._allowed(), self._check_arrival)
 
     def _stop_watching(self) -> None:
-        self._size = 0
         if self._patience is not None:
             self._patience.cancel()
             self._patience = None
 
     def _allowed(self) -> float:
         limits = self._board.limits
-        return limits.body_seconds + self._size / PACE_BYTES if self._in_body else limits.header_seconds
+        return limits.header_seconds if self._coming is None else limits.body_seconds + self._size / PACE_BYTES
 
-    def _look(self) -> None:
-        """Time is over, unless more has come meanwhile, or it is us who do not take what comes."""
-        left = self._since + self._allowed() - self._loop.time()
+    def _check_arrival(self) -> None:
+        """Refuse a request that arrives too slowly. Time counts only while it is the caller who keeps us waiting."""
+        now, coming = self._loop.time(), self._coming
+        if self._line and self._line[0] is not coming:
+            # It is its turn only when the requests before it are answered.
+            self._since = now
+        left = self._since + self._allowed() - now
         if not self._reading:
             left = max(left, self._board.limits.body_seconds)
         if left > 0:
-            self._patience = self._loop.call_later(left, self._look)
+            self._patience = self._loop.call_later(left, self._check_arrival)
             return
         self._patience = None
-        if not self._in_body:
+        if coming is None:
             detail = f"No request came within {self._board.limits.header_seconds:g} seconds."
             self._refuse(Declined(408, "headers_too_slow", detail))
             return
-        detail = f"The body came too slowly: {self._size:,} bytes in {self._loop.time() - self._since:.0f} seconds."
-        if self._coming is not None and self._coming.started:
-            self.transport.abort()
-            return
-        if self._coming is not None:
-            # The handler learns that its caller is gone; the caller learns why.
-            self._coming.lose()
+        detail = f"The body came too slowly: {self._size:,} bytes in {now - self._since:.0f} seconds."
         self._refuse(Declined(408, "body_too_slow", detail))
 
-    def _refuse(self, declined: Declined) -> None:
-        """Answer without a handler, and close."""
-        answer = problems.answer(declined)
-        headers = [
-            (b"content-type", problems.MEDIA_TYPE.encode()),
-            (b"content-length", str(len(answer.body)).encode()),
-            (b"connection", b"close"),
-            *answer.headers,
-        ]
-        self.transport.write(b"".join([STATUS_LINES[answer.status], header_lines(headers), b"\r\n", answer.body]))
-        self.transport.close()
+    def _check_writing(self) -> None:
+        """Cut a caller that does not read its answers."""
+        buffered = self.transport.get_write_buffer_size()
+        if buffered > self._buffered - _READ_BYTES:
+            self.abort()
+            return
+        self._buffered = buffered
+        self._write_timer = self._loop.call_later(self._board.limits.stalled_seconds, self._check_writing)
 
-
-def _target(url: bytes) -> tuple[str, bytes]:
-    """The path and the query that a request asks for."""
-    if url.startswith(b"/") and b"#" not in url:
-        raw, _, query = url.partition(b"?")
-    else:
-        parsed = httptools.parse_url(url)
-        raw, query = parsed.path or b"", parsed.query or b""
-    path = raw.decode("ascii")
-    return unquote(path) if "%" in path else path, query
+    def _check_idle(self) -> None:
+        busy = self._line or self._patience is not None
+        left = _KEEP_ALIVE_SECONDS if busy else self._idle_since + _KEEP_ALIVE_SECONDS - self._loop.time()
+        if left <= 0:
+            self._end()
+        else:
+            self._idle_timer = self._loop.call_later(left, self._check_idle)

@@ -1,7 +1,6 @@
-"""Hosting: uvicorn's server around the API's own connections, stopped the way RedKey needs it.
+"""Host an application on its sockets: accept connections, wait for a signal, stop in order.
 
-Uvicorn listens, waits for signals and lets connections end; what is said on them is `connection`'s. Beside what
-uvicorn does, a stop first answers those who wait, and its end is an exit code and not a signal.
+A stop answers what has been asked, ends streams, and then lets the application finish. Its end is an exit code.
 """
 
 from __future__ import annotations
@@ -10,34 +9,39 @@ import asyncio
 import signal
 import socket
 import stat
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
+from email.utils import formatdate
 from pathlib import Path
 from typing import Any, Protocol
 
-import uvicorn
+import structlog
 
 from redkey.config import Config
 from redkey.errors import CannotListen
 from redkey.http.connection import Connection
-from redkey.http.exchange import Exchange, header_lines
+from redkey.http.exchange import Exchange
+from redkey.http.limits import Strangers
 
 _BACKLOG = 4096
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+_log = structlog.get_logger("redkey.http")
 
 
 class Hosted(Protocol):
-    """What is hosted."""
+    """An application."""
 
-    def __call__(self, exchange: Exchange) -> Awaitable[None]:
-        """Answer a request."""
+    def __call__(self, exchange: Exchange) -> Coroutine[Any, Any, None] | None:
+        """Answer a request: at once or by callbacks (None), or in a coroutine that is to be run."""
         ...
 
     async def start(self) -> None:
-        """The loop runs; nothing is served yet."""
+        """Begin: the loop runs, and nothing is served yet."""
         ...
 
     def begin_stop(self) -> None:
-        """A stop was asked for: answer those who wait, end streams."""
+        """A stop was requested: answer callers that wait, end streams."""
         ...
 
     async def finish_stop(self) -> None:
@@ -45,74 +49,100 @@ class Hosted(Protocol):
         ...
 
 
-class Host(uvicorn.Server):
+class Host:
     """One server process, and what its connections share."""
 
     def __init__(self, hosted: Hosted, config: Config, on_ready: Callable[[], None]) -> None:
-        super().__init__(
-            uvicorn.Config(
-                self._unused,
-                http=self._connect,  # type: ignore[arg-type]
-                loop="uvloop",
-                ws="none",
-                lifespan="off",
-                interface="asgi3",
-                log_config=None,
-                server_header=False,
-                backlog=_BACKLOG,
-                timeout_graceful_shutdown=max(1, round(config.limits.stop_seconds)),
-            )
-        )
         self._hosted, self._on_ready = hosted, on_ready
-        self.limits, self.tasks, self.common_headers = config.limits, self.server_state.tasks, b""
-        # Uvicorn asks each of these to end when it stops.
-        self.connections: set[Any] = self.server_state.connections
+        self.answer = hosted.__call__
+        self.limits, self.strangers, self.common_headers = config.limits, Strangers(), b""
+        self.connections: set[Connection] = set()
+        self.tasks: set[asyncio.Task[None]] = set()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stop_requested, self._all_ended = asyncio.Event(), asyncio.Event()
+        self._stops = 0
 
-    @property
-    def answer(self) -> Hosted:
-        return self._hosted
+    def stop(self) -> None:
+        """Request a stop, from any thread; a second request ends connections without waiting for them."""
+        if self._loop is None:
+            self._request_stop()
+        else:
+            self._loop.call_soon_threadsafe(self._request_stop)
 
-    def _connect(self, **_: Any) -> Connection:
-        return Connection(self, asyncio.get_running_loop())
+    def _request_stop(self) -> None:
+        self._stops += 1
+        self._stop_requested.set()
+        if self._stops > 1:
+            self._all_ended.set()
 
-    @staticmethod
-    async def _unused(scope: Any, receive: Any, send: Any) -> None:
-        """Uvicorn wants an application to hand to its own connections; it makes none."""
+    def forget(self, connection: Connection) -> None:
+        """A connection has ended."""
+        self.connections.discard(connection)
+        if not self.connections and self._stops:
+            self._all_ended.set()
 
-    async def on_tick(self, counter: int) -> bool:
-        ended = await super().on_tick(counter)
-        # The date, once a second.
-        self.common_headers = header_lines(self.server_state.default_headers)
-        return ended
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await self._hosted.start()
-        await super().startup(sockets)
-        self._on_ready()
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._hosted.begin_stop()
-        await super().shutdown(sockets)
-        await self._hosted.finish_stop()
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """As uvicorn does, but a stop that was asked for by a signal is an ordinary end."""
+    async def serve(self, sockets: Sequence[socket.socket]) -> None:
+        """Serve until a stop is requested by a signal or by `stop`."""
+        loop = self._loop = asyncio.get_running_loop()
+        handled = self._handle_signals(loop)
+        clock = loop.create_task(self._keep_date())
         try:
-            before = {one: signal.signal(one, self.handle_exit) for one in (signal.SIGINT, signal.SIGTERM)}
-        except ValueError:
-            # Signals belong to the main thread; another thread that hosts a server stops it by `should_exit`.
-            yield
-            return
-        try:
-            yield
+            await self._hosted.start()
+            servers = [await self._listen(loop, sock) for sock in sockets]
+            self._on_ready()
+            await self._stop_requested.wait()
+            self._hosted.begin_stop()
+            for server in servers:
+                server.close()
+            await self._end_connections()
+            await self._hosted.finish_stop()
         finally:
-            for one, handler in before.items():
-                signal.signal(one, handler)
+            clock.cancel()
+            for number in handled:
+                loop.remove_signal_handler(number)
+
+    def _handle_signals(self, loop: asyncio.AbstractEventLoop) -> Sequence[signal.Signals]:
+        try:
+            for number in _SIGNALS:
+                loop.add_signal_handler(number, self.stop)
+        except (RuntimeError, ValueError):
+            # Signals belong to the main thread; another thread that hosts a server calls `stop`.
+            return ()
+        return _SIGNALS
+
+    async def _listen(self, loop: asyncio.AbstractEventLoop, sock: socket.socket) -> asyncio.Server:
+        def connect() -> Connection:
+            return Connection(self, loop)
+
+        if sock.family == socket.AF_UNIX:
+            return await loop.create_unix_server(connect, sock=sock, backlog=_BACKLOG)
+        return await loop.create_server(connect, sock=sock, backlog=_BACKLOG)
+
+    async def _keep_date(self) -> None:
+        while True:
+            self.common_headers = f"date: {formatdate(usegmt=True)}\r\n".encode()
+            await asyncio.sleep(1)
+
+    async def _end_connections(self) -> None:
+        """Let what is being answered be answered, as long as `stop_seconds` allow."""
+        for connection in tuple(self.connections):
+            connection.shutdown()
+        if self.connections:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self.limits.stop_seconds):
+                    await self._all_ended.wait()
+        if self.connections:
+            _log.warning("connections were cut at the stop", count=len(self.connections))
+        for connection in tuple(self.connections):
+            connection.abort()
+        tasks = tuple(self.tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def listen(config: Config) -> list[socket.socket]:
-    """The sockets of a server: TCP, and a Unix socket when one is asked for."""
+    """Open the sockets of a server: TCP, and a Unix socket when one is configured."""
     family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
     try:
         sockets = [socket.create_server((config.host, config.port), family=family, backlog=_BACKLOG)]
@@ -139,7 +169,7 @@ def url_of(sock: socket.socket) -> str:
 
 
 def _listen_unix(path: Path) -> socket.socket:
-    """A Unix socket that its owner alone may use, in place of one that nobody listens on any more."""
+    """Open a Unix socket for its owner alone, in place of one that no process listens on any more."""
     _remove_stale(path)
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
@@ -159,8 +189,8 @@ def _remove_stale(path: Path) -> None:
     except FileNotFoundError:
         return
     if not stat.S_ISSOCK(mode):
-        raise CannotListen(f"{path} is there and is not a socket")
+        raise CannotListen(f"{path} exists and is not a socket")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe, suppress(ConnectionRefusedError):
         probe.connect(str(path))
-        raise CannotListen(f"a server listens on {path} already")
+        raise CannotListen(f"a server already listens on {path}")
     path.unlink(missing_ok=True)

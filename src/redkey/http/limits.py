@@ -1,6 +1,6 @@
-"""Rate limits: token buckets, and the one that each key has. Off until configured.
+"""Bounds on callers: the request rate of a key, and the connections of an address that has not shown a key.
 
-What is not let in at all is `logins`'s.
+Failed logins are bounded in `redkey.api.logins`.
 """
 
 from __future__ import annotations
@@ -40,6 +40,25 @@ class Buckets:
     def wait_seconds(self, left: float) -> int:
         """How long until there is a token again, when `take` found none."""
         return math.ceil(-left / self.per_second)
+
+
+class Strangers:
+    """Counts the connections of each address on which no valid key has been shown yet."""
+
+    def __init__(self) -> None:
+        self._count: dict[str, int] = {}
+
+    def add(self, address: str) -> int:
+        """Count one more connection of an address; how many there are now."""
+        count = self._count[address] = self._count.get(address, 0) + 1
+        return count
+
+    def remove(self, address: str) -> None:
+        count = self._count[address] - 1
+        if count:
+            self._count[address] = count
+        else:
+            del self._count[address]
 
 
 class Limiter:

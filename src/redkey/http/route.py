@@ -4,11 +4,12 @@ written from them, so that neither can say something else than the other.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-Handler = Callable[..., Awaitable[Any]]
+# A plain function, or a coroutine function.
+Handler = Callable[..., Any]
 
 # Who may call: any one of a route's scopes is enough, and admin keys may do everything in their workspace.
 READ = ("read", "produce", "agent", "runner")

@@ -21,7 +21,7 @@ from redkey.errors import RedKeyError, StoreError, StorePoisoned, WriterBusy
 from redkey.ledger.ports import Content, SequencedStore, Unit
 from redkey.reducers.world import World
 from redkey.services.outcome import NO_TASKS, Outcome, Settled
-from redkey.services.submission import Submission
+from redkey.services.submission import Done, Submission
 from redkey.services.unit_of_work import TopicWork
 from redkey.services.waiters import Waiters
 from redkey.services.worlds import Worlds
@@ -88,19 +88,54 @@ class Coordinator:
         wait_seconds: float = 0,
     ) -> Outcome:
         """The durable outcome of a command; Refused when it may not happen, Unavailable when the store failed."""
+        future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+
+        def done(answer: Outcome | RedKeyError) -> None:
+            if future.done():
+                return
+            if isinstance(answer, Outcome):
+                future.set_result(answer)
+            else:
+                future.set_exception(answer)
+
+        submission = self.enqueue(
+            topic, caller, command, contents, done, idem=idem, body=body, wait_seconds=wait_seconds
+        )
+        # A caller that is cancelled leaves at once: what it would win now, nobody would learn of.
+        future.add_done_callback(lambda _: submission.leave(done))
+        return await future
+
+    def enqueue(
+        self,
+        topic: str,
+        caller: Caller,
+        command: Any,
+        contents: tuple[Content, ...],
+        done: Done,
+        *,
+        idem: str = "",
+        body: str = "",
+        wait_seconds: float = 0,
+    ) -> Submission:
+        """Take a command; `done` is called with its durable outcome, or with the reason why there is none.
+
+        To stop waiting, call `leave(done)` of the submission that is returned.
+        """
         if self._stopped is not None:
             raise self._stopped()
-        flight = self._flights.get((topic, idem)) if idem else None
-        if flight is not None:
-            if flight.body != body:
+        submission = self._flights.get((topic, idem)) if idem else None
+        if submission is not None:
+            if submission.body != body:
                 raise key_reused()
-            return await flight.outcome()
+            submission.join(done)
+            return submission
         deadline = asyncio.get_running_loop().time() + wait_seconds if wait_seconds else 0
         submission = Submission(topic, caller, command, contents, idem, body, self._ended, deadline)
+        submission.join(done)
         if idem:
             self._flights[topic, idem] = submission
         self._arrive(submission)
-        return await submission.outcome()
+        return submission
 
     def _ended(self, submission: Submission) -> None:
         """It was answered, or nobody waits for it any more."""
@@ -259,9 +294,7 @@ class Coordinator:
                 self._pass_on(submission)
             if submission.over:
                 continue
-            if not isinstance(answer, Outcome):
-                submission.fail(answer)
-            elif submission.deadline and answer.answer == NO_TASKS:
+            if isinstance(answer, Outcome) and submission.deadline and answer.answer == NO_TASKS:
                 self._waiters.park(submission)
             else:
                 submission.settle(answer)
@@ -293,7 +326,7 @@ class Coordinator:
     def _fail(submissions: Iterable[Submission], failure: Callable[[], RedKeyError]) -> None:
         for submission in submissions:
             if not submission.over:
-                submission.fail(failure())
+                submission.settle(failure())
 
     # The end.
 

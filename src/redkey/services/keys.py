@@ -82,6 +82,10 @@ class KeyRing:
         )
         return principal if right else None
 
+    def is_current(self, principal: Principal) -> bool:
+        """True while what was read of a key may be trusted without another look."""
+        return self._known.get(principal.public_id) is principal and self._now() - principal.checked < _TRUST_SECONDS
+
     def holder(self, public_id: str) -> Principal | None:
         """The live key with a public id; whether the caller has its secret is not asked here."""
         known = self._known.get(public_id)

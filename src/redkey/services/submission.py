@@ -1,4 +1,4 @@
-"""A submission: one command on its way to the ledger, and those who wait for what becomes of it."""
+"""A submission: one command on its way to the ledger, and the callers that wait for its outcome."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ from redkey.ledger.ports import Content
 from redkey.reducers.world import Offer
 from redkey.services.outcome import Outcome
 
+# Called once with the outcome, or with the reason why there is none; must not raise.
+Done = Callable[[Outcome | RedKeyError], None]
+
 
 class Submission:
-    """One command with its content; whoever sent it gets the outcome once it is durable.
+    """One command with its content; its callers get the outcome once it is durable.
 
-    `deadline` is set when it may wait for a task, `offer` when one was offered to it, `alone` when it must not
-    share a unit: something that it shared one with could not be done. It is over when it was answered, or when
-    everybody who waited for it is gone; `on_end` is told of that once.
+    `deadline` is set when it may wait for a task, `offer` when one was offered to it, `alone` when it must not share
+    a unit because a unit that it shared before failed. It is over when it was answered, or when all its callers have
+    left; `on_end` is called once then.
     """
 
     __slots__ = (
@@ -51,49 +54,36 @@ class Submission:
         self.topic, self.caller, self.command, self.contents = topic, caller, command, contents
         self.idem, self.body, self.deadline = idem, body, deadline
         self._on_end = on_end
-        self._callers: list[asyncio.Future[Outcome]] = []
+        self._callers: list[Done] = []
         self._ended = self.alone = False
         self.offer: Offer | None = None
         self.timer: asyncio.TimerHandle | None = None
 
     @property
     def over(self) -> bool:
-        """True when nobody waits for it any more: it was answered, or they are gone."""
-        if self._ended:
-            return True
-        # A caller that is gone lets go of its future at once, and takes its own leave a turn of the loop later.
-        for future in self._callers:
-            if not future.done():
-                return False
-        return bool(self._callers)
+        """True when no caller waits for it any more."""
+        return self._ended
 
-    async def outcome(self) -> Outcome:
-        """Wait for the outcome, beside others that sent the same request; when all are gone, it is given up."""
-        future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
-        self._callers.append(future)
-        try:
-            return await future
-        finally:
-            self._callers.remove(future)
+    def join(self, done: Done) -> None:
+        """Wait for the outcome, beside others that sent the same request."""
+        self._callers.append(done)
+
+    def leave(self, done: Done) -> None:
+        """Stop waiting; a submission that all its callers have left is given up."""
+        if done in self._callers:
+            self._callers.remove(done)
             if not self._callers:
                 self._end()
 
-    def settle(self, outcome: Outcome) -> None:
-        """Answer whoever waits."""
+    def settle(self, outcome: Outcome | RedKeyError) -> None:
+        """Answer the callers: with the outcome, or with the reason why there is none."""
         self._end()
-        for future in self._callers:
-            if not future.done():
-                future.set_result(outcome)
-
-    def fail(self, failure: RedKeyError) -> None:
-        """Tell whoever waits why there is no outcome."""
-        self._end()
-        for future in self._callers:
-            if not future.done():
-                future.set_exception(failure)
+        callers, self._callers = self._callers, []
+        for done in callers:
+            done(outcome)
 
     def abandon(self) -> None:
-        """Nothing will be done about it any more: whoever sends the same request begins anew."""
+        """Nothing will be done about it any more: the same request, sent again, begins anew."""
         self._end()
 
     def _end(self) -> None:

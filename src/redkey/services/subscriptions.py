@@ -18,7 +18,7 @@ import msgspec
 
 from redkey.errors import StoreError, TooManySubscribers
 from redkey.ledger.ports import SequencedStore
-from redkey.readmodel.events import show
+from redkey.readmodel.events import ShownEvent, show
 from redkey.readmodel.rows import entity
 from redkey.services.outcome import Settled, settled
 from redkey.services.unit_of_work import subjects
@@ -32,7 +32,9 @@ CHUNK_BYTES = 256 * 1024
 _WAKE_SECONDS = 50e-6
 _FEW = 16
 _AT_ONCE = 64
-_encode = msgspec.json.Encoder().encode
+
+# Writes an event the way followers get it.
+Encode = Callable[[ShownEvent], bytes]
 
 
 class Filter(msgspec.Struct, frozen=True):
@@ -72,8 +74,8 @@ class Waiting:
 class Feed:
     """The last events of one workspace, and those who wait for the next."""
 
-    def __init__(self, store: SequencedStore, topic: str) -> None:
-        self._store, self.topic = store, topic
+    def __init__(self, store: SequencedStore, topic: str, encode: Encode) -> None:
+        self._store, self.topic, self._encode = store, topic, encode
         self.last = store.head(topic).sequence
         self.followers = 0
         self._ring: deque[Published] = deque(maxlen=RING)
@@ -91,14 +93,14 @@ class Feed:
             with suppress(StoreError):
                 self.look()
             return
-        self._add([publish(one) for one in records])
+        self._add([self._publish(one) for one in records])
         self._announce()
 
     def look(self) -> None:
         """Take in what the store has beyond the last event."""
         before = self.last
         while records := self._store.read(self.topic, self.last, PAGE):
-            self._add([publish(settled(record)) for record in records])
+            self._add([self._publish(settled(record)) for record in records])
         if self.last != before:
             self._announce()
 
@@ -131,7 +133,7 @@ class Feed:
             return b"", after
         first = self._ring[0].sequence if self._ring else self.last + 1
         if after + 1 < first:
-            events = [publish(settled(record)) for record in self._store.read(self.topic, after, PAGE)]
+            events = [self._publish(settled(record)) for record in self._store.read(self.topic, after, PAGE)]
             return self._select(events, wanted)
         if wanted.takes_all and self._joined[0] == (after, self.last):
             return self._joined[1], self.last
@@ -213,6 +215,11 @@ class Feed:
             wanted.workflow_id and wanted.workflow_id not in event.names and self._place(event)[1] != wanted.workflow_id
         )
 
+    def _publish(self, one: Settled) -> Published:
+        event = show(one.wire, one.sequence, one.timestamp)
+        task_id: str = event.data.get("taskId", "")
+        return Published(one.sequence, event.type, subjects(one.wire), task_id, self._encode(event))
+
     def _place(self, event: Published) -> tuple[str, str]:
         place = self._places.get(event.task_id)
         if place is None:
@@ -237,17 +244,6 @@ def place_of(store: Any, topic: str, task_id: str) -> tuple[str, str]:
     return task.queue_id, task.workflow_id
 
 
-def publish(one: Settled) -> Published:
-    """An event as a server-sent event."""
-    wire = one.wire
-    event = show(wire, one.sequence, one.timestamp)
-    names = subjects(wire)
-    task_id: str = event.data.get("taskId", "")
-    data = _encode(event)
-    chunk = b"id: %d\nevent: %s\ndata: %s\n\n" % (one.sequence, event.type.encode(), data)
-    return Published(one.sequence, event.type, names, task_id, chunk)
-
-
 class Subscription:
     """One follower: a feed, a filter and a position."""
 
@@ -266,16 +262,13 @@ class Subscription:
     async def wait(self, seconds: float) -> None:
         self.position = await self._feed.wait(self.position, self._wanted, seconds)
 
-    def cursor(self) -> bytes:
-        """The place up to which everything was looked at, so that a filtered stream resumes near the head."""
-        return b"id: %d\n\n" % self.position
-
 
 class Subscriptions:
     """Everybody who follows a workspace of this server."""
 
-    def __init__(self, store: SequencedStore, limit: int) -> None:
-        self._store, self._limit = store, limit
+    def __init__(self, store: SequencedStore, limit: int, encode: Encode) -> None:
+        """`encode` writes an event the way followers get it; it is called once for an event, however many follow."""
+        self._store, self._limit, self._encode = store, limit, encode
         self._feeds: dict[str, Feed] = {}
         self.count = 0
         self.stopping = False
@@ -286,7 +279,7 @@ class Subscriptions:
             raise TooManySubscribers
         feed = self._feeds.get(topic)
         if feed is None:
-            feed = self._feeds[topic] = Feed(self._store, topic)
+            feed = self._feeds[topic] = Feed(self._store, topic, self._encode)
         feed.followers += 1
         self.count += 1
         return Subscription(feed, feed.last if after is None else after, wanted, lambda: self._leave(feed))

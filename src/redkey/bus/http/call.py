@@ -66,7 +66,7 @@ class Exchange(Protocol):
         """The next piece of the body; after the last, the news that the caller is gone."""
         ...
 
-    async def reply(self, status: int, head: bytes, body: bytes) -> None:
+    def reply(self, status: int, head: bytes, body: bytes) -> None:
         """Send a whole answer; `head` is its header lines but for the length of the body."""
         ...
 

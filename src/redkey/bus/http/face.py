@@ -118,7 +118,7 @@ class HttpFace:
             _log.error("a request failed", path=exchange.path[:200], code=failed.code, reason=failed.message)
             answer = Answer(503, {"error": "weave coordinator unavailable", "code": "unavailable"})
         if answer is not None:
-            await _respond(exchange, answer)
+            _respond(exchange, answer)
 
     def begin_stop(self) -> None:
         """End those who follow."""
@@ -215,11 +215,11 @@ def _body(kind: type, headers: Headers, data: bytes) -> Any:
         raise BusRefused(f"the body is wrong: {cause}", code="body_invalid") from None
 
 
-async def _respond(exchange: Exchange, answer: Answer) -> None:
+def _respond(exchange: Exchange, answer: Answer) -> None:
     body = orjson.dumps(answer.body) if answer.body is not None else b""
     head = b"cache-control: no-store\r\nx-content-type-options: nosniff\r\n"
     if body:
         head += b"content-type: application/json\r\n"
     if answer.status == 401:
         head += b'www-authenticate: Bearer realm="redkey"\r\n'
-    await exchange.reply(answer.status, head, body)
+    exchange.reply(answer.status, head, body)

@@ -1,0 +1,111 @@
+"""Mount an ASGI application behind RedKey's own connections, with its lifespan.
+
+The application gets the connection's bounds and order like every other door. It must authenticate its callers
+itself. Its answers pass through unchanged, except for headers that belong to the connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from typing import Any
+
+import structlog
+
+from redkey.errors import RedKeyError
+from redkey.http import problems
+from redkey.http.exchange import Exchange, header_lines
+from redkey.http.security import SECURITY
+
+Message = MutableMapping[str, Any]
+Application = Callable[
+    [MutableMapping[str, Any], Callable[[], Awaitable[Any]], Callable[[Any], Awaitable[None]]], Awaitable[None]
+]
+
+_VERSIONS = {"version": "3.0", "spec_version": "2.4"}
+# The connection decides about these, whatever the application says.
+_OF_THE_CONNECTION = frozenset({b"connection", b"keep-alive", b"transfer-encoding", b"upgrade", b"date", b"server"})
+_PROBLEM = header_lines([(b"content-type", problems.MEDIA_TYPE.encode()), *SECURITY])
+
+_log = structlog.get_logger("redkey.http")
+
+
+class MountFailed(RedKeyError):
+    """A mounted application could not start."""
+
+    code = "mount_failed"
+
+
+class Mount:
+    """One application below a path."""
+
+    def __init__(self, application: Application, prefix: str = "") -> None:
+        self._application, self.prefix = application, prefix
+        self._lifespan: asyncio.Task[None] | None = None
+        self._asked: asyncio.Queue[Message] = asyncio.Queue()
+        self._told: asyncio.Queue[Message | None] = asyncio.Queue()
+        self._state: dict[str, Any] = {}
+
+    async def start(self) -> None:
+        """Start the application; MountFailed when it says that it cannot. One without a lifespan needs no start."""
+        self._lifespan = asyncio.get_running_loop().create_task(self._live())
+        self._asked.put_nowait({"type": "lifespan.startup"})
+        answer = await self._told.get()
+        if answer is not None and answer["type"] == "lifespan.startup.failed":
+            raise MountFailed(f"the application at {self.prefix or '/'} did not start: {answer.get('message', '')}")
+
+    async def stop(self) -> None:
+        """Let the application end what it began."""
+        if self._lifespan is None:
+            return
+        if not self._lifespan.done():
+            self._asked.put_nowait({"type": "lifespan.shutdown"})
+            await self._told.get()
+        await self._lifespan
+
+    async def _live(self) -> None:
+        scope = {"type": "lifespan", "asgi": _VERSIONS, "state": self._state}
+        try:
+            await self._application(scope, self._asked.get, self._told.put)
+        except Exception as error:
+            # Applications without a lifespan raise when they see its scope.
+            _log.debug("a mounted application has no lifespan", prefix=self.prefix, reason=str(error))
+        finally:
+            self._told.put_nowait(None)
+
+    async def __call__(self, exchange: Exchange) -> None:
+        """Answer a request by the application."""
+
+        async def send(message: Mapping[str, Any]) -> None:
+            if message["type"] == "http.response.start":
+                headers = [(bytes(name).lower(), bytes(value)) for name, value in message.get("headers", ())]
+                kept = [header for header in headers if header[0] not in _OF_THE_CONNECTION]
+                message = {**message, "headers": kept}
+            await exchange.send(message)
+
+        try:
+            await self._application(self._scope(exchange), exchange.receive, send)
+        except Exception as error:
+            if exchange.gone:
+                return
+            answer = problems.answer(error)
+            if answer.status >= 500:
+                _log.error("a mounted application failed", path=exchange.path, exc_info=error)
+            exchange.reply(answer.status, _PROBLEM + header_lines(answer.headers), answer.body)
+
+    def _scope(self, exchange: Exchange) -> dict[str, Any]:
+        address = exchange.connection.address
+        return {
+            "type": "http",
+            "asgi": _VERSIONS,
+            "http_version": "1.1",
+            "method": exchange.method,
+            "scheme": "http",
+            "path": exchange.path,
+            "root_path": self.prefix,
+            "query_string": exchange.query,
+            "headers": list(exchange.headers.items()),
+            "client": (address, 0) if address else None,
+            "server": None,
+            "state": dict(self._state),
+        }
