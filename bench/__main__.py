@@ -12,7 +12,7 @@ import time
 from types import ModuleType
 
 import bench
-from bench import RUN, results
+from bench import RUN, compare, results
 
 ROUNDS = 3
 
@@ -25,8 +25,14 @@ def benches() -> dict[str, ModuleType]:
 
 
 def main(arguments: list[str]) -> int:
+    if arguments[:1] == ["compare"]:
+        return compare.run(arguments[1:])
     known = benches()
-    parser = argparse.ArgumentParser(prog="python -m bench", description="Measure RedKey on this machine.")
+    parser = argparse.ArgumentParser(
+        prog="python -m bench",
+        description="Measure RedKey on this machine.",
+        epilog="`python -m bench compare --base REV` compares this checkout with a commit.",
+    )
     parser.add_argument("--quick", action="store_true", help="one short round: does it run, and roughly how fast")
     parser.add_argument("--only", metavar="NAME", action="append", choices=list(known), help=f"{', '.join(known)}")
     parser.add_argument("--rounds", type=int, help=f"how often, one module after the other ({ROUNDS})")

@@ -1,4 +1,8 @@
-"""A server process to be measured: `redkey serve` with everything on as it comes, or a bare echo by the same host."""
+"""A server process to be measured: `redkey serve` with everything on as it comes, or a bare echo.
+
+Every server may come from another checkout: `tree` is the folder of one, and `redkey` is imported from there. The
+interpreter and the libraries are always those of this process, or a ratio would be of two environments.
+"""
 
 from __future__ import annotations
 
@@ -11,23 +15,40 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from bench.clocks import Spent, spent
+
+ROOT = Path(__file__).resolve().parents[1]
 START_SECONDS = 300.0
+STOP_SECONDS = 30.0
 _LOOK_SECONDS = 0.002
 
 
 class Served:
-    """A running server: where it is, what it costs."""
+    """A running server: its address, its key, its cost."""
 
-    def __init__(self, process: subprocess.Popen[bytes], url: str, key: str, seconds: float) -> None:
+    def __init__(
+        self, process: subprocess.Popen[bytes], url: str, key: str, seconds: float, cells: Path | None = None
+    ) -> None:
         self.process, self.url, self.key = process, url, key
         # From the start of the process until it said that it answers.
         self.start_seconds = seconds
+        # Where a watched server counts what its units take.
+        self.cells = cells
+
+    @property
+    def place(self) -> tuple[str, int]:
+        host, _, port = self.url.removeprefix("http://").rpartition(":")
+        return host, int(port)
+
+    @property
+    def spent(self) -> Spent:
+        """What it has cost so far."""
+        return spent(self.process.pid, self.cells)
 
     @property
     def processor_seconds(self) -> float:
         """Seconds of the processor that it has taken."""
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return self.spent.process / 1e9
 
     @property
     def memory_bytes(self) -> int:
@@ -36,13 +57,15 @@ class Served:
 
 
 @contextmanager
-def redkey(directory: Path, name: str = "server") -> Iterator[Served]:
-    """`redkey serve` on `directory/data`."""
-    ready = directory / f"{name}.ready"
-    command = ["-m", "redkey", "serve", "--data", str(directory / "data"), "--port", "0", "--ready-file", str(ready)]
-    with _process(command, ready) as (process, url, seconds):
+def redkey(directory: Path, name: str = "server", *, tree: Path = ROOT, watched: bool = False) -> Iterator[Served]:
+    """`redkey serve` on `directory/data`. A watched one has a stopwatch around its unit of work."""
+    ready, cells = directory / f"{name}.ready", directory / f"{name}.cells" if watched else None
+    serve = ["serve", "--data", str(directory / "data"), "--port", "0", "--ready-file", str(ready)]
+    module = ["-m", "bench.watched_server", str(cells)] if watched else ["-m", "redkey"]
+    # `bench` is this checkout's whatever the server's is: its stopwatch is the same for both.
+    with _process([*module, *serve], ready, [tree / "src", ROOT]) as (process, url, seconds):
         key = json.loads((directory / "data/credentials.json").read_text())["apiKey"]
-        yield Served(process, url, key, seconds)
+        yield Served(process, url, key, seconds, cells)
 
 
 @contextmanager
@@ -50,29 +73,63 @@ def timed(directory: Path, totals: Path) -> Iterator[Served]:
     """`redkey serve` with stopwatches around its parts, which it writes to a file on SIGUSR1."""
     ready, data = directory / "timed.ready", directory / "data"
     serve = ["serve", "--data", str(data), "--port", "0", "--ready-file", str(ready)]
-    with _process(["-m", "bench.timed_server", str(totals), *serve], ready) as (process, url, seconds):
+    command = ["-m", "bench.timed_server", str(totals), *serve]
+    with _process(command, ready, [ROOT / "src", ROOT]) as (process, url, seconds):
         yield Served(process, url, json.loads((data / "credentials.json").read_text())["apiKey"], seconds)
 
 
 @contextmanager
-def echo(directory: Path) -> Iterator[Served]:
-    """The same host with nothing behind it: every request is answered with its own body."""
-    ready = directory / "echo.ready"
-    with _process(["-m", "bench.echo", str(ready)], ready) as (process, url, seconds):
+def echo(directory: Path, name: str = "echo", *, tree: Path = ROOT) -> Iterator[Served]:
+    """RedKey's HTTP host with nothing behind it: every request is answered with its own body.
+
+    A checkout's host is used by the `bench.echo` of the same checkout, which knows how.
+    """
+    ready = directory / f"{name}.ready"
+    with _process(["-m", "bench.echo", str(ready)], ready, [tree / "src", tree]) as (process, url, seconds):
         yield Served(process, url, "rk_nobody_asks", seconds)
 
 
 @contextmanager
-def _process(command: list[str], ready: Path) -> Iterator[tuple[subprocess.Popen[bytes], str, float]]:
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("REDKEY_")}
-    quiet, begun = subprocess.DEVNULL, time.monotonic()
-    process = subprocess.Popen([sys.executable, *command], stdout=quiet, stderr=quiet, env=clean)
+def plain_echo(directory: Path) -> Iterator[Served]:
+    """The same echo by a plain httptools protocol."""
+    ready = directory / "plain.ready"
+    with _process(["-m", "bench.plain_echo", str(ready)], ready, [ROOT]) as (process, url, seconds):
+        yield Served(process, url, "rk_nobody_asks", seconds)
+
+
+@contextmanager
+def _process(
+    command: list[str], ready: Path, imported: list[Path]
+) -> Iterator[tuple[subprocess.Popen[bytes], str, float]]:
+    # In an empty folder, because `-m` looks for modules in the current one first.
+    (folder := ready.with_suffix(".cwd")).mkdir(exist_ok=True)
+    errors, begun = ready.with_suffix(".errors"), time.monotonic()
+    with errors.open("wb") as said:
+        process = subprocess.Popen(
+            [sys.executable, *command], stdout=subprocess.DEVNULL, stderr=said, cwd=folder, env=environment(imported)
+        )
     try:
         while not ready.exists():
             if process.poll() is not None or time.monotonic() > begun + START_SECONDS:
-                raise RuntimeError(f"{command} did not start")
+                last = errors.read_text(errors="replace").strip().splitlines()[-1:]
+                raise RuntimeError(f"{' '.join(command)} did not start: {''.join(last) or 'it printed nothing'}")
             time.sleep(_LOOK_SECONDS)
         yield process, json.loads(ready.read_text())["url"], time.monotonic() - begun
     finally:
-        process.terminate()
+        stop(process)
+
+
+def environment(imported: list[Path]) -> dict[str, str]:
+    """The environment of a program that imports from these folders first; no setting of RedKey is passed on."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("REDKEY_")}
+    return {**clean, "PYTHONPATH": os.pathsep.join(map(str, imported))}
+
+
+def stop(process: subprocess.Popen[bytes]) -> None:
+    """Ask a process to end, and end it if it does not."""
+    process.terminate()
+    try:
+        process.wait(STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
         process.wait()

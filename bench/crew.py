@@ -1,0 +1,168 @@
+"""Agents that work at a server with everything on: what `load` sends, and what has to exist before.
+
+Every agent has a key and a connection of its own and a role that the tasks require; every write carries an
+Idempotency-Key; one process follows the whole event stream; the server counts its metrics as it always does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import itertools
+import json
+import re
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from bench.load import Lane, Work
+from bench.served import Served, stop
+
+QUEUE, ROLE = "queue_bench", "role_bench"
+TASK = {"title": "Research a guest", "input": {"guest": "x" * 256}, "requiredRoles": [ROLE]}
+BATCH = 50
+_CARD = {"name": "bench", "description": "Works.", "url": "https://bench.example/a", "version": "1"}
+_CLAIM_ID = re.compile(rb'"claimId": ?"([^"]+)"')
+_DRAIN = """
+import socket, sys
+follower = socket.socket(fileno=int(sys.argv[1]))
+while follower.recv(1 << 20):
+    pass
+"""
+
+
+def call(server: Served, method: str, path: str, body: Any = None, *, key: str = "") -> Any:
+    """The JSON of one request's answer, over a connection of its own; RuntimeError when it is refused."""
+    connection = http.client.HTTPConnection(*server.place, timeout=60)
+    with contextlib.closing(connection):
+        headers = {"authorization": f"Bearer {key or server.key}", "content-type": "application/json"}
+        connection.request(method, path, None if body is None else json.dumps(body), headers)
+        reply = connection.getresponse()
+        text = reply.read()
+        if not 200 <= reply.status < 300:
+            raise RuntimeError(f"{method} {path}: {reply.status} {text.decode()}")
+        return json.loads(text)
+
+
+class Request:
+    """The bytes of a request of which only the Idempotency-Key, and an id in the path, differ from time to time."""
+
+    def __init__(self, path: str, key: str, name: str, body: Any = None) -> None:
+        before, gap, after = path.partition("{}")
+        self._start = f"POST {before}".encode()
+        self._middle = f"{after} HTTP/1.1\r\nhost: redkey\r\nauthorization: Bearer {key}\r\n".encode()
+        self._middle += f"content-type: application/json\r\nidempotency-key: {name}-".encode()
+        self._end = b"" if body is None else self.ending(body)
+        self._numbers = itertools.count()
+        if not gap:
+            self._start, self._middle = self._start + self._middle, b""
+
+    @staticmethod
+    def ending(body: Any) -> bytes:
+        """The end of a request: the length of its body, and the body."""
+        data = json.dumps(body).encode()
+        return b"\r\ncontent-length: %d\r\n\r\n%b" % (len(data), data)
+
+    def __call__(self, value: bytes = b"", end: bytes = b"") -> bytes:
+        return b"%b%b%b%d%b" % (self._start, value, self._middle, next(self._numbers), end or self._end)
+
+
+class Agent:
+    """An agent with its key and its prepared requests."""
+
+    def __init__(self, server: Served, number: int) -> None:
+        body = {"agentCard": {**_CARD, "skills": [], "capabilities": {}}, "issueKey": True}
+        made = call(server, "POST", "/agents/register-card", body)
+        self.agent_id, self.key = made["agentId"], made["apiKey"]
+        call(server, "POST", f"/roles/{ROLE}/agents/{self.agent_id}", {})
+        name, claim = f"bench-{number}", {"agentId": self.agent_id, "wait": 30}
+        next_path = f"/queues/{QUEUE}/claim-next"
+        self._create = Request(f"/queues/{QUEUE}/tasks", server.key, f"{name}-create", TASK)
+        self._claim = Request(next_path, self.key, f"{name}-claim", claim)
+        self._complete = Request("/claims/{}/complete", self.key, f"{name}-complete", {})
+        self._create_many = Request(f"/queues/{QUEUE}/tasks/batch", server.key, f"{name}-b", {"tasks": [TASK] * BATCH})
+        self._claim_many = Request(next_path, self.key, f"{name}-c")
+        self._complete_many = Request("/claims/complete", self.key, f"{name}-d")
+
+    def cycle(self) -> Work:
+        """Create a task, claim the next one, complete it."""
+        _expect(b"201", (yield self._create()))
+        claimed = yield self._claim()
+        claim = _CLAIM_ID.search(claimed)
+        if claim is None:
+            raise RuntimeError(f"no claim: {claimed!r}")
+        _expect(b"200", (yield self._complete(claim[1])))
+
+    def batch(self) -> Work:
+        """The same for many tasks, as many a request."""
+        _expect(b"200", (yield self._create_many()))
+        claims: list[str] = []
+        while len(claims) < BATCH:
+            # Others may have taken some, and left as many.
+            asked = {"agentId": self.agent_id, "wait": 30, "count": BATCH - len(claims)}
+            reply = yield self._claim_many(end=Request.ending(asked))
+            claims += [one["claimId"] for one in _body(reply)["claims"]]
+        done = {"claims": [{"claimId": claim} for claim in claims]}
+        _expect(b"200", (yield self._complete_many(end=Request.ending(done))))
+
+
+class Crew:
+    """The agents of one server. A crew opens the queue and the role; agents are hired when they are needed."""
+
+    def __init__(self, server: Served) -> None:
+        self.server, self.agents = server, list[Agent]()
+        call(server, "POST", "/roles", {"id": ROLE, "name": "Bench"})
+        call(server, "POST", "/queues", {"id": QUEUE, "name": "Bench"})
+
+    def hire(self, count: int) -> list[Agent]:
+        """So many agents, hired now or before."""
+        while len(self.agents) < count:
+            self.agents.append(Agent(self.server, len(self.agents)))
+        return self.agents[:count]
+
+    @contextlib.contextmanager
+    def lanes(self, count: int, work: Callable[[Agent], Callable[[], Work]]) -> Iterator[list[Lane]]:
+        """A connection for each of so many agents, which does the work that is chosen for the agent."""
+        with contextlib.ExitStack() as stack:
+            lanes = [Lane(self.server.place, work(agent)) for agent in self.hire(count)]
+            for lane in lanes:
+                stack.callback(lane.close)
+            yield lanes
+
+
+@contextlib.contextmanager
+def follower(server: Served) -> Iterator[None]:
+    """Follow the server's whole event stream by a process of its own, which throws away what it reads."""
+    with socket.create_connection(server.place, 60) as stream:
+        stream.sendall(f"GET /stream HTTP/1.1\r\nhost: redkey\r\nauthorization: Bearer {server.key}\r\n\r\n".encode())
+        head = stream.recv(1 << 16)
+        if not head.startswith(b"HTTP/1.1 200"):
+            raise RuntimeError(f"the event stream was refused: {head!r}")
+        stream.settimeout(None)
+        process = subprocess.Popen([sys.executable, "-ISc", _DRAIN, str(stream.fileno())], pass_fds=[stream.fileno()])
+        try:
+            yield
+        finally:
+            stop(process)
+
+
+def echo_lanes(server: Served, count: int) -> list[Lane]:
+    """Connections that send one create each time, for a server that echoes it."""
+    request = Request(f"/queues/{QUEUE}/tasks", "rk_nobody_asks", "bench", TASK)
+
+    def ask() -> Work:
+        _expect(b"200", (yield request()))
+
+    return [Lane(server.place, ask) for _ in range(count)]
+
+
+def _expect(status: bytes, reply: bytes) -> None:
+    if reply[9:12] != status:
+        raise RuntimeError(f"not {status.decode()}: {reply[:1000].decode(errors='replace')}")
+
+
+def _body(reply: bytes) -> Any:
+    _expect(b"200", reply)
+    return json.loads(reply[reply.index(b"\r\n\r\n") + 4 :])

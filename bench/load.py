@@ -1,0 +1,118 @@
+"""The load client: many connections in one thread, with as little client as there can be, for it shares the machine.
+
+Sockets block and epoll says which has an answer. A piece of work is a generator: it yields the bytes of a request and
+is sent the bytes of the whole answer. There are no tasks, futures or callbacks: about 100 microseconds of the client's
+processor for a create, a claim and a complete, of which the kernel takes more than half.
+"""
+
+from __future__ import annotations
+
+import re
+import select
+import socket
+import time
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, field
+from statistics import quantiles
+
+Work = Generator[bytes, bytes, None]
+Answered = Callable[[bytes], int]
+
+PATIENCE_SECONDS = 60.0
+_READ_BYTES = 1 << 18
+_LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
+
+
+@dataclass
+class Load:
+    """What a load did: finished pieces of work, wall and processor seconds, seconds of each request."""
+
+    works: int = 0
+    seconds: float = 0.0
+    client_seconds: float = 0.0
+    requests: list[float] = field(default_factory=list)
+
+    @property
+    def rate(self) -> float:
+        return self.works / self.seconds
+
+    def milliseconds(self, percent: int) -> float:
+        """A percentile of what requests took."""
+        cuts = quantiles(self.requests, n=100) if len(self.requests) > 1 else self.requests * 99
+        return cuts[percent - 1] * 1000
+
+
+class Lane:
+    """A connection and the work that is done over it, one piece after the other."""
+
+    __slots__ = ("begun", "buffer", "receive", "send", "socket", "start", "work")
+
+    def __init__(self, place: tuple[str, int], start: Callable[[], Work]) -> None:
+        self.socket = socket.create_connection(place, PATIENCE_SECONDS)
+        # Without a timeout, or Python would ask poll(2) before each call.
+        self.socket.settimeout(None)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.send, self.receive = self.socket.sendall, self.socket.recv
+        self.start, self.work, self.begun, self.buffer = start, start(), 0.0, b""
+
+    def close(self) -> None:
+        self.socket.close()
+
+
+def http_answer(data: bytes) -> int:
+    """How many bytes the HTTP answer at the start of the data has; 0 when it is not whole yet."""
+    end = data.find(b"\r\n\r\n")
+    if end < 0:
+        return 0
+    length = _LENGTH.search(data, 0, end)
+    if length is None and data[9:12] not in (b"204", b"304"):
+        raise RuntimeError(f"an answer without a length: {data[:end]!r}")
+    size = end + 4 + (int(length[1]) if length else 0)
+    return size if len(data) >= size else 0
+
+
+def drive(lanes: Sequence[Lane], seconds: float, answered: Answered = http_answer) -> Load:
+    """Let every lane do its work again and again for some seconds; what was begun is finished."""
+    load, clock = Load(), time.perf_counter
+    took, by_number = load.requests.append, {lane.socket.fileno(): lane for lane in lanes}
+    with select.epoll() as ready:
+        for number in by_number:
+            ready.register(number, select.EPOLLIN)
+        cpu, begun = time.process_time(), clock()
+        end, busy = begun + seconds, len(lanes)
+        for lane in lanes:
+            lane.work, lane.begun = lane.start(), clock()
+            lane.send(next(lane.work))
+        while busy:
+            events = ready.poll(PATIENCE_SECONDS)
+            if not events:
+                raise RuntimeError(f"no answer within {PATIENCE_SECONDS:.0f} s")
+            for number, _ in events:
+                lane = by_number[number]
+                data = lane.receive(_READ_BYTES)
+                if not data:
+                    raise ConnectionResetError("the server closed a connection before it answered")
+                if lane.buffer:
+                    data = lane.buffer + data
+                size = answered(data)
+                if not size:
+                    lane.buffer = data
+                    continue
+                if size != len(data):
+                    raise RuntimeError(f"more bytes than one answer: {data[size:]!r}")
+                lane.buffer = b""
+                now = clock()
+                took(now - lane.begun)
+                lane.begun = now
+                try:
+                    request = lane.work.send(data)
+                except StopIteration:
+                    load.works += 1
+                    if now >= end:
+                        busy -= 1
+                        continue
+                    lane.work = lane.start()
+                    request = next(lane.work)
+                lane.send(request)
+        load.seconds, load.client_seconds = clock() - begun, time.process_time() - cpu
+    return load
