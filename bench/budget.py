@@ -1,132 +1,98 @@
-"""The budget of the hot path: microseconds of each part of the server for one create, one claim and one complete.
+"""The budget of a cycle: what each part of the server costs for one create, one claim and one complete.
 
-The server is `redkey serve` with stopwatches at the borders of its parts (`timed_server`), 32 connections ask for one
-kind of operation at a time. All figures are processor time: waiting for the disk is not in them. `loop, kernel,
-handlers` is what no stopwatch sees: reading sockets, tasks, and the code between the parts.
+32 connections with everything on (see `crew`). All figures are processor time of the server process, so waiting for
+the disk is not in them, and the parts add up to the whole: stopwatches run per unit of work, never per request, and
+`HTTP` is three times what the bare echo behind the same host costs. The same load on a server without stopwatches, in
+turns, shows how much they distort.
 """
 
 from __future__ import annotations
 
-import asyncio
-import json
-import os
-import signal
 import tempfile
-import time
+from contextlib import ExitStack, closing
 from pathlib import Path
+from statistics import median
 
-import uvloop
-
-from bench import row, say
-from bench.connection import Connection, request
-from bench.served import Served, timed
-from bench.timed_server import PARTS
+from bench import row, say, served
+from bench.clocks import Spent, interpreter
+from bench.crew import Crew, echo_lanes, follower
+from bench.load import Lane, drive
+from bench.served import Served
 
 ROUNDS = 1
-QUEUE = "queue_budget"
 CONNECTIONS = 32
-# An agent holds a few tasks at a time, so operations come in waves of this many.
-WAVE = CONNECTIONS * 10
-OPERATIONS = ("create", "claim", "complete")
-_REST = "loop, kernel, handlers"
-_PATIENCE_SECONDS = 10.0
-Budget = dict[str, dict[str, float]]
+REQUESTS = 3
+SECONDS, WARM_SECONDS = 0.5, 0.3
+# What the stopwatches may add to a cycle; what may be spent outside the unit of work; what the client may cost.
+AIM_DISTORTION, AIM_OUTSIDE, AIM_CLIENT = 1.05, 170, 150
 
 
 def main(quick: bool) -> None:
-    """Measure and show everything; `quick` does fewer operations."""
-    budget = measure(2_000 if quick else 12_000)
-    for operation in OPERATIONS:
-        spent = budget[operation]
-        for part, microseconds in spent.items():
-            row(f"{operation}: {part}", microseconds, unit="us", least=True)
-    whole = sum(budget[operation]["processor"] for operation in OPERATIONS)
-    row("a whole cycle, processor time", whole, unit="us", least=True)
-    say("The stopwatches themselves take about a tenth of it.")
+    """Measure and show everything; `quick` takes fewer turns."""
+    parts, distortion = measure(2 if quick else 12)
+    for part, microseconds in parts.items():
+        row(f"a cycle: {part}", microseconds, unit="us", least=True, aim=_AIMS.get(part))
+    row("a cycle with stopwatches over one without", distortion, unit="", least=True, aim=AIM_DISTORTION)
+    say(f"Interpreter: {interpreter()}.")
 
 
-def measure(count: int) -> Budget:
-    """Microseconds by operation and part; `processor` is the processor time of the server, stopwatches included."""
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner, tempfile.TemporaryDirectory() as directory:
-        totals = Path(directory) / "totals.json"
-        with timed(Path(directory), totals) as server:
-            return runner.run(_phases(server, totals, count))
+_TOTAL, _OUTSIDE, _CLIENT = "processor", "outside the unit (the first two)", "the client's processor"
+_AIMS = {_OUTSIDE: AIM_OUTSIDE, _CLIENT: AIM_CLIENT}
 
 
-async def _phases(server: Served, totals: Path, count: int) -> Budget:
-    workers = [await Worker.hire(server, number) for number in range(CONNECTIONS)]
-    spent = {operation: dict.fromkeys((*PARTS, "processor"), 0.0) for operation in OPERATIONS}
-    waves = max(2, count // WAVE)
-    for wave in range(waves):
-        for worker in workers:
-            worker.subjects = [""] * (WAVE // CONNECTIONS)
-        for operation in OPERATIONS:
-            before, begun = await _totals(server, totals), server.processor_seconds
-            await asyncio.gather(*(worker.work(operation, wave) for worker in workers))
-            taken = server.processor_seconds - begun
-            after = await _totals(server, totals)
-            if not wave:
-                # The first wave warms up: schemas become grammars, statements are prepared.
-                continue
-            for part in PARTS:
-                spent[operation][part] += (after[part] - before[part]) / 1e3
-            spent[operation]["processor"] += taken * 1e6
-    operations = (waves - 1) * WAVE
-    return {operation: _shares(parts, operations) for operation, parts in spent.items()}
+class Turns:
+    """A server under load, and what its cycles or requests have cost in each turn."""
+
+    def __init__(self, server: Served, lanes: list[Lane]) -> None:
+        self._server, self._lanes = server, lanes
+        self.count, self.spent, self.client_seconds = 0, Spent(), 0.0
+        # Microseconds of the whole process in each turn.
+        self.each: list[float] = []
+        drive(lanes, WARM_SECONDS)
+
+    def take(self) -> None:
+        before = self._server.spent
+        load = drive(self._lanes, SECONDS)
+        cost = self._server.spent - before
+        self.spent, self.count = self.spent + cost, self.count + len(load.works)
+        self.client_seconds += load.client_seconds
+        self.each.append(cost.process / len(load.works) / 1e3)
+
+    def microseconds(self, nanoseconds: int) -> float:
+        """A sum of all turns, for one cycle or request."""
+        return nanoseconds / self.count / 1e3
 
 
-def _shares(parts: dict[str, float], operations: int) -> dict[str, float]:
-    each = {part: microseconds / operations for part, microseconds in parts.items()}
-    processor = each.pop("processor")
-    return {**each, _REST: max(0.0, processor - sum(each.values())), "processor": processor}
+def measure(turns: int) -> tuple[dict[str, float], float]:
+    """Microseconds of a cycle by part, of which those up to the total add up to it, and what stopwatches distort."""
+    with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
 
+        def working(part: str, watched: bool) -> Turns:
+            (folder := Path(name) / part).mkdir()
+            server = stack.enter_context(served.redkey(folder, watched="parts" if watched else ""))
+            stack.enter_context(follower(server))
+            return Turns(server, stack.enter_context(Crew(server).lanes(CONNECTIONS, lambda agent: agent.cycle)))
 
-class Worker:
-    """An agent on a connection of its own, and the tasks or claims that it has to do something to."""
-
-    def __init__(self, connection: Connection, key: str, agent: str) -> None:
-        self._connection, self._key, self._agent = connection, key, agent
-        self.subjects: list[str] = []
-
-    @classmethod
-    async def hire(cls, server: Served, number: int) -> Worker:
-        connection = await Connection.open(server.url)
-        if not number:
-            await connection.call("POST", "/queues", server.key, {"id": QUEUE, "name": "Budget"})
-        card = {"name": f"bench {number}", "description": "Works.", "url": "https://bench.example/a", "version": "1"}
-        body = {"agentCard": {**card, "skills": [], "capabilities": {}}}
-        made = await connection.call("POST", "/agents/register-card", server.key, body)
-        return cls(connection, server.key, made["agentId"])
-
-    async def work(self, operation: str, wave: int) -> None:
-        """Do one operation to every subject; what it gives is what the next one is done to."""
-        given: list[str] = []
-        for number, subject in enumerate(self.subjects):
-            path, body = self._request(operation, subject)
-            name = f"{self._agent}-{operation}-{wave}-{number}"
-            reply = await self._connection.send(request("POST", path, self._key, body, idempotency_key=name))
-            told = reply.json
-            if told.get("status") not in ("available", "claimed", "completed"):
-                raise RuntimeError(f"{path}: {told}")
-            given.append(told.get("claimId") or told["taskId"])
-        self.subjects = given
-
-    def _request(self, operation: str, subject: str) -> tuple[str, object]:
-        if operation == "create":
-            return f"/queues/{QUEUE}/tasks", {"title": "Research a guest", "input": {"guest": "Ann " * 60}}
-        if operation == "claim":
-            return f"/tasks/{subject}/claim", {"agentId": self._agent, "leaseSeconds": 600}
-        return f"/claims/{subject}/complete", {"summary": "Five sources found.", "output": {"n": 5}}
-
-
-async def _totals(server: Served, totals: Path) -> dict[str, int]:
-    """What the stopwatches show now, in nanoseconds."""
-    totals.unlink(missing_ok=True)
-    os.kill(server.process.pid, signal.SIGUSR1)
-    end = time.monotonic() + _PATIENCE_SECONDS
-    while not totals.exists():
-        if time.monotonic() > end:
-            raise RuntimeError("the server does not tell what its stopwatches show")
-        await asyncio.sleep(0.005)
-    found: dict[str, int] = json.loads(totals.read_text())
-    return found
+        watched, plain = working("watched", True), working("plain", False)
+        echo = stack.enter_context(served.echo(Path(name)))
+        echoed = Turns(echo, [stack.enter_context(closing(lane)) for lane in echo_lanes(echo, CONNECTIONS)])
+        for turn in range(turns):
+            # Another order each time: the first has another machine than the last.
+            for one in (watched, plain, echoed) if turn % 2 else (echoed, plain, watched):
+                one.take()
+    cost, a_cycle = watched.spent, watched.microseconds
+    http = echoed.microseconds(echoed.spent.process) * REQUESTS
+    parts = {
+        "HTTP, as the bare echo": http,
+        "authenticate, decode, handle, encode": a_cycle(cost.outside) - http,
+        "decide": a_cycle(cost.decide),
+        "finish the unit": a_cycle(cost.finish),
+        "commit": a_cycle(cost.commit),
+        "open and close the unit": a_cycle(cost.unit - cost.decide - cost.finish - cost.commit),
+        "answer": a_cycle(cost.answer),
+        "other threads": a_cycle(cost.threads),
+    }
+    plainly = {"processor, without stopwatches": plain.microseconds(plain.spent.process)}
+    parts |= {_TOTAL: sum(parts.values()), **plainly, _OUTSIDE: a_cycle(cost.outside)}
+    parts[_CLIENT] = plain.client_seconds / plain.count * 1e6
+    return parts, median(one / other for one, other in zip(watched.each, plain.each, strict=True))

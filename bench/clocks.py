@@ -14,28 +14,49 @@ from dataclasses import dataclass, fields
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
 
-# The cells that a watched server adds to: nanoseconds inside the unit of work, nanoseconds of answering, units.
-CELLS = ("unit", "answer", "units")
-CELLS_BYTES = 8 * len(CELLS)
+# What a watched server counts, each in two cells: nanoseconds and calls.
+CELLS = ("whole", "answer", "decide", "finish", "commit")
+CELLS_BYTES = 16 * len(CELLS)
 _FSYNCS = 64
 
 
 @dataclass(frozen=True)
 class Spent:
-    """Nanoseconds of processor time of a server process, and how many units it has committed.
+    """Nanoseconds of processor time of a server process, and how many units of work it has done.
 
-    `process` is everything; `loop` is its first thread, which runs the event loop; `unit` and `answer` are parts
-    of `loop` and stay 0 when the server is not watched.
+    `process` is everything; `loop` is its first thread, which runs the event loop; `whole` is the part of it that
+    units take until they are answered. What the server does not watch stays 0.
     """
 
-    process: int
-    loop: int
-    unit: int = 0
+    process: int = 0
+    loop: int = 0
+    whole: int = 0
     answer: int = 0
+    decide: int = 0
+    finish: int = 0
+    commit: int = 0
     units: int = 0
+
+    def __add__(self, other: Spent) -> Spent:
+        return Spent(*(getattr(self, one.name) + getattr(other, one.name) for one in fields(self)))
 
     def __sub__(self, other: Spent) -> Spent:
         return Spent(*(getattr(self, one.name) - getattr(other, one.name) for one in fields(self)))
+
+    @property
+    def unit(self) -> int:
+        """From the start of units until they were durable: answering calls listeners and starts replies."""
+        return self.whole - self.answer
+
+    @property
+    def outside(self) -> int:
+        """What the event loop did outside of units and their answering: read, authenticate, decode, handle, reply."""
+        return self.loop - self.whole
+
+    @property
+    def threads(self) -> int:
+        """What other threads did."""
+        return self.process - self.loop
 
 
 def process_nanoseconds(pid: int) -> int:
@@ -50,8 +71,8 @@ def spent(pid: int, cells: Path | None = None) -> Spent:
     if cells is None:
         return Spent(process_nanoseconds(pid), loop)
     with cells.open("rb") as file, mmap(file.fileno(), CELLS_BYTES, access=ACCESS_READ) as shared:
-        counted = [int.from_bytes(shared[at : at + 8], "little", signed=True) for at in range(0, CELLS_BYTES, 8)]
-    return Spent(process_nanoseconds(pid), loop, *counted)
+        counted = memoryview(shared[:]).cast("q").tolist()
+    return Spent(process_nanoseconds(pid), loop, *counted[::2], units=counted[1])
 
 
 def fsync_milliseconds(folder: Path) -> float:

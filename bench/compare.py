@@ -25,7 +25,7 @@ from typing import Any
 from bench import served
 from bench.clocks import Spent, fsync_milliseconds, interpreter
 from bench.crew import BATCH, ROLE, TASK, Agent, Crew, call, echo_lanes, follower
-from bench.load import Lane, Work, drive
+from bench.load import Lane, Work, drive, milliseconds
 from bench.served import ROOT, Served
 from bench.trees import UnknownCommit, commit_of, files_of, is_changed
 
@@ -44,8 +44,9 @@ class Sample:
     """One case at one server in one round; microseconds are processor time of one cycle (or one echoed request).
 
     `cpu` is the server's whole process and the sum of `unit` (open to durable), `answering` (from the commit until
-    every submission and listener of the unit has its result), `outside` (the rest of the event loop: read,
-    authenticate, decode, handle, reply) and `threads` (everything beside the event loop).
+    every request and listener of the unit has its result), `outside` (the rest of the event loop: read,
+    authenticate, decode, handle, reply) and `threads` (everything beside the event loop). `units` is how many units
+    of work a cycle took.
     """
 
     rate: float
@@ -55,15 +56,15 @@ class Sample:
     outside: float
     threads: float
     client: float
+    units: float
     p50: float | None = None
     p99: float | None = None
 
     @classmethod
     def of(cls, cycles: int, seconds: float, client_seconds: float, cost: Spent, *times: float) -> Sample:
-        each = cycles * 1e3
-        outside = cost.loop - cost.unit - cost.answer
-        parts = (cost.process, cost.unit, cost.answer, outside, cost.process - cost.loop)
-        return cls(cycles / seconds, *(part / each for part in parts), client_seconds / cycles * 1e6, *times)
+        parts = (cost.process, cost.unit, cost.answer, cost.outside, cost.threads)
+        microseconds = (part / cycles / 1e3 for part in parts)
+        return cls(cycles / seconds, *microseconds, client_seconds / cycles * 1e6, cost.units / cycles, *times)
 
 
 # What is shown of a case: the field, its name, and whether less is better.
@@ -74,6 +75,7 @@ MEASURES = (
     ("answering", "  answering, us", True),
     ("unit", "  in the unit, us", True),
     ("threads", "  other threads, us", True),
+    ("units", "units", True),
     ("client", "client CPU, us", True),
     ("p50", "a request, p50 ms", True),
     ("p99", "a request, p99 ms", True),
@@ -109,7 +111,7 @@ class Bench:
         tasks, warm = max(SLOTS, int(seconds * WORKER_RATE)), SLOTS * 2
         left = warm + tasks + SLOTS
         while left > 0:
-            body = {"tasks": [TASK] * min(left, BATCH)}
+            body = {"tasks": [{**TASK, "requiredRoles": [ROLE]}] * min(left, BATCH)}
             call(self.server, "POST", f"/queues/{WORKER_QUEUE}/tasks/batch", body)
             left -= BATCH
         agent = self._crew.hire(1)[0]
@@ -136,8 +138,8 @@ def measured(server: Served, lanes: list[Lane], seconds: float, each: int = 1) -
     before = server.spent
     load = drive(lanes, seconds)
     cost = server.spent - before
-    times = (load.milliseconds(50), load.milliseconds(99))
-    return Sample.of(load.works * each, load.seconds, load.client_seconds, cost, *times)
+    times = (milliseconds(load.requests, 50), milliseconds(load.requests, 99))
+    return Sample.of(len(load.works) * each, load.seconds, load.client_seconds, cost, *times)
 
 
 def cases(seconds: float) -> dict[str, Callable[[Bench], Sample]]:
@@ -159,7 +161,7 @@ def servers(folder: Path, trees: Mapping[str, Path]) -> Iterator[tuple[dict[str,
         benches, echoes = dict[str, Bench](), dict[str, Served]()
         for name, tree in trees.items():
             (own := folder / name.replace(" ", "-")).mkdir()
-            server = stack.enter_context(served.redkey(own, tree=tree, watched=True))
+            server = stack.enter_context(served.redkey(own, tree=tree, watched="unit"))
             stack.enter_context(follower(server))
             benches[name] = Bench(server, tree)
             echoes[name] = stack.enter_context(served.echo(own, tree=tree))
@@ -253,7 +255,7 @@ def _listed(values: list[float]) -> str:
 
 
 def _shown(value: float) -> str:
-    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
+    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 
 def run(arguments: list[str]) -> int:

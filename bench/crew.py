@@ -18,10 +18,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from bench.load import Lane, Work
-from bench.served import Served, stop
+from bench.served import Site, stop
 
 QUEUE, ROLE = "queue_bench", "role_bench"
-TASK = {"title": "Research a guest", "input": {"guest": "x" * 256}, "requiredRoles": [ROLE]}
+TASK: dict[str, Any] = {"title": "Research a guest", "input": {"guest": "x" * 256}}
 BATCH = 50
 _CARD = {"name": "bench", "description": "Works.", "url": "https://bench.example/a", "version": "1"}
 _CLAIM_ID = re.compile(rb'"claimId": ?"([^"]+)"')
@@ -33,11 +33,11 @@ while follower.recv(1 << 20):
 """
 
 
-def call(server: Served, method: str, path: str, body: Any = None, *, key: str = "") -> Any:
+def call(site: Site, method: str, path: str, body: Any = None, *, key: str = "") -> Any:
     """The JSON of one request's answer, over a connection of its own; RuntimeError when it is refused."""
-    connection = http.client.HTTPConnection(*server.place, timeout=60)
+    connection = http.client.HTTPConnection(*site.place, timeout=60)
     with contextlib.closing(connection):
-        headers = {"authorization": f"Bearer {key or server.key}", "content-type": "application/json"}
+        headers = {"authorization": f"Bearer {key or site.key}", "content-type": "application/json"}
         connection.request(method, path, None if body is None else json.dumps(body), headers)
         reply = connection.getresponse()
         text = reply.read()
@@ -72,32 +72,33 @@ class Request:
 class Agent:
     """An agent with its key and its prepared requests."""
 
-    def __init__(self, server: Served, number: int) -> None:
+    def __init__(self, site: Site, task: dict[str, Any]) -> None:
         body = {"agentCard": {**_CARD, "skills": [], "capabilities": {}}, "issueKey": True}
-        made = call(server, "POST", "/agents/register-card", body)
+        made = call(site, "POST", "/agents/register-card", body)
         self.agent_id, self.key = made["agentId"], made["apiKey"]
-        call(server, "POST", f"/roles/{ROLE}/agents/{self.agent_id}", {})
-        name, claim = f"bench-{number}", {"agentId": self.agent_id, "wait": 30}
+        call(site, "POST", f"/roles/{ROLE}/agents/{self.agent_id}", {})
+        # Nobody else has this name, so no key is used twice.
+        name, claim = self.agent_id, {"agentId": self.agent_id, "wait": 30}
         next_path = f"/queues/{QUEUE}/claim-next"
-        self._create = Request(f"/queues/{QUEUE}/tasks", server.key, f"{name}-create", TASK)
+        self._create = Request(f"/queues/{QUEUE}/tasks", site.key, f"{name}-create", task)
         self._claim = Request(next_path, self.key, f"{name}-claim", claim)
         self._complete = Request("/claims/{}/complete", self.key, f"{name}-complete", {})
-        self._create_many = Request(f"/queues/{QUEUE}/tasks/batch", server.key, f"{name}-b", {"tasks": [TASK] * BATCH})
+        self._create_many = Request(f"/queues/{QUEUE}/tasks/batch", site.key, f"{name}-b", {"tasks": [task] * BATCH})
         self._claim_many = Request(next_path, self.key, f"{name}-c")
         self._complete_many = Request("/claims/complete", self.key, f"{name}-d")
 
     def cycle(self) -> Work:
         """Create a task, claim the next one, complete it."""
-        _expect(b"201", (yield self._create()))
+        expect(b"201", (yield self._create()))
         claimed = yield self._claim()
         claim = _CLAIM_ID.search(claimed)
         if claim is None:
-            raise RuntimeError(f"no claim: {claimed!r}")
-        _expect(b"200", (yield self._complete(claim[1])))
+            raise RuntimeError(f"no claim: {claimed[:1000]!r}")
+        expect(b"200", (yield self._complete(claim[1])))
 
     def batch(self) -> Work:
         """The same for many tasks, as many a request."""
-        _expect(b"200", (yield self._create_many()))
+        expect(b"200", (yield self._create_many()))
         claims: list[str] = []
         while len(claims) < BATCH:
             # Others may have taken some, and left as many.
@@ -105,35 +106,36 @@ class Agent:
             reply = yield self._claim_many(end=Request.ending(asked))
             claims += [one["claimId"] for one in _body(reply)["claims"]]
         done = {"claims": [{"claimId": claim} for claim in claims]}
-        _expect(b"200", (yield self._complete_many(end=Request.ending(done))))
+        expect(b"200", (yield self._complete_many(end=Request.ending(done))))
 
 
 class Crew:
-    """The agents of one server. A crew opens the queue and the role; agents are hired when they are needed."""
+    """The agents of one server, registered when they are needed. The first crew of a workspace opens it."""
 
-    def __init__(self, server: Served) -> None:
-        self.server, self.agents = server, list[Agent]()
-        call(server, "POST", "/roles", {"id": ROLE, "name": "Bench"})
-        call(server, "POST", "/queues", {"id": QUEUE, "name": "Bench"})
+    def __init__(self, site: Site, task: dict[str, Any] = TASK) -> None:
+        self.site, self.task, self._agents = site, {**task, "requiredRoles": [ROLE]}, list[Agent]()
+        if not any(role["id"] == ROLE for role in call(site, "GET", "/roles")["items"]):
+            call(site, "POST", "/roles", {"id": ROLE, "name": "Bench"})
+            call(site, "POST", "/queues", {"id": QUEUE, "name": "Bench"})
 
     def hire(self, count: int) -> list[Agent]:
         """So many agents, hired now or before."""
-        while len(self.agents) < count:
-            self.agents.append(Agent(self.server, len(self.agents)))
-        return self.agents[:count]
+        while len(self._agents) < count:
+            self._agents.append(Agent(self.site, self.task))
+        return self._agents[:count]
 
     @contextlib.contextmanager
     def lanes(self, count: int, work: Callable[[Agent], Callable[[], Work]]) -> Iterator[list[Lane]]:
         """A connection for each of so many agents, which does the work that is chosen for the agent."""
         with contextlib.ExitStack() as stack:
-            lanes = [Lane(self.server.place, work(agent)) for agent in self.hire(count)]
+            lanes = [Lane(self.site.place, work(agent)) for agent in self.hire(count)]
             for lane in lanes:
                 stack.callback(lane.close)
             yield lanes
 
 
 @contextlib.contextmanager
-def follower(server: Served) -> Iterator[None]:
+def follower(server: Site) -> Iterator[None]:
     """Follow the server's whole event stream by a process of its own, which throws away what it reads."""
     with socket.create_connection(server.place, 60) as stream:
         stream.sendall(f"GET /stream HTTP/1.1\r\nhost: redkey\r\nauthorization: Bearer {server.key}\r\n\r\n".encode())
@@ -148,21 +150,21 @@ def follower(server: Served) -> Iterator[None]:
             stop(process)
 
 
-def echo_lanes(server: Served, count: int) -> list[Lane]:
+def echo_lanes(server: Site, count: int) -> list[Lane]:
     """Connections that send one create each time, for a server that echoes it."""
     request = Request(f"/queues/{QUEUE}/tasks", "rk_nobody_asks", "bench", TASK)
 
     def ask() -> Work:
-        _expect(b"200", (yield request()))
+        expect(b"200", (yield request()))
 
     return [Lane(server.place, ask) for _ in range(count)]
 
 
-def _expect(status: bytes, reply: bytes) -> None:
+def expect(status: bytes, reply: bytes) -> None:
     if reply[9:12] != status:
         raise RuntimeError(f"not {status.decode()}: {reply[:1000].decode(errors='replace')}")
 
 
 def _body(reply: bytes) -> Any:
-    _expect(b"200", reply)
+    expect(b"200", reply)
     return json.loads(reply[reply.index(b"\r\n\r\n") + 4 :])

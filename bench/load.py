@@ -25,27 +25,34 @@ _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 
 @dataclass
 class Load:
-    """What a load did: finished pieces of work, wall and processor seconds, seconds of each request."""
+    """What a load did: wall and processor seconds, and the seconds of each request and each piece of work."""
 
-    works: int = 0
     seconds: float = 0.0
     client_seconds: float = 0.0
     requests: list[float] = field(default_factory=list)
+    works: list[float] = field(default_factory=list)
 
     @property
     def rate(self) -> float:
-        return self.works / self.seconds
+        """Finished pieces of work a second."""
+        return len(self.works) / self.seconds
 
-    def milliseconds(self, percent: int) -> float:
-        """A percentile of what requests took."""
-        cuts = quantiles(self.requests, n=100) if len(self.requests) > 1 else self.requests * 99
-        return cuts[percent - 1] * 1000
+    @property
+    def client_microseconds(self) -> float:
+        """The client's own processor time for one piece of work."""
+        return self.client_seconds / len(self.works) * 1e6
+
+
+def milliseconds(taken: Sequence[float], percent: int) -> float:
+    """A percentile of times in seconds."""
+    cuts = quantiles(taken, n=100) if len(taken) > 1 else list(taken) * 99
+    return cuts[percent - 1] * 1000
 
 
 class Lane:
     """A connection and the work that is done over it, one piece after the other."""
 
-    __slots__ = ("begun", "buffer", "receive", "send", "socket", "start", "work")
+    __slots__ = ("asked_at", "begun_at", "buffer", "receive", "requests", "send", "socket", "start", "work")
 
     def __init__(self, place: tuple[str, int], start: Callable[[], Work]) -> None:
         self.socket = socket.create_connection(place, PATIENCE_SECONDS)
@@ -53,7 +60,10 @@ class Lane:
         self.socket.settimeout(None)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.send, self.receive = self.socket.sendall, self.socket.recv
-        self.start, self.work, self.begun, self.buffer = start, start(), 0.0, b""
+        self.start, self.work, self.buffer = start, start(), b""
+        self.begun_at = self.asked_at = 0.0
+        # How many were answered since it was opened.
+        self.requests = 0
 
     def close(self) -> None:
         self.socket.close()
@@ -72,17 +82,23 @@ def http_answer(data: bytes) -> int:
 
 
 def drive(lanes: Sequence[Lane], seconds: float, answered: Answered = http_answer) -> Load:
-    """Let every lane do its work again and again for some seconds; what was begun is finished."""
+    """Let every lane do its work again and again for some seconds; what was begun is finished.
+
+    With 0 seconds every lane does its work once.
+    """
     load, clock = Load(), time.perf_counter
-    took, by_number = load.requests.append, {lane.socket.fileno(): lane for lane in lanes}
+    asked, worked = load.requests.append, load.works.append
+    by_number = {lane.socket.fileno(): lane for lane in lanes}
     with select.epoll() as ready:
         for number in by_number:
             ready.register(number, select.EPOLLIN)
         cpu, begun = time.process_time(), clock()
         end, busy = begun + seconds, len(lanes)
         for lane in lanes:
-            lane.work, lane.begun = lane.start(), clock()
-            lane.send(next(lane.work))
+            lane.work = lane.start()
+            request = next(lane.work)
+            lane.begun_at = lane.asked_at = clock()
+            lane.send(request)
         while busy:
             events = ready.poll(PATIENCE_SECONDS)
             if not events:
@@ -102,16 +118,17 @@ def drive(lanes: Sequence[Lane], seconds: float, answered: Answered = http_answe
                     raise RuntimeError(f"more bytes than one answer: {data[size:]!r}")
                 lane.buffer = b""
                 now = clock()
-                took(now - lane.begun)
-                lane.begun = now
+                asked(now - lane.asked_at)
+                lane.asked_at = now
+                lane.requests += 1
                 try:
                     request = lane.work.send(data)
                 except StopIteration:
-                    load.works += 1
+                    worked(now - lane.begun_at)
                     if now >= end:
                         busy -= 1
                         continue
-                    lane.work = lane.start()
+                    lane.begun_at, lane.work = now, lane.start()
                     request = next(lane.work)
                 lane.send(request)
         load.seconds, load.client_seconds = clock() - begun, time.process_time() - cpu

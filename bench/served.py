@@ -13,7 +13,9 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from bench.clocks import Spent, spent
 
@@ -23,22 +25,31 @@ STOP_SECONDS = 30.0
 _LOOK_SECONDS = 0.002
 
 
-class Served:
-    """A running server: its address, its key, its cost."""
+@dataclass
+class Site:
+    """Where a server answers, and the key of its workspace."""
 
-    def __init__(
-        self, process: subprocess.Popen[bytes], url: str, key: str, seconds: float, cells: Path | None = None
-    ) -> None:
-        self.process, self.url, self.key = process, url, key
-        # From the start of the process until it said that it answers.
-        self.start_seconds = seconds
-        # Where a watched server counts what its units take.
-        self.cells = cells
+    url: str
+    key: str
 
     @property
     def place(self) -> tuple[str, int]:
         host, _, port = self.url.removeprefix("http://").rpartition(":")
         return host, int(port)
+
+
+class Served(Site):
+    """A server process that runs here, and what it costs."""
+
+    def __init__(
+        self, process: subprocess.Popen[bytes], url: str, key: str, seconds: float, cells: Path | None = None
+    ) -> None:
+        super().__init__(url, key)
+        self.process = process
+        # From the start of the process until it said that it answers.
+        self.start_seconds = seconds
+        # Where a watched server counts what its units take.
+        self.cells = cells
 
     @property
     def spent(self) -> Spent:
@@ -57,25 +68,17 @@ class Served:
 
 
 @contextmanager
-def redkey(directory: Path, name: str = "server", *, tree: Path = ROOT, watched: bool = False) -> Iterator[Served]:
-    """`redkey serve` on `directory/data`. A watched one has a stopwatch around its unit of work."""
+def redkey(
+    directory: Path, name: str = "server", *, tree: Path = ROOT, watched: Literal["", "unit", "parts"] = ""
+) -> Iterator[Served]:
+    """`redkey serve` on `directory/data`. See `watched_server` for what may be watched."""
     ready, cells = directory / f"{name}.ready", directory / f"{name}.cells" if watched else None
     serve = ["serve", "--data", str(directory / "data"), "--port", "0", "--ready-file", str(ready)]
-    module = ["-m", "bench.watched_server", str(cells)] if watched else ["-m", "redkey"]
+    module = ["-m", "bench.watched_server", watched, str(cells)] if watched else ["-m", "redkey"]
     # `bench` is this checkout's whatever the server's is: its stopwatch is the same for both.
     with _process([*module, *serve], ready, [tree / "src", ROOT]) as (process, url, seconds):
         key = json.loads((directory / "data/credentials.json").read_text())["apiKey"]
         yield Served(process, url, key, seconds, cells)
-
-
-@contextmanager
-def timed(directory: Path, totals: Path) -> Iterator[Served]:
-    """`redkey serve` with stopwatches around its parts, which it writes to a file on SIGUSR1."""
-    ready, data = directory / "timed.ready", directory / "data"
-    serve = ["serve", "--data", str(data), "--port", "0", "--ready-file", str(ready)]
-    command = ["-m", "bench.timed_server", str(totals), *serve]
-    with _process(command, ready, [ROOT / "src", ROOT]) as (process, url, seconds):
-        yield Served(process, url, json.loads((data / "credentials.json").read_text())["apiKey"], seconds)
 
 
 @contextmanager

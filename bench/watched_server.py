@@ -1,8 +1,9 @@
-"""`redkey serve` with one stopwatch, around the unit of work: `python -m bench.watched_server CELLS serve ...`.
+"""`redkey serve` with stopwatches that count per unit of work: `python -m bench.watched_server WHAT CELLS serve ...`.
 
-The stopwatch is read four times a unit, never per request, so it does not distort: with 32 connections it adds less
-than a microsecond to a cycle. What it counts is kept in the file CELLS (see `clocks`), where others read it at any
-time. The module imports nothing else of RedKey, so it can watch a server of any commit.
+WHAT is `unit`, for the unit of work and the answering of its requests, or `parts`, for the parts of the unit as well.
+A stopwatch is read twice a unit and never per request or record, so it does not distort: with 32 connections all of
+them together add about a microsecond to a cycle. They count into the file CELLS (see `clocks`), where others read at
+any time. The module imports nothing else of RedKey, so it can watch a server of any commit that has these names.
 """
 
 from __future__ import annotations
@@ -17,43 +18,43 @@ from typing import Any
 
 from bench.clocks import CELLS, CELLS_BYTES
 
-UNIT, ANSWER, UNITS = range(len(CELLS))
+_COORDINATOR = "redkey.services.coordinator:Coordinator"
+# What is watched: the cell, and the method that it counts. A watched method called in another one counts for both.
+UNIT = {"whole": f"{_COORDINATOR}._commit", "answer": f"{_COORDINATOR}._answer"}
+PARTS = {
+    "decide": f"{_COORDINATOR}._decide",
+    "finish": "redkey.services.unit_of_work:TopicWork.finish",
+    "commit": "redkey.stores.sqlite.writer:Writer.commit",
+}
 
 
-def watch(coordinator: Any, cells: memoryview[int]) -> None:
-    """Count what `_commit` takes without `_answer`, and what `_answer` takes.
+def watch(place: str, cell: int, cells: memoryview[int]) -> None:
+    """Put a stopwatch around the method at `module:Class.method`; nanoseconds and calls are counted."""
+    module, _, path = place.partition(":")
+    name, _, method = path.partition(".")
+    holder = getattr(importlib.import_module(module), name)
+    work: Callable[..., Any] = getattr(holder, method)
 
-    Answering starts listeners and replies, so it is outside the unit: the unit ends when its records are durable.
-    """
-    commit: Callable[..., Any] = coordinator._commit
-    answer: Callable[..., Any] = coordinator._answer
-
-    def timed_commit(*arguments: Any) -> Any:
-        begun, answered = thread_time_ns(), cells[ANSWER]
-        try:
-            return commit(*arguments)
-        finally:
-            cells[UNIT] += thread_time_ns() - begun - (cells[ANSWER] - answered)
-            cells[UNITS] += 1
-
-    def timed_answer(*arguments: Any) -> Any:
+    def timed(*arguments: Any) -> Any:
         begun = thread_time_ns()
         try:
-            return answer(*arguments)
+            return work(*arguments)
         finally:
-            cells[ANSWER] += thread_time_ns() - begun
+            cells[cell] += thread_time_ns() - begun
+            cells[cell + 1] += 1
 
-    coordinator._commit, coordinator._answer = timed_commit, timed_answer
+    setattr(holder, method, timed)
 
 
-def run(path: Path) -> None:
+def run(what: str, path: Path) -> None:
     """Serve; the rest of the arguments is `redkey`'s."""
     path.write_bytes(bytes(CELLS_BYTES))
     with path.open("r+b") as file:
         cells = memoryview(mmap(file.fileno(), CELLS_BYTES)).cast("q")
-    watch(importlib.import_module("redkey.services.coordinator").Coordinator, cells)
+    for name, place in (UNIT | PARTS if what == "parts" else UNIT).items():
+        watch(place, CELLS.index(name) * 2, cells)
     importlib.import_module("redkey.cli").main()
 
 
 if __name__ == "__main__":
-    run(Path(sys.argv.pop(1)))
+    run(sys.argv.pop(1), Path(sys.argv.pop(1)))
