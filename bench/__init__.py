@@ -2,15 +2,19 @@
 
 Machines differ and are shared, so a figure stands beside a yardstick of the same run wherever there is one. Modules are
 run in rounds, one after the other and again; `results` makes a page of the medians. A module that takes long says
-`ROUNDS = 1`.
+`ROUNDS = 1`. `compare` is a command of its own: it measures this checkout beside a commit.
 """
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
+
+from bench.clocks import fsync_milliseconds
 
 
 @dataclass(frozen=True)
@@ -26,6 +30,8 @@ class Figure:
     share_aim: float | None = None
     # Whether less is better: a time, a size.
     least: bool = False
+    # What an fsync took on the same disk at about the same time.
+    fsync_ms: float | None = None
 
 
 @dataclass(frozen=True)
@@ -43,6 +49,8 @@ class Run:
     """What this run has found so far."""
 
     section: str = ""
+    # The latest measurement, kept with every figure that follows.
+    fsync_ms: float | None = None
     figures: list[Figure] = field(default_factory=list)
     points: list[Point] = field(default_factory=list)
     notes: list[tuple[str, str]] = field(default_factory=list)
@@ -77,7 +85,7 @@ def row(
     shown: bool = True,
 ) -> None:
     """Keep one figure of one round, and print it: its value, its share of the yardstick, and what was aimed for."""
-    RUN.figures.append(Figure(RUN.section, what.strip(), value, unit, beside, aim, share_aim, least))
+    RUN.figures.append(Figure(RUN.section, what.strip(), value, unit, beside, aim, share_aim, least, RUN.fsync_ms))
     if not shown:
         return
     share = f"{value / beside:8.2f}" if beside else " " * 8
@@ -86,6 +94,11 @@ def row(
     wanted += "" if share_aim is None else f"   aim of the share {share_aim:g}"
     measured = figure + (unit if unit.startswith("/") else f" {unit}")
     print(f"  {what:<46}{measured:>16}{share}{wanted}", flush=True)
+
+
+def probe_disk() -> None:
+    """Measure an fsync where temporary data directories are, for the figures that follow."""
+    RUN.fsync_ms = fsync_milliseconds(Path(tempfile.gettempdir()))
 
 
 def point(plot: str, line: str, x: float, y: float) -> None:

@@ -6,13 +6,13 @@ import argparse
 import importlib
 import os
 import pkgutil
-import platform
 import sys
 import time
 from types import ModuleType
 
 import bench
 from bench import RUN, compare, results
+from bench.clocks import interpreter
 
 ROUNDS = 3
 
@@ -39,13 +39,14 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--write", action="store_true", help="write bench/RESULTS.md, its JSON and the plots")
     options = parser.parse_args(arguments)
     load = os.getloadavg()[0]
-    print(f"Python {platform.python_version()}, {os.cpu_count()} processors, load {load:.1f} before the run")
+    print(f"{interpreter()}, {os.cpu_count()} processors, load {load:.1f} before the run")
     rounds = options.rounds or (1 if options.quick else ROUNDS)
     begun, chosen = time.monotonic(), options.only or list(known)
     for turn in range(rounds):
         for name in chosen:
             if turn < getattr(known[name], "ROUNDS", rounds):
                 RUN.section = name
+                bench.probe_disk()
                 of = f" ({turn + 1} of {rounds})" if rounds > 1 else ""
                 print(f"\n{name}{of}: {results.title(known[name])}", flush=True)
                 started = time.monotonic()

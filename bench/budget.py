@@ -13,8 +13,8 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from statistics import median
 
-from bench import row, say, served
-from bench.clocks import Spent, interpreter
+from bench import row, served
+from bench.clocks import Spent
 from bench.crew import Crew, echo_lanes, follower
 from bench.load import Lane, drive
 from bench.served import Served
@@ -33,7 +33,6 @@ def main(quick: bool) -> None:
     for part, microseconds in parts.items():
         row(f"a cycle: {part}", microseconds, unit="us", least=True, aim=_AIMS.get(part))
     row("a cycle with stopwatches over one without", distortion, unit="", least=True, aim=AIM_DISTORTION)
-    say(f"Interpreter: {interpreter()}.")
 
 
 _TOTAL, _OUTSIDE, _CLIENT = "processor", "outside the unit (the first two)", "the client's processor"

@@ -9,6 +9,7 @@ import os
 import platform
 import statistics
 import sysconfig
+import tempfile
 import time
 from dataclasses import dataclass, fields
 from mmap import ACCESS_READ, mmap
@@ -77,17 +78,13 @@ def spent(pid: int, cells: Path | None = None) -> Spent:
 
 def fsync_milliseconds(folder: Path) -> float:
     """The median time of a lone write and fsync of 700 bytes in a folder."""
-    path, taken = folder / "fsync-probe", []
-    descriptor = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
-    try:
+    taken = []
+    with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
         for _ in range(_FSYNCS):
             begun = time.perf_counter()
-            os.write(descriptor, b"x" * 700)
-            os.fsync(descriptor)
+            file.write(b"x" * 700)
+            os.fsync(file.fileno())
             taken.append(time.perf_counter() - begun)
-    finally:
-        os.close(descriptor)
-        path.unlink()
     return statistics.median(taken) * 1000
 
 

@@ -269,12 +269,14 @@ def run(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     if options.rounds < 1 or options.seconds <= 0:
         parser.error("--rounds and --seconds must be positive")
+    try:
+        base, head = commit_of(options.base), commit_of(options.head or "HEAD")
+    except UnknownCommit as unknown:
+        parser.error(str(unknown))
     # Ended from outside is like Ctrl-C: the servers are stopped and the files removed.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        report = _report(options)
-    except UnknownCommit as unknown:
-        parser.error(str(unknown))
+        report = _report(options, base, head)
     except KeyboardInterrupt:
         print("\nStopped; nothing is left running.", file=sys.stderr)
         return 130
@@ -282,10 +284,8 @@ def run(arguments: list[str]) -> int:
     return 0
 
 
-def _report(options: argparse.Namespace) -> dict[str, Any]:
-    base, load = commit_of(options.base), os.getloadavg()[0]
-    head = commit_of(options.head) if options.head else commit_of("HEAD")
-    changed = not options.head and is_changed()
+def _report(options: argparse.Namespace, base: str, head: str) -> dict[str, Any]:
+    changed, load = not options.head and is_changed(), os.getloadavg()[0]
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="redkey-bench-")))
         base_tree = stack.enter_context(files_of(base))

@@ -17,8 +17,7 @@ from statistics import median
 
 import uvloop
 
-from bench import row, say
-from bench.clocks import fsync_milliseconds, interpreter
+from bench import row
 from bench.connection import Connection, request
 from bench.crew import BATCH, QUEUE, Agent, Crew, echo_lanes
 from bench.load import Load, Work, drive, milliseconds
@@ -27,7 +26,7 @@ from bench.served import Served, echo, plain_echo, redkey
 CONNECTIONS = (1, 8, 32, 64)
 ECHO_CONNECTIONS = 32
 FOLLOWERS = 1000
-AIM_CYCLES, AIM_SHARE, AIM_WAKE_MS, AIM_CLIENT, AIM_ECHO_SHARE = 3000, 0.35, 5, 150, 1.5
+AIM_CYCLES, AIM_SHARE, AIM_WAKE_MS, AIM_CLIENT = 3000, 0.35, 5, 150
 WARM_SECONDS = 0.2
 
 
@@ -47,7 +46,6 @@ def main(quick: bool) -> None:
             runner.run(_followers(crew, FOLLOWERS // 10 if quick else FOLLOWERS, seconds))
         other = stack.enter_context(redkey(folder, "other"))
         _two(crew, Crew(other), seconds, alone)
-        say(f"Interpreter: {interpreter()}. An fsync took {fsync_milliseconds(folder):.2f} ms after the last round.")
 
 
 def _drive(crew: Crew, count: int, work: Callable[[Agent], Callable[[], Work]], seconds: float) -> Load:
@@ -71,7 +69,7 @@ def _echoes(bare: Served, plain: Served, seconds: float) -> None:
     """What our connection costs a request, beside a plain httptools protocol."""
     (_, ours), (_, least) = (_echo(server, seconds / 2) for server in (bare, plain))
     row("echo by a plain httptools protocol, processor", least, unit="µs", least=True)
-    row("echo by our connection, processor", ours, unit="µs", beside=least, share_aim=AIM_ECHO_SHARE, least=True)
+    row("echo by our connection, processor", ours, unit="µs", beside=least, least=True)
 
 
 def _cycles(crew: Crew, server: Served, bare: Served, seconds: float) -> float:

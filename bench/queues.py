@@ -1,57 +1,75 @@
 """Queues: RedKey beside what people would use instead, on the same work with the same number of workers.
 
 Tasks of 300 bytes are created, claimed and completed, one operation a request or call, by 1, 8, 32 and 64 workers. A
-peer runs with the durability its makers recommend, which is written beside it; RedKey syncs before every answer. Load
-comes from another process than the server. The share is RedKey's rate over the peer's.
+peer runs with the durability its makers recommend, which is written beside it; RedKey syncs before every answer and
+has everything on (see `crew`). Load comes from another process than the server. RedKey and a peer are measured in
+turns, one right after the other; the share is RedKey's rate over the peer's in the same turn. The first peer is
+another RedKey server: what its share differs from 1 is noise.
 """
 
 from __future__ import annotations
 
-from bench import point, row, say
-from bench.peers import QUEUES, REDKEY, REDKEY_BATCH, REDKEY_SDK, Missing, Peer
+from bench import point, probe_disk, row, say
+from bench.peers import QUEUES, REDKEY, REDKEY_AGAIN, REDKEY_BATCH, REDKEY_SDK, Missing, Peer
+from bench.peers.servers import Place
 
 WORKERS = (1, 8, 32, 64)
+# The size that aims are for gets more turns.
+AIMED, TURNS = 32, 3
 SECONDS = 0.8
+AIM_CYCLES, AIM_BATCHED = 3000, 5.0
 BATCHED = "beanstalkd, fsync each write"
 
 
 def main(quick: bool) -> None:
     """One round of every peer; `quick` takes 32 workers only, and the peers that are quick to set up."""
-    sizes = (32,) if quick else WORKERS
-    ours = _measure(REDKEY, sizes, quick)
-    for workers, rate in ours.items():
-        row(f"RedKey, {workers} workers", rate, aim=3000 if workers == 32 else None)
-    sdk = _measure(REDKEY_SDK, (32,), quick)
-    if 32 in sdk:
-        row("RedKey by its own SDK, 32 workers", sdk[32], beside=ours.get(32))
-    batched = _measure(REDKEY_BATCH, (32,), quick)
-    for peer in QUEUES if not quick else [one for one in QUEUES if not one.packages]:
-        theirs = _measure(peer, sizes, quick)
-        for workers, rate in theirs.items():
-            aim = peer.aim if workers == 32 else None
-            if workers in ours and rate:
-                row(f"RedKey over {peer.name}, {workers} workers", ours[workers], beside=rate, share_aim=aim)
-        if peer.name == BATCHED and 32 in theirs and 32 in batched:
-            row("RedKey, 50 a request, over " + peer.name, batched[32], beside=theirs[32], share_aim=5.0)
+    sizes = (AIMED,) if quick else WORKERS
+    peers = [one for one in (REDKEY_AGAIN, REDKEY_SDK, *QUEUES) if not quick or not one.packages]
+    with REDKEY.serve() as redkey:
+        for peer in peers:
+            try:
+                _in_turns(peer, redkey, (AIMED,) if peer is REDKEY_SDK else sizes, quick)
+            except Missing as missing:
+                say(f"{peer.name} is missing here: {missing}")
+            else:
+                say(f"{peer.name}: {peer.durability}.")
 
 
-def _measure(peer: Peer, sizes: tuple[int, ...], quick: bool) -> dict[int, float]:
-    """Cycles a second by the number of workers, on one server for all of them; what is missing is said."""
-    found: dict[int, float] = {}
-    try:
-        peer.python()
-        with peer.serve() as place:
-            for workers in sizes:
-                tasks = max(workers, int(peer.rate * (SECONDS / 3 if quick else SECONDS)))
-                said = peer.run(place, workers=workers, tasks=tasks)
-                found[workers] = said["cycles"] / said["seconds"]
-                point("throughput", peer.name, workers, found[workers])
-                if workers == 32:
-                    for part, milliseconds in said.get("quantiles", {}).items():
-                        point("latency", peer.name, float(part), milliseconds)
-                print(f"    {peer.name}, {workers} workers: {found[workers]:,.0f} cycles/s", flush=True)
-    except Missing as missing:
-        say(f"{peer.name} is missing here: {missing}")
+def _in_turns(peer: Peer, redkey: Place, sizes: tuple[int, ...], quick: bool) -> None:
+    """RedKey, then the peer, then RedKey again: each on one server for all of its turns."""
+    peer.python()
+    with peer.serve() as place:
+        for workers in sizes:
+            for turn in range(TURNS if workers == AIMED and not quick else 1):
+                probe_disk()
+                pair = [(REDKEY, redkey), (peer, place)]
+                rates = {one.name: _rate(one, at, workers, quick) for one, at in (pair[::-1] if turn % 2 else pair)}
+                _tell(peer, workers, rates)
+                if peer.name == BATCHED and workers == AIMED:
+                    rate, theirs = _rate(REDKEY_BATCH, redkey, workers, quick), rates[peer.name]
+                    row(f"RedKey, 50 a request, over {peer.name}", rate, beside=theirs, share_aim=AIM_BATCHED)
+
+
+def _rate(peer: Peer, place: Place, workers: int, quick: bool) -> float:
+    """Cycles a second in one turn."""
+    seconds = SECONDS / 3 if quick else SECONDS
+    said = peer.run(place, workers=workers, tasks=max(workers, int(peer.rate * seconds)), seconds=seconds)
+    rate: float = said["cycles"] / said["seconds"]
+    if peer is not REDKEY_AGAIN:
+        point("throughput", peer.name, workers, rate)
+    if peer is not REDKEY_AGAIN and workers == AIMED:
+        for part, milliseconds in said.get("quantiles", {}).items():
+            point("latency", peer.name, float(part), milliseconds)
+    print(f"    {peer.name}, {workers} workers: {rate:,.0f} cycles/s", flush=True)
+    return rate
+
+
+def _tell(peer: Peer, workers: int, rates: dict[str, float]) -> None:
+    ours, theirs = rates[REDKEY.name], rates[peer.name]
+    aimed = workers == AIMED
+    if peer is REDKEY_AGAIN:
+        row(f"RedKey, {workers} workers, over itself (A/A)", ours, beside=theirs, aim=AIM_CYCLES if aimed else None)
+    elif peer is REDKEY_SDK:
+        row(f"RedKey by its own SDK, {workers} workers, over the bare client", theirs, beside=ours)
     else:
-        say(f"{peer.name}: {peer.durability}.")
-    return found
+        row(f"RedKey over {peer.name}, {workers} workers", ours, beside=theirs, share_aim=peer.aim if aimed else None)

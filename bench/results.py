@@ -8,7 +8,6 @@ import platform
 import sqlite3
 import statistics
 import subprocess
-import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from importlib.metadata import version
@@ -17,6 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from bench import Figure, Run
+from bench.clocks import interpreter
 from bench.plots import PLOTS, draw
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -56,8 +56,10 @@ def write(run: Run, sections: Mapping[str, str], rounds: int, load: float, secon
 
 _INTRODUCTION = """\
 Written by `make bench`. A figure is the median of its rounds, with the lowest and the highest; modules take turns, so
-that a busy minute of the machine touches them all. *Share* is the figure over its yardstick in the same round: only
-shares can be compared between machines."""
+that a busy minute of the machine touches them all. *Share* is the figure over its yardstick in the same round or turn,
+as the median of these ratios with the lowest and the highest: only shares can be compared between machines. A share of
+something that waits for the disk depends on *fsync*, the median time of a lone write and fsync of 700 bytes right
+before, and on the build of the interpreter. A/A is a thing over itself: how much of a share is noise."""
 
 
 def _section(run: Run, name: str, words: str) -> Iterable[str]:
@@ -66,8 +68,10 @@ def _section(run: Run, name: str, words: str) -> Iterable[str]:
     if not groups and not notes:
         return
     yield from (f"## {name}", "", f"{words}.", "")
+    if any(figure.beside for group in groups for figure in group):
+        yield from (f"Interpreter: {interpreter()}.", "")
     if groups:
-        yield from ("| what | median | spread | share | aim | |", "|---|---:|---:|---:|---:|---|")
+        yield from ("| what | median | spread | share | fsync | aim | |", "|---|---:|---:|---:|---:|---:|---|")
         yield from (_line(_summary(group)) for group in groups)
         yield ""
     yield from (f"- {text}" for text in notes)
@@ -89,6 +93,9 @@ def _summary(group: list[Figure]) -> dict[str, Any]:
     said = {"section": first.section, "what": first.what, "unit": first.unit, "rounds": len(group)}
     said |= {"median": statistics.median(values), "low": min(values), "high": max(values)}
     said |= {"share": statistics.median(shares) if shares else None}
+    said |= {"share_low": min(shares, default=None), "share_high": max(shares, default=None)}
+    fsyncs = [figure.fsync_ms for figure in group if figure.fsync_ms is not None]
+    said |= {"fsync_ms": statistics.median(fsyncs) if shares and fsyncs else None}
     said |= {"aim": first.aim, "share_aim": first.share_aim, "reached": _reached(said, first)}
     return said
 
@@ -107,10 +114,13 @@ def _line(said: Mapping[str, Any]) -> str:
     aims = [f"{said['aim']:,g}{unit}"] if said["aim"] is not None else []
     aims += [f"share {said['share_aim']:g}"] if said["share_aim"] is not None else []
     share = f"{said['share']:.2f}" if said["share"] is not None else ""
+    if share and said["rounds"] > 1:
+        share += f" ({said['share_low']:.2f} to {said['share_high']:.2f})"
+    fsync = f"{said['fsync_ms']:.2f} ms" if said["fsync_ms"] is not None else ""
     mark = {True: "reached", False: "**missed**", None: ""}[said["reached"]]
     what = said["what"].replace("|", "\\|")
     spread = f"{_shown(said['low'])} to {_shown(said['high'])}" if said["rounds"] > 1 else "one round"
-    return f"| {what} | {_shown(said['median'])}{unit} | {spread} | {share} | {', '.join(aims)} | {mark} |"
+    return f"| {what} | {_shown(said['median'])}{unit} | {spread} | {share} | {fsync} | {', '.join(aims)} | {mark} |"
 
 
 def _shown(value: float) -> str:
@@ -122,7 +132,7 @@ def _machine() -> dict[str, str]:
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout
     return {
         "machine": f"{os.cpu_count()} processors ({platform.machine()}), {platform.system()} {platform.release()}",
-        "Python": sys.version,
+        "interpreter": interpreter(),
         "SQLite": f"{sqlite3.sqlite_version}, WAL, synchronous=FULL",
         "libraries": ", ".join(f"{name} {version(name)}" for name in names),
         "commit": commit.strip() or "not a checkout",

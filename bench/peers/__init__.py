@@ -1,8 +1,8 @@
 """What people would use instead, doing the same work: tasks of 300 bytes, created, claimed and completed.
 
 A peer is a program of `programs/` in an environment of its own, with the server it needs. It gets one JSON argument and
-prints one JSON line. RedKey is measured by the same rules: its load comes from another process, one operation a
-request.
+prints one JSON line. Those that need no libraries work for `seconds`, the others do `tasks` tasks, which takes about as
+long. RedKey is measured by the same rules: its load comes from another process, one operation a request.
 """
 
 from __future__ import annotations
@@ -77,6 +77,8 @@ _EVERYSEC = "append-only file, synced every second"
 _COMMITS = "PostgreSQL, synchronous commit"
 
 REDKEY = Peer("RedKey", "redkey_http", "ledger, fsync before every answer", 2000, server=servers.redkey)
+# Another server of the same: RedKey over itself shows what is noise.
+REDKEY_AGAIN = Peer("RedKey again", "redkey_http", "ledger, fsync before every answer", 2000, server=servers.redkey)
 REDKEY_SDK = Peer("RedKey, by its SDK", "redkey_sdk", "ledger, fsync before every answer", 800, server=servers.redkey)
 REDKEY_BATCH = Peer(
     "RedKey, 50 a request",
@@ -84,7 +86,7 @@ REDKEY_BATCH = Peer(
     "ledger, fsync before every answer",
     8000,
     server=servers.redkey,
-    asks={"count": 50},
+    asks={"batched": True},
 )
 
 QUEUES = (

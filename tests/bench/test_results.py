@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from bench import Figure, Point, Run, results
+from bench.clocks import interpreter
 from bench.plots import PLOTS, Axis, draw
 
 
@@ -16,7 +17,9 @@ from bench.plots import PLOTS, Axis, draw
 def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, dict[str, object]]:
     run = Run()
     for value, beside in ((100, 50), (300, 100), (200, 400)):
-        run.figures.append(Figure("queues", "cycles", value, "/s", beside, aim=150, share_aim=2.5))
+        run.figures.append(
+            Figure("queues", "cycles", value, "/s", beside, aim=150, share_aim=2.5, fsync_ms=value / 100)
+        )
     run.figures.append(Figure("queues", "start", 1.5, "s", aim=2, least=True))
     run.points.append(Point("throughput", "RedKey", 1, 10))
     run.points.append(Point("throughput", "RedKey", 8, 100))
@@ -32,14 +35,19 @@ def test_a_figure_is_the_median_of_its_rounds_and_its_share_is_taken_within_a_ro
     written: tuple[str, dict[str, object]],
 ) -> None:
     page, data = written
-    assert "| cycles | 200/s | 100 to 300 | 2.00 | 150/s, share 2.5 | **missed** |" in page
+    assert "| cycles | 200/s | 100 to 300 | 2.00 (0.50 to 3.00) | 2.00 ms | 150/s, share 2.5 | **missed** |" in page
     first = data["figures"][0]  # type: ignore[index]
     assert (first["median"], first["low"], first["high"], first["share"]) == (200, 100, 300, 2)
 
 
+def test_the_build_of_the_interpreter_is_written_where_shares_are(written: tuple[str, dict[str, object]]) -> None:
+    page, _ = written
+    assert f"Interpreter: {interpreter()}." in page.partition("## queues")[2]
+
+
 def test_less_may_be_better_and_what_is_missing_is_told(written: tuple[str, dict[str, object]]) -> None:
     page, _ = written
-    assert "| start | 1.5 s | one round |  | 2 s | reached |" in page
+    assert "| start | 1.5 s | one round |  |  | 2 s | reached |" in page
     assert "- DBOS is missing here: no package" in page
     assert "plots/throughput.svg" in page
 

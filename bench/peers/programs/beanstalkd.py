@@ -1,36 +1,40 @@
-"""put, reserve, delete on one connection a worker, by a bare asyncio client."""
+"""put, reserve, delete on one connection a worker, by the same bare client as RedKey's."""
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sys
-import time
+from contextlib import ExitStack, closing
+
+from bench.load import Lane, Work, drive
 
 ASKED = json.loads(sys.argv[1])
 BODY = b"x" * ASKED["bytes"]
 PUT = b"put 0 0 60 %d\r\n%s\r\n" % (len(BODY), BODY)
 
 
-async def work(count: int) -> None:
-    reader, writer = await asyncio.open_connection("127.0.0.1", ASKED["place"]["port"])
-    for _ in range(count):
-        writer.write(PUT)
-        assert (await reader.readline()).startswith(b"INSERTED")
-        writer.write(b"reserve\r\n")
-        answer = (await reader.readline()).split()
-        assert answer[0] == b"RESERVED"
-        await reader.readexactly(int(answer[2]) + 2)
-        writer.write(b"delete %s\r\n" % answer[1])
-        assert await reader.readline() == b"DELETED\r\n"
-    writer.close()
+def cycle() -> Work:
+    assert (yield PUT).startswith(b"INSERTED")
+    reserved = yield b"reserve\r\n"
+    assert reserved.startswith(b"RESERVED")
+    assert (yield b"delete %s\r\n" % reserved.split(b" ", 2)[1]) == b"DELETED\r\n"
 
 
-async def main() -> None:
-    workers, each = ASKED["workers"], ASKED["tasks"] // ASKED["workers"]
-    begun = time.perf_counter()
-    await asyncio.gather(*(work(each) for _ in range(workers)))
-    print(json.dumps({"cycles": workers * each, "seconds": time.perf_counter() - begun}))
+def answered(data: bytes) -> int:
+    """How many bytes the answer has: a line, and after `RESERVED` the body; 0 when it is not whole yet."""
+    end = data.find(b"\r\n") + 2
+    if end >= 2 and data.startswith(b"RESERVED"):
+        end += int(data[: end - 2].rpartition(b" ")[2]) + 2
+    return end if 2 <= end <= len(data) else 0
 
 
-asyncio.run(main())
+def main() -> None:
+    with ExitStack() as stack:
+        place = ("127.0.0.1", ASKED["place"]["port"])
+        lanes = [stack.enter_context(closing(Lane(place, cycle))) for _ in range(ASKED["workers"])]
+        drive(lanes, ASKED["seconds"] / 4, answered)
+        load = drive(lanes, ASKED["seconds"], answered)
+    print(json.dumps({"cycles": len(load.works), "seconds": load.seconds}))
+
+
+main()

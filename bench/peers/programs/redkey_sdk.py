@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 import time
 
@@ -15,11 +16,11 @@ CARD: dict[str, object] = {"name": "bench", "description": "Works.", "url": "htt
 CARD |= {"skills": [], "capabilities": {}}
 
 
-async def work(admin: AsyncRedKey, agent_id: str, key: str, cycles: int) -> None:
+async def work(admin: AsyncRedKey, queue: str, agent_id: str, key: str, cycles: int) -> None:
     async with AsyncRedKey(PLACE["url"], key) as agent:
         for _ in range(cycles):
-            await admin.tasks.create("queue_bench", title="Research a guest", input={"body": "x" * ASKED["bytes"]})
-            won = await agent.queues.claim_next("queue_bench", agent_id, wait=30)
+            await admin.tasks.create(queue, title="Research a guest", input={"body": "x" * ASKED["bytes"]})
+            won = await agent.queues.claim_next(queue, agent_id, wait=30)
             assert isinstance(won, Claimed)
             await agent.claims.complete(won.claim_id)
 
@@ -27,10 +28,11 @@ async def work(admin: AsyncRedKey, agent_id: str, key: str, cycles: int) -> None
 async def main() -> None:
     workers, each = ASKED["workers"], ASKED["tasks"] // ASKED["workers"]
     async with AsyncRedKey(PLACE["url"], PLACE["key"]) as admin:
-        await admin.queues.create("bench")
+        # A queue of this run's own: the server may have seen others.
+        queue = (await admin.queues.create(f"bench-{os.getpid()}")).queue_id
         joined = [await admin.agents.register(card=CARD, issue_key=True) for _ in range(workers)]
         begun = time.perf_counter()
-        await asyncio.gather(*(work(admin, one.agent_id, one.api_key or "", each) for one in joined))
+        await asyncio.gather(*(work(admin, queue, one.agent_id, one.api_key or "", each) for one in joined))
         print(json.dumps({"cycles": workers * each, "seconds": time.perf_counter() - begun}))
 
 
