@@ -39,7 +39,7 @@ class Handler:
         return {"characters": len(ctx.input["guest"])}
 
 
-def main(asked: dict[str, Any]) -> None:
+def run(asked: dict[str, Any]) -> None:
     with RedKey(asked["url"], asked["key"]) as rk:
         handler = Handler(asked, rk)
         work = rk.worker(queue=asked["queue"], roles=[asked["role"]], agent=asked["agent"], concurrency=asked["slots"])
@@ -51,4 +51,4 @@ def main(asked: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    main(json.loads(sys.argv[1]))
+    run(json.loads(sys.argv[1]))

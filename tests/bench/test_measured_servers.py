@@ -72,12 +72,14 @@ def test_redkey_and_a_peer_are_measured_in_turns(monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_clocks_of_a_process_are_its_processor_time() -> None:
-    end = time.process_time() + 0.05
-    before, own = process_nanoseconds(0), time.process_time_ns()
+    end, own = time.process_time() + 0.05, time.process_time_ns()
+    # 0 is this process.
+    before = process_nanoseconds(0)
     while time.process_time() < end:
         pass
-    taken, really = process_nanoseconds(0) - before, time.process_time_ns() - own
-    assert 0 <= really - taken < 20_000_000
+    taken = process_nanoseconds(0) - before
+    really = time.process_time_ns() - own
+    assert really * 0.9 < taken <= really
     assert Spent(7, 5, 3, 1) - Spent(1, 1, 1, 1) + Spent(units=2) == Spent(6, 4, 2, units=2)
     assert spent(os.getpid()).process >= spent(os.getpid()).loop > 0
 
