@@ -4,6 +4,8 @@ Parsers that disagree about where a request ends let one caller speak for anothe
 ambiguous is refused: bare CR or LF, folded lines, two framings of one body, repeated headers that name one thing.
 The parser is our own because llhttp drops the body of a request that offers an upgrade (Java's HTTP client offers
 one with every first request), does not bound trailers, and cannot say how large a head was.
+
+A caller sends the same header lines with every request. Lines that were checked are looked up the next time.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from redkey.http.problems import Declined
 HEAD_BYTES = 32 * 1024
 HEADERS = 64
 
-# What a head may consist of beside its line ends: tab, printable ASCII, and bytes beyond ASCII.
+# What a line may consist of: tab, printable ASCII, and bytes beyond ASCII.
 _TEXT = bytes([0x09, *range(0x20, 0x7F), *range(0x80, 0x100)])
 _TOKEN = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _VERSION = re.compile(rb"HTTP/[0-9]\.[0-9]")
@@ -28,10 +30,13 @@ _ONCE = frozenset(
     b"host authorization content-length transfer-encoding content-type content-encoding "
     b"idempotency-key last-event-id expect origin".split()
 )
-# Header names as they come -> in lower case. Callers use few, so most are looked up and not checked again.
-_names: dict[bytes, bytes] = {}
-_NAMES_KEPT = 1024
-_NAME_LENGTH = 64
+_METHODS = {name: name.decode() for name in b"GET HEAD POST PUT PATCH DELETE OPTIONS".split()}
+# Header lines that were checked -> name in lower case, value. Emptied when it is full.
+_checked: dict[bytes, tuple[bytes, bytes]] = {}
+_CHECKED_LINES = 4096
+_CHECKED_BYTES = 256
+# Other every time, so keeping it would only drive the others out.
+_NEVER_KEPT = b"idempotency-key"
 
 
 class Head(NamedTuple):
@@ -50,32 +55,36 @@ class Head(NamedTuple):
 def parse_head(block: bytes) -> Head:
     """Parse a head without the empty line that ends it; raises Declined."""
     lines = block.split(b"\r\n")
-    if block.translate(None, _TEXT) != b"\r\n" * (len(lines) - 1):
-        raise malformed("a control character, or a line that does not end with CR LF")
     parts = lines[0].split(b" ")
-    if len(parts) != 3 or not _VERSION.fullmatch(parts[2]):
+    if len(parts) != 3 or not _is_text(lines[0]):
         raise malformed("the first line is not a method, a target and a version")
     method, target, version = parts
-    if version not in (b"HTTP/1.1", b"HTTP/1.0"):
-        shown = version.decode()
-        raise Declined(505, "http_version_unsupported", f"This server speaks HTTP/1.1, not {shown}.")
-    if not _TOKEN.fullmatch(method):
-        raise malformed("the method is not a token")
+    chunks = version == b"HTTP/1.1"
+    if not chunks and version != b"HTTP/1.0":
+        _check_lines(lines)
+        if not _VERSION.fullmatch(version):
+            raise malformed("the first line is not a method, a target and a version")
+        raise Declined(505, "http_version_unsupported", f"This server speaks HTTP/1.1, not {version.decode()}.")
     if len(lines) - 1 > HEADERS:
+        _check_lines(lines)
         raise Declined(431, "headers_too_large", f"The request has more than {HEADERS} headers.")
-    headers = _headers(lines)
-    current = version == b"HTTP/1.1"
-    host = headers.get(b"host")
-    if host is None and current:
+    headers: dict[bytes, bytes] = {}
+    for line in lines[1:]:
+        name, value = _checked.get(line) or _check(line)
+        if name in headers:
+            if name in _ONCE:
+                _check_lines(lines)
+                raise Declined(400, "header_repeated", f"The header {name.decode()} may be sent only once.")
+            value = headers[name] + b", " + value
+        headers[name] = value
+    if chunks and b"host" not in headers:
         raise malformed("the Host header is missing")
-    if host is not None and not _HOST.fullmatch(host):
-        raise malformed("the Host header is not a host and port")
     path, query = _target(target)
-    keep_alive = current
-    connection = headers.get(b"connection")
-    if connection is not None and b"close" in connection.lower():
-        keep_alive = b"close" not in [option.strip() for option in connection.lower().split(b",")] and current
-    return Head(method.decode(), path, query, headers, _length(headers, current), keep_alive, current)
+    keep_alive = chunks
+    if b"connection" in headers:
+        keep_alive = chunks and b"close" not in [one.strip() for one in headers[b"connection"].lower().split(b",")]
+    length = _length(headers, chunks)
+    return Head(_METHODS.get(method) or _method(method), path, query, headers, length, keep_alive, chunks)
 
 
 def malformed(reason: str) -> Declined:
@@ -90,29 +99,40 @@ def is_hopeless(part: bytes) -> bool:
     return rest.removesuffix(b"\r") != b"\r\n" * part.count(b"\n")
 
 
-def _headers(lines: list[bytes]) -> dict[bytes, bytes]:
-    headers: dict[bytes, bytes] = {}
-    for line in lines[1:]:
-        raw, colon, value = line.partition(b":")
-        name = _names.get(raw) or _checked(raw)
-        if not colon:
-            raise malformed("a header has no colon")
-        value = value.strip(b" \t")
-        if name in headers:
-            if name in _ONCE:
-                raise Declined(400, "header_repeated", f"The header {name.decode()} may be sent only once.")
-            value = headers[name] + b", " + value
-        headers[name] = value
-    return headers
+def _is_text(line: bytes) -> bool:
+    return not line.translate(None, _TEXT)
 
 
-def _checked(raw: bytes) -> bytes:
-    if not _TOKEN.fullmatch(raw):
-        raise malformed("a header name is not a token, or has white space around it")
-    name = raw.lower()
-    if len(_names) < _NAMES_KEPT and len(raw) <= _NAME_LENGTH:
-        _names[raw] = name
-    return name
+def _check_lines(lines: list[bytes]) -> None:
+    """Look for forbidden characters first, whatever else is wrong: a head that is cut into segments is refused for
+    them before it is whole, and cuts must not change an answer."""
+    if not all(map(_is_text, lines)):
+        raise malformed("a control character, or a line that does not end with CR LF")
+
+
+def _check(line: bytes) -> tuple[bytes, bytes]:
+    """Check a header line; its name in lower case, and its value."""
+    if not _is_text(line):
+        raise malformed("a control character, or a line that does not end with CR LF")
+    raw, colon, value = line.partition(b":")
+    if not colon or not _TOKEN.fullmatch(raw):
+        raise malformed("a header is not a name, a colon and a value")
+    name, value = raw.lower(), value.strip(b" \t")
+    if name == b"host" and not _HOST.fullmatch(value):
+        raise malformed("the Host header is not a host and port")
+    if name == b"content-length" and not (value.isdigit() and len(value) <= 18):
+        raise malformed("the Content-Length is not a number")
+    if name != _NEVER_KEPT and len(line) <= _CHECKED_BYTES:
+        if len(_checked) >= _CHECKED_LINES:
+            _checked.clear()
+        _checked[line] = name, value
+    return name, value
+
+
+def _method(method: bytes) -> str:
+    if not _TOKEN.fullmatch(method):
+        raise malformed("the method is not a token")
+    return method.decode()
 
 
 def _target(target: bytes) -> tuple[str, bytes]:
@@ -132,17 +152,13 @@ def _target(target: bytes) -> tuple[str, bytes]:
     return unquote(path) if "%" in path else path, query
 
 
-def _length(headers: dict[bytes, bytes], current: bool) -> int | None:
+def _length(headers: dict[bytes, bytes], chunks: bool) -> int | None:
     length = headers.get(b"content-length")
     if b"transfer-encoding" not in headers:
-        if length is None:
-            return 0
-        if not length.isdigit() or len(length) > 18:
-            raise malformed("the Content-Length is not a number")
-        return int(length)
+        return 0 if length is None else int(length)
     if length is not None:
         raise malformed("a body has a Content-Length or a Transfer-Encoding, not both")
-    if not current:
+    if not chunks:
         raise malformed("HTTP/1.0 has no Transfer-Encoding")
     if headers[b"transfer-encoding"].lower() != b"chunked":
         raise Declined(501, "transfer_encoding_unsupported", "Bodies are sent as they are, or chunked.")
