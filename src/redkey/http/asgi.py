@@ -77,6 +77,9 @@ class Mount:
         """Answer a request by the application."""
 
         async def send(message: Mapping[str, Any]) -> None:
+            if exchange.gone:
+                # This is how an application learns it by ASGI 2.4.
+                raise ConnectionResetError
             if message["type"] == "http.response.start":
                 headers = [(bytes(name).lower(), bytes(value)) for name, value in message.get("headers", ())]
                 kept = [header for header in headers if header[0] not in _OF_THE_CONNECTION]

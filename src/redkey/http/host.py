@@ -98,6 +98,7 @@ class Host:
             await self._hosted.finish_stop()
         finally:
             clock.cancel()
+            self._loop = None
             for number in handled:
                 loop.remove_signal_handler(number)
 

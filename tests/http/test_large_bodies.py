@@ -1,0 +1,81 @@
+"""Large bodies come and go beside the event loop: nobody waits for them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+import time
+from collections.abc import Iterator
+
+import httpx2
+
+from tests.api.acts import begin_queue, claim, create_task, register
+from tests.api.conftest import Workspace
+from tests.api.server import Server
+from tests.http.raw import connect
+
+SIZE = (256 if os.environ.get("REDKEY_TEST_LONG") else 64) * 1024 * 1024
+PIECE = bytes(range(256)) * 1024
+STALL_SECONDS = 0.05
+
+
+class Probe:
+    """Asks for /healthz without pause, and keeps how long the slowest answer took."""
+
+    def __init__(self, server: Server) -> None:
+        self._sock = connect(server)
+        self._stop = threading.Event()
+        self.slowest = 0.0
+        self._thread = threading.Thread(target=self._run)
+
+    def __enter__(self) -> Probe:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+        self._sock.close()
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            begun = time.monotonic()
+            self._sock.sendall(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n")
+            assert self._sock.recv(4096).startswith(b"HTTP/1.1 200")
+            self.slowest = max(self.slowest, time.monotonic() - begun)
+
+
+def pieces() -> Iterator[bytes]:
+    for _ in range(SIZE // len(PIECE)):
+        yield PIECE
+
+
+def test_a_large_body_stalls_nobody(workspace: Workspace) -> None:
+    """Put, register as an artifact, complete on it, get: the loop answers others all the while."""
+    admin, server = workspace.admin, workspace.server
+    begin_queue(admin)
+    agent = register(admin)["agentId"]
+    held = claim(admin, create_task(admin), agent)
+    headers = {"authorization": f"Bearer {admin.key}", "content-type": "application/octet-stream"}
+    with Probe(server) as quiet:
+        # The same work on this machine, without the server.
+        digest = hashlib.sha256()
+        for piece in pieces():
+            digest.update(piece)
+    seconds = {}
+    with httpx2.Client(base_url=server.url, headers=headers, timeout=120) as client:
+        with Probe(server) as putting:
+            assert client.put("/content", content=pieces()).json()["sha256"] == digest.hexdigest()
+        seconds["put"] = putting.slowest
+        with Probe(server) as using:
+            artifact = {"name": "large", "sha256": digest.hexdigest()}
+            assert admin.post(f"/claims/{held['claimId']}/artifacts", artifact).status == 201
+            assert admin.post(f"/claims/{held['claimId']}/complete", {}).status == 200
+        seconds["register and complete"] = using.slowest
+        with Probe(server) as getting, client.stream("GET", f"/content/{digest.hexdigest()}") as reply:
+            assert sum(map(len, reply.iter_bytes())) == SIZE
+        seconds["get"] = getting.slowest
+    shown = ", ".join(f"{name} {one * 1e3:.0f} ms" for name, one in seconds.items())
+    print(f"slowest /healthz beside {SIZE // 2**20} MiB: {shown}; quiet {quiet.slowest * 1e3:.0f} ms")
+    assert max(seconds.values()) < quiet.slowest + STALL_SECONDS
