@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from redkey.errors import WorkplaceRefused
-from redkey.runner.workplace import Workplace
+from redkey.runner.workplace import Workplace, may_clone
 from tests.runner.repository import git, make_repository
 
 
@@ -62,6 +62,34 @@ def test_a_repository_that_is_not_allowed_is_not_called(url: str, tmp_path: Path
         asyncio.run(scene())
     assert refused.value.code == "repository_not_allowed"
     assert not any((tmp_path / "work" / "places").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("prefix", "url", "admitted"),
+    [
+        ("https://host.example/acme", "https://host.example/acme", True),
+        ("https://host.example/acme", "https://host.example/acme/app.git", True),
+        ("https://host.example/acme/", "https://host.example/acme/app.git", True),
+        ("https://host.example/acme", "https://host.example/acme-evil/app.git", False),
+        ("https://host.example/acme", "https://host.example/acme.git", False),
+        ("https://host.example", "https://host.example.evil/app.git", False),
+        ("https://host.example", "https://host.example@evil.example/app.git", False),
+        ("https://host.example:", "https://host.example:x@evil.example/app.git", False),
+        ("https://host.example/acme", "https://host.example/acme/../evil/app.git", False),
+        ("https://host.example/acme", "https://host.example/acme/%2e%2E/evil/app.git", False),
+        ("https://host.example/acme", "https://host.example/acme/..%2fevil/app.git", False),
+        ("git@host.example:acme", "git@host.example:acme/app.git", True),
+        ("git@host.example:", "git@host.example:acme/app.git", True),
+        ("git@host.example:acme", "git@host.example:acme-evil/app.git", False),
+        ("/srv/git", "/srv/git/app", True),
+        ("/srv/git", "/srv/git-evil/app", False),
+        ("/srv/git", "/srv/git/../other/app", False),
+        ("", "-x", False),
+        ("-x", "-x/app", False),
+    ],
+)
+def test_a_prefix_admits_whole_path_segments_only(prefix: str, url: str, admitted: bool) -> None:
+    assert may_clone(url, [prefix]) is admitted
 
 
 def test_a_transport_that_executes_is_refused_even_where_a_prefix_allows_it(tmp_path: Path) -> None:

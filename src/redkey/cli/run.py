@@ -94,6 +94,9 @@ def command(
 
     Stop it with Ctrl-C or SIGTERM: what is in hand may finish, what cannot is given back.
     """
+    from redkey.runner.process import hide_process
+
+    hide_process()
     if fleet is None:
         if queue is None:
             raise click.UsageError("give --queue, or --fleet")

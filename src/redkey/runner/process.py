@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ctypes
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -18,6 +19,17 @@ GUARD: Final = Path(__file__).with_name("guard.py")
 # What of a program's complaints is kept: its end, where the reason stands.
 COMPLAINT_BYTES: Final = 16 * 1024
 _CHUNK = 64 * 1024
+_PR_SET_DUMPABLE: Final = 4
+
+
+def hide_process() -> None:
+    """Make the memory and the environment of this process unreadable for other programs of the same user.
+
+    The runner has its key in both, and an agent's program runs as the runner's user. Linux only; a process that is
+    not dumpable also writes no core file. The guard drops the capabilities by which a program of root could still read.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):

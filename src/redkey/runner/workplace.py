@@ -11,10 +11,12 @@ import contextlib
 import fcntl
 import hashlib
 import os
+import re
 import shutil
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
+from urllib.parse import unquote
 
 import msgspec
 
@@ -44,7 +46,7 @@ class Place(msgspec.Struct, frozen=True):
 
 
 class Workplace:
-    """Makes places under one root. `repositories` are prefixes of the URLs that may be cloned; none, no clones."""
+    """Makes places under one root. `repositories` are the prefixes of URLs that may be cloned; none, no clones."""
 
     def __init__(self, root: Path, *, repositories: Sequence[str] = (), shared: Path | None = None) -> None:
         self._root, self._repositories, self._shared = root, tuple(repositories), shared
@@ -90,7 +92,7 @@ class Workplace:
         directory.with_suffix(".lock").unlink(missing_ok=True)
 
     async def _worktree(self, directory: Path, name: str, url: str) -> Place:
-        if not any(url.startswith(prefix) for prefix in self._repositories) or url.startswith("-"):
+        if not may_clone(url, self._repositories):
             text = f"the repository {url[:200]!r} is not among those this runner may clone"
             raise WorkplaceRefused(text, code="repository_not_allowed")
         clone = self._root / "repositories" / f"{hashlib.sha256(url.encode()).hexdigest()[:16]}.git"
@@ -113,6 +115,21 @@ class Workplace:
 
     async def _git(self, *arguments: str, within: Path | None = None) -> Ended:
         return await git(*arguments, within=within or self._root)
+
+
+def may_clone(url: str, prefixes: Sequence[str]) -> bool:
+    """Whether one of the prefixes admits this URL. A prefix matches whole path segments; an empty one matches all.
+
+    A URL with `.` or `..` in its path is refused, because it may lead out of its prefix.
+    """
+    if url.startswith("-") or not {".", ".."}.isdisjoint(re.split(r"[/:]", unquote(url))):
+        return False
+    for prefix in prefixes:
+        # "git@host:" ends at a segment as "https://host/" does. Behind "https://host:" a user name could follow.
+        whole = prefix.endswith("/") or (prefix.endswith(":") and "://" not in prefix)
+        if not prefix or url == prefix or url.startswith(prefix if whole else f"{prefix}/"):
+            return True
+    return False
 
 
 async def git(*arguments: str, within: Path, check: bool = True) -> Ended:
