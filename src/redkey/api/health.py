@@ -19,8 +19,10 @@ class Health(msgspec.Struct, frozen=True):
 
 
 class Readiness(msgspec.Struct, frozen=True):
-    """The server takes requests, and its store can be read."""
+    """The server takes requests, and its store can be read and written."""
 
+    # What keeps the records, with its version.
+    store: str
     status: Literal["ready"] = "ready"
 
 
@@ -31,8 +33,10 @@ async def healthz(call: Call) -> Health:
 async def readyz(call: Call) -> Readiness:
     if call.services.coordinator.stopping:
         raise Declined(503, "stopping", "The server is stopping.")
-    call.services.store.topics()
-    return Readiness()
+    store = call.services.store
+    store.topics()
+    await call.in_thread(store.check_writable)
+    return Readiness(store.engine)
 
 
 async def metrics(call: Call) -> Raw:
@@ -47,7 +51,7 @@ ROUTES = [
         readyz,
         reply=Readiness,
         summary="The server can serve.",
-        replies={503: "It is stopping, or its store cannot be used."},
+        replies={503: "It is stopping, its store cannot be used or is full, or another process blocks all writers."},
     ),
     Route("GET", "/metrics", metrics, media=("text/plain",), summary="Figures for Prometheus."),
 ]

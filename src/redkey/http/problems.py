@@ -90,6 +90,9 @@ ADVICE = {
     "secret_detected": "Take the secret out and send a reference to it instead; what is recorded cannot be unsaid.",
     "internal_error": "Send the request again with the same Idempotency-Key; if it goes on, tell the operator.",
     "upgrade_needed": "Ask the operator to run a newer RedKey on this workspace.",
+    "store_full": "Ask the operator to make room on the server's disk, then send the request again.",
+    "writer_busy": "Send the request again after Retry-After seconds; if it goes on, ask the operator to look at the "
+    "other server processes of this data directory: one may be stopped while it writes.",
     "method_not_allowed": "Use one of the methods in the Allow header.",
 }
 ADVICE_BY_STATUS = {

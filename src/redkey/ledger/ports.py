@@ -207,16 +207,23 @@ class Unit(Reader, Protocol):
 class SequencedStore(Reader, Protocol):
     """A store whose writers take turns."""
 
+    # What keeps the records, with its version, such as "SQLite 3.40.1".
+    engine: str
+
     def write(self, *, wait: bool = True) -> AbstractContextManager[Unit]:
         """Take the writer lock and open a unit; commit when the block ends, roll back when it raises.
 
-        The block's end means that the unit is durable. With `wait=False`, raises WriterBusy at once when another
-        writer has the lock or waits for it.
+        The block's end means that the unit is durable. Raises WriterBusy when the lock cannot be had within seconds;
+        with `wait=False` at once, when another writer has the lock or waits for it.
         """
         ...
 
     def hold(self) -> None:
-        """Wait for the writer lock (call it in a thread) and keep it for this store's next unit."""
+        """Wait for the writer lock (call it in a thread) and keep it for this store's next unit; or WriterBusy."""
+        ...
+
+    def check_writable(self) -> None:
+        """Raise why nothing can be written now: WriterBusy, StoreFull, StorePoisoned. Call it in a thread."""
         ...
 
     def release(self) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 from redkey.commands.caller import Caller
 from redkey.commands.decision import Refused, key_reused
 from redkey.commands.draft import Ids
-from redkey.errors import RedKeyError, StoreError, StorePoisoned, WriterBusy
+from redkey.errors import RedKeyError, StoreError, StoreFull, StorePoisoned, WriterBusy
 from redkey.ledger.ports import Content, SequencedStore, Unit
 from redkey.reducers.world import World
 from redkey.services.outcome import NO_TASKS, Outcome, Settled
@@ -87,7 +87,8 @@ class Coordinator:
         body: str = "",
         wait_seconds: float = 0,
     ) -> Outcome:
-        """The durable outcome of a command; Refused when it may not happen, Unavailable when the store failed."""
+        """The durable outcome of a command; Refused when it may not happen, Unavailable or a StoreError when the store
+        did not take it: then nothing was recorded."""
         future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
 
         def done(answer: Outcome | RedKeyError) -> None:
@@ -214,8 +215,9 @@ class Coordinator:
             self._idle.set()
 
     def _lock_taken(self, waiting: asyncio.Future[None]) -> None:
-        if waiting.cancelled() or waiting.exception() is not None:
-            self._fail(self._arrived, Unavailable)
+        cause = None if waiting.cancelled() else waiting.exception()
+        if waiting.cancelled() or cause is not None:
+            self._fail(self._arrived, partial(_failure, cause))
             self._arrived.clear()
             self._drain(1, 0)
             return
@@ -254,7 +256,7 @@ class Coordinator:
             self._on_fatal(poison)
         except StoreError as cause:
             self._drop(batch)
-            self._fail(batch, partial(_because, Unavailable, cause))
+            self._fail(batch, partial(_failure, cause))
         except Exception as cause:
             self._drop(batch)
             if len(batch) == 1:
@@ -354,6 +356,15 @@ def _answer(work: TopicWork, submission: Submission) -> Answer:
         return work.run(submission)
     except Refused as refused:
         return refused
+
+
+def _failure(cause: BaseException | None) -> RedKeyError:
+    """What callers are told when the store did not take their requests; a code of its own where they can act on it."""
+    if isinstance(cause, StoreFull | WriterBusy | StorePoisoned):
+        return type(cause)(cause.message)
+    failure = Unavailable()
+    failure.__cause__ = cause
+    return failure
 
 
 def _internal() -> RedKeyError:

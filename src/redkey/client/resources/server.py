@@ -21,9 +21,10 @@ class Health(Reply, frozen=True, kw_only=True):
 
 
 class Readiness(Reply, frozen=True, kw_only=True):
-    """The server takes requests, and its store can be read."""
+    """The server takes requests, and its store can be read and written."""
 
     status: str = "ready"
+    store: str
 
 
 class AccessToken(SecretReply, rename=None, frozen=True, kw_only=True):

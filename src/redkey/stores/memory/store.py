@@ -31,6 +31,8 @@ class MemoryStore(MemoryReader):
         self._own = 0
         self._seen = self._asked = self._disk.commits
 
+    engine = "memory"
+
     def close(self) -> None:
         if not self._commits.closed:
             self._disk.release_held(self)
@@ -66,6 +68,10 @@ class MemoryStore(MemoryReader):
     def release(self) -> None:
         self._check_open()
         self._disk.release_held(self)
+
+    def check_writable(self) -> None:
+        self.hold()
+        self.release()
 
     def upload(self) -> MemoryUpload:
         self._check_open()

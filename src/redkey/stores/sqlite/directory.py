@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import stat
 from pathlib import Path
+from tempfile import TemporaryFile
 
 from redkey.errors import StoreRefused
 from redkey.stores.sqlite.connection import DATABASE_NAME
@@ -36,6 +37,15 @@ def prepare_directory(directory: Path, *, create: bool) -> None:
         raise StoreRefused(f"others may write to {directory}; run chmod go-w on it", code="unsafe_directory")
     if not create and not (directory / DATABASE_NAME).exists():
         raise StoreRefused(f"there is no redkey.db in {directory}", code="no_store")
+
+
+def check_room(directory: Path, size: int) -> None:
+    """Raise OSError when there is no room for so many bytes in a directory, or where it would be made."""
+    while not directory.exists():
+        directory = directory.parent
+    # Without a name and without a sync: nothing is left of it, and the disk need not write it.
+    with TemporaryFile(dir=directory, buffering=0) as file:
+        file.write(bytes(size))
 
 
 def create_database(directory: Path) -> None:

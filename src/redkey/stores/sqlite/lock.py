@@ -1,9 +1,13 @@
-"""The writer lock: one unit at a time, over the threads of a process and over processes, and nobody starves.
+"""The writer lock: one unit at a time, over the threads of a process and over processes, and no writer starves.
 
-Between processes it is two `flock`s. Whoever wants to write first takes the *turnstile*, then the lock itself,
-then lets the turnstile go. A process that has written and wants to write again finds the turnstile taken by the
-one that waits, so it queues behind it: taking turns needs no timing and no retry. The kernel frees both when a
-process dies. Optimistic append starved and SQLite's own busy handler sleeps; see the architecture.
+Between processes it is two `flock`s. A writer first takes the *turnstile*, then the lock itself, then lets the
+turnstile go. A process that has written and wants to write again finds the turnstile taken by the one that waits, so
+it queues behind it: taking turns needs no timing and no retry. The kernel frees both when a process dies. Optimistic
+append starved and SQLite's own busy handler sleeps; see the architecture.
+
+A process that is stopped (SIGSTOP, a suspended container) keeps its locks. `flock` knows no time limit, so a thread of
+its own waits for other processes, and callers wait for that thread for a bounded time. If the limit has passed once,
+later callers are refused at once until the thread has the lock.
 
 Inside the process a condition does the same, and says clearly when a thread would wait for itself.
 """
@@ -14,17 +18,22 @@ import enum
 import fcntl
 import os
 import threading
+import time
 import weakref
 from pathlib import Path
+from typing import Final
 
 from redkey.errors import StoreMisused, WriterBusy
 
 LOCK_NAME = "redkey.lock"
 TURNSTILE_NAME = "redkey.turn"
+# Callers of the API get an answer within five seconds, whatever other processes do.
+WAIT_SECONDS: Final = 3.0
 
 
 class _State(enum.Enum):
     FREE = enum.auto()
+    # The waiting thread is taking the file locks.
     ENTERING = enum.auto()
     HELD = enum.auto()
     IN_UNIT = enum.auto()
@@ -42,21 +51,27 @@ class WriterLock:
         except OSError:
             os.close(self._turnstile)
             raise
-        self._changed = threading.Condition()
+        guard = threading.Lock()
+        self._changed = threading.Condition(guard)
         self._state = _State.FREE
         self._writer: int | None = None
+        # The thread that waits for other processes, how it is called, and since when it waits.
+        self._thread: threading.Thread | None = None
+        self._asked = threading.Condition(guard)
+        self._entering_since = 0.0
+        # How many callers wait; whether the thread has taken the lock and none of them has come for it yet.
+        self._waiting = 0
+        self._granted = False
         _open_locks.add(self)
 
     def acquire(self, *, wait: bool) -> None:
-        """Take the lock for a unit, or the one that `hold` has kept; WriterBusy when it would have to wait."""
-        if self._enter(_State.IN_UNIT, wait=wait):
-            self._settle(_State.IN_UNIT, wait=wait)
+        """Take the lock for a unit, or the one that `hold` has kept; WriterBusy when it cannot be had in time."""
+        self._enter(_State.IN_UNIT, WAIT_SECONDS if wait else 0)
         self._writer = threading.get_ident()
 
-    def hold(self) -> None:
-        """Wait for the lock and keep it for the next unit of any thread."""
-        if self._enter(_State.HELD, wait=True):
-            self._settle(_State.HELD, wait=True)
+    def hold(self, seconds: float = WAIT_SECONDS) -> None:
+        """Wait for the lock and keep it for the next unit of any thread; WriterBusy when it cannot be had in time."""
+        self._enter(_State.HELD, seconds)
 
     def release(self) -> None:
         """Let the lock go after a unit."""
@@ -69,59 +84,117 @@ class WriterLock:
     def close(self) -> None:
         """Wait for the unit that is open, then give the files back; closing twice is fine."""
         with self._changed:
-            while self._state in (_State.ENTERING, _State.IN_UNIT):
+            while self._state is _State.IN_UNIT:
                 self._refuse_own_unit()
                 self._changed.wait()
             if self._state is not _State.CLOSED:
+                # The thread may be inside a system call on these files: then it closes them when the call returns.
+                entering = self._state is _State.ENTERING
                 self._become(_State.CLOSED)
-                self._close_files()
+                self._asked.notify()
+                if not entering:
+                    self._close_files()
 
-    def _enter(self, wanted: _State, *, wait: bool) -> bool:
-        """Pass the other threads; true when the file locks are still to be taken."""
+    def _enter(self, wanted: _State, seconds: float) -> None:
+        deadline = time.monotonic() + seconds
         with self._changed:
-            while True:
-                if self._state is _State.CLOSED:
-                    raise StoreMisused("the store is closed", code="store_closed")
-                if self._state is _State.HELD:
-                    self._become(wanted)
-                    return False
-                if self._state is _State.FREE:
-                    self._become(_State.ENTERING)
-                    return True
-                self._refuse_own_unit()
-                if not wait:
-                    raise WriterBusy("another thread of this process is writing")
-                self._changed.wait()
-
-    def _settle(self, wanted: _State, *, wait: bool) -> None:
-        try:
-            self._take_files(wait=wait)
-        except BaseException:
-            # A signal may interrupt between getting the lock and saying so: let it go in any case.
-            with self._changed:
-                fcntl.flock(self._lock, fcntl.LOCK_UN)
-                self._become(_State.FREE)
-            raise
-        with self._changed:
-            self._become(wanted)
-
-    def _take_files(self, *, wait: bool) -> None:
-        how = fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB
-        try:
-            fcntl.flock(self._turnstile, how)
+            self._waiting += 1
             try:
-                fcntl.flock(self._lock, how)
+                while not self._try_enter(wanted):
+                    now = time.monotonic()
+                    if not seconds:
+                        raise WriterBusy("another process or thread is writing, or waits to write")
+                    if self._state is _State.FREE:
+                        self._begin_to_wait(now)
+                    elif now >= deadline or self._is_stuck(now, seconds):
+                        raise WriterBusy(f"another writer has had the lock for more than {seconds:g} seconds")
+                    self._changed.wait(deadline - now)
             finally:
+                self._waiting -= 1
+                if self._granted and not self._waiting:
+                    # This caller was interrupted just when the thread had taken the lock for it.
+                    self._granted = False
+                    self._unlock()
+
+    def _try_enter(self, wanted: _State) -> bool:
+        """Take what is free without waiting; true when the lock is the caller's."""
+        if self._state is _State.CLOSED:
+            raise StoreMisused("the store is closed", code="store_closed")
+        if self._state is _State.FREE and self._take_files():
+            self._become(wanted)
+            return True
+        if self._state is _State.HELD:
+            self._granted = False
+            self._become(wanted)
+            return True
+        self._refuse_own_unit()
+        return False
+
+    def _take_files(self) -> bool:
+        """Take both file locks if nobody else has one of them."""
+        try:
+            fcntl.flock(self._turnstile, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except BaseException:
+            # A signal may interrupt between getting the lock and saying so.
+            fcntl.flock(self._lock, fcntl.LOCK_UN)
+            raise
+        finally:
+            fcntl.flock(self._turnstile, fcntl.LOCK_UN)
+        return True
+
+    # Waiting for other processes.
+
+    def _begin_to_wait(self, now: float) -> None:
+        self._entering_since = now
+        self._become(_State.ENTERING)
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._wait_for_others, name="redkey-lock", daemon=True)
+            self._thread.start()
+        else:
+            self._asked.notify()
+
+    def _is_stuck(self, now: float, seconds: float) -> bool:
+        return self._state is _State.ENTERING and now - self._entering_since > max(seconds, WAIT_SECONDS)
+
+    def _wait_for_others(self) -> None:
+        """Take the file locks whenever a caller has to wait for them. Runs in a thread of its own until the end."""
+        while self._is_asked():
+            fcntl.flock(self._turnstile, fcntl.LOCK_EX)
+            fcntl.flock(self._lock, fcntl.LOCK_EX)
+            with self._changed:
                 fcntl.flock(self._turnstile, fcntl.LOCK_UN)
-        except BlockingIOError as busy:
-            raise WriterBusy("another process is writing, or waits to write") from busy
+                if self._state is _State.CLOSED:
+                    self._close_files()
+                    return
+                if self._waiting:
+                    self._granted = True
+                    self._become(_State.HELD)
+                else:
+                    self._unlock()
+
+    def _is_asked(self) -> bool:
+        """Sleep until a caller has to wait for other processes; false when the lock was closed."""
+        with self._changed:
+            self._asked.wait_for(lambda: self._state in (_State.ENTERING, _State.CLOSED))
+            return self._state is _State.ENTERING
+
+    # Leaving.
 
     def _let_go(self, state: _State) -> None:
         with self._changed:
             if self._state is state:
-                fcntl.flock(self._lock, fcntl.LOCK_UN)
-                self._writer = None
-                self._become(_State.FREE)
+                self._unlock()
+
+    def _unlock(self) -> None:
+        fcntl.flock(self._lock, fcntl.LOCK_UN)
+        self._writer = None
+        self._become(_State.FREE)
 
     def _refuse_own_unit(self) -> None:
         if self._state is _State.IN_UNIT and self._writer == threading.get_ident():

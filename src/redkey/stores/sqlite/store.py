@@ -8,13 +8,15 @@ is `writer`'s, who writes next is `lock`'s.
 from __future__ import annotations
 
 import os
+import sqlite3
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from redkey.errors import StoreMisused, StorePoisoned, StoreRefused
+from redkey.errors import StoreError, StoreMisused, StorePoisoned, StoreRefused
 from redkey.ledger.ports import Clock
 from redkey.ledger.record import Head, Record
 from redkey.ledger.tail import head_of, leaf_hashes, open_tree, records_after
@@ -22,7 +24,7 @@ from redkey.ledger.tiles import TileTree
 from redkey.stores.clock import SystemClock
 from redkey.stores.follow import Commits, Poller, follow
 from redkey.stores.sqlite.checkpoint_files import CheckpointFiles
-from redkey.stores.sqlite.directory import create_database, prepare_directory, sync_names
+from redkey.stores.sqlite.directory import check_room, create_database, prepare_directory, sync_names
 from redkey.stores.sqlite.failures import translated
 from redkey.stores.sqlite.incoming import Incoming, incoming_folder, remove_abandoned
 from redkey.stores.sqlite.lock import WriterLock
@@ -35,6 +37,12 @@ from redkey.stores.sqlite.writer import Writer
 
 # How often followers look for commits of other processes; this process's own wake them at once.
 POLL_SECONDS = 0.025
+# How long to wait for other processes when a store is opened: they may be opening it too, and finish what was left.
+_OPEN_SECONDS = 10.0
+# Readiness: how long to wait for the writer lock, how much room there must be, how long the answer holds.
+_CHECK_SECONDS = 1.0
+_ROOM_BYTES = 256 * 1024
+_CHECK_KEPT_SECONDS = 0.5
 # Trees kept for readers, about 70 KiB each at most.
 _TREES = 64
 
@@ -42,11 +50,16 @@ _TREES = 64
 class SqliteStore(Queries):
     """A sequenced store over one data directory. Use it from any thread of the process that opened it."""
 
+    engine = f"SQLite {sqlite3.sqlite_version}"
+
     def __init__(self, directory: str | os.PathLike[str], clock: Clock | None = None, *, create: bool = True) -> None:
         self.directory = Path(directory)
         self._process = os.getpid()
         self._poison: StorePoisoned | None = None
         self._closed = False
+        self._check_guard = threading.Lock()
+        self._checked_until = 0.0
+        self._check_failed: StoreError | None = None
         with translated():
             prepare_directory(self.directory, create=create)
             self._lock = WriterLock(self.directory)
@@ -57,7 +70,7 @@ class SqliteStore(Queries):
             raise
 
     def _open(self, clock: Clock) -> None:
-        self._lock.hold()
+        self._lock.hold(_OPEN_SECONDS)
         try:
             with translated():
                 create_database(self.directory)
@@ -133,6 +146,26 @@ class SqliteStore(Queries):
     def release(self) -> None:
         self._check_usable()
         self._lock.release_held()
+
+    def check_writable(self) -> None:
+        """Take the writer lock and write a little beside the database. Asked again soon, the last answer holds."""
+        with self._check_guard:
+            if time.monotonic() < self._checked_until:
+                if self._check_failed is not None:
+                    raise type(self._check_failed)(self._check_failed.message)
+                return
+            self._check_failed = None
+            try:
+                self._check_usable()
+                self._lock.hold(_CHECK_SECONDS)
+                self._lock.release_held()
+                with translated():
+                    check_room(self.directory, _ROOM_BYTES)
+            except StoreError as failed:
+                self._check_failed = failed
+                raise
+            finally:
+                self._checked_until = time.monotonic() + _CHECK_KEPT_SECONDS
 
     def upload(self) -> Incoming:
         self._check_usable()

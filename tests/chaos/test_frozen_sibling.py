@@ -1,0 +1,116 @@
+"""A server that is stopped while it has the writer lock: its siblings say so within seconds, and go on after it."""
+
+from __future__ import annotations
+
+import fcntl
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx2
+
+from tests.api.acts import begin_queue, create_task, until
+from tests.api.client import Client, Reply
+from tests.api.server import Server, serving
+
+ANSWER_SECONDS = 5.0
+PLAN = {"name": "p", "version": "1.0", "roles": {}, "tasks": [], "policies": {}}
+
+
+def _is_locked(data: Path) -> bool:
+    with (data / "redkey.lock").open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        return False
+
+
+@contextmanager
+def frozen_in_a_unit(server: Server, queue: str) -> Iterator[None]:
+    """Stop the server while it has the writer lock; it goes on when the block ends."""
+    over = threading.Event()
+
+    def write() -> None:
+        with server.client() as client:
+            while not over.is_set():
+                create_task(client, queue)
+
+    writers = [threading.Thread(target=write) for _ in range(4)]
+    for writer in writers:
+        writer.start()
+    try:
+        for _ in range(10_000):
+            server.process.send_signal(signal.SIGSTOP)
+            until(lambda: Path(f"/proc/{server.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T")
+            if _is_locked(server.data):
+                break
+            server.process.send_signal(signal.SIGCONT)
+        else:
+            raise AssertionError("the server was never stopped inside a unit")
+        yield
+    finally:
+        over.set()
+        server.process.send_signal(signal.SIGCONT)
+        for writer in writers:
+            writer.join()
+
+
+def _refused_in_time(send: object, *arguments: object, **options: object) -> Reply:
+    began = time.monotonic()
+    reply: Reply = send(*arguments, **options)  # type: ignore[operator]
+    assert time.monotonic() - began < ANSWER_SECONDS
+    assert (reply.status, reply.json["code"]) == (503, "writer_busy"), reply.text
+    assert int(reply.headers["retry-after"]) >= 1
+    return reply
+
+
+def test_writes_beside_a_frozen_server_are_refused_in_time_and_readyz_says_so(tmp_path: Path) -> None:
+    with (
+        serving(tmp_path, name="frozen") as frozen,
+        serving(tmp_path, name="other") as other,
+        other.client() as client,
+        Client(other.url, checked=False) as anybody,
+    ):
+        queue = begin_queue(client)
+        ready = client.get("/readyz")
+        assert (ready.status, ready.json["status"]) == (200, "ready")
+        assert ready.json["store"].startswith("SQLite 3.")
+        with frozen_in_a_unit(frozen, queue):
+            _refused_in_time(client.post, f"/queues/{queue}/tasks", {"title": "Now"}, key="one")
+            # The lock is known to be stuck: nobody waits for it again.
+            began = time.monotonic()
+            for _ in range(20):
+                _refused_in_time(client.post, f"/queues/{queue}/tasks", {"title": "Now"}, key="one")
+            assert time.monotonic() - began < ANSWER_SECONDS
+            # A writer beside the coordinator.
+            _refused_in_time(client.post, "/workspaces", {"name": "w"})
+            _refused_in_time(client.get, "/readyz")
+            # Whoever reads is answered.
+            assert anybody.get("/healthz").status == 200
+            assert client.get(f"/queues/{queue}").status == 200
+        until(lambda: client.get("/readyz").status == 200)
+        made = client.post(f"/queues/{queue}/tasks", {"title": "Now"}, key="one")
+        assert made.status == 201, made.text
+
+
+def test_beside_a_frozen_server_another_stops_when_asked_and_a_start_ends_with_one_line(tmp_path: Path) -> None:
+    with serving(tmp_path, name="frozen") as frozen, serving(tmp_path, name="other") as other:
+        with other.client() as client:
+            queue = begin_queue(client)
+        with frozen_in_a_unit(frozen, queue):
+            command = [sys.executable, "-m", "redkey", "serve", "--data", str(frozen.data), "--port", "0"]
+            with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as third:
+                with httpx2.Client(base_url=other.url, headers={"authorization": f"Bearer {other.key}"}) as http:
+                    assert http.post(f"/queues/{queue}/tasks", json={"title": "Now"}).status_code == 503
+                assert other.stop() == 0, other.logs()
+                said = third.communicate(timeout=60)[1]
+    assert third.returncode == 1
+    lines = [line for line in said.splitlines() if not line.startswith("next: ")]
+    assert len(lines) == 1, said
+    assert lines[0].endswith("[writer_busy]")
