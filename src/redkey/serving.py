@@ -23,10 +23,14 @@ from redkey.errors import CannotListen
 from redkey.http.host import Host, close, listen, url_of
 from redkey.logs import set_up_logs
 from redkey.stores.durable import replace_file
+from redkey.stores.sqlite.directory import check_room
+from redkey.stores.sqlite.failures import translated
 
 _log = structlog.get_logger("redkey.serving")
 # Files that are no connections: the store's, the logs', those of bodies on their way in and out.
 _RESERVED_FILES = 256
+# A server does not start with less room on its disk: it would fail at one of its first writes, each in its own words.
+_START_BYTES = 1024 * 1024
 # So many new objects, and the collector looks at them.
 _YOUNG_OBJECTS = 20_000
 
@@ -81,17 +85,20 @@ def _run(config: Config, sockets: list[Any], say: Callable[[str], Any]) -> int:
         if host is not None:
             host.stop()
 
-    app = App(config, on_fatal)
+    with translated():
+        check_room(config.data.absolute(), _START_BYTES)
+        app = App(config, on_fatal)
     uds = str(config.uds.absolute()) if config.uds is not None else None
 
     def on_ready() -> None:
         _settle_memory()
-        _tell(app, url, uds, say)
-        if config.ready_file is not None:
-            ready = Ready(url, uds, app.workspace_id, os.getpid())
-            replace_file(config.ready_file, msgspec.json.encode(ready), 0o600)
+        with translated():
+            _tell(app, url, uds, say)
+            if config.ready_file is not None:
+                ready = Ready(url, uds, app.workspace_id, os.getpid())
+                replace_file(config.ready_file, msgspec.json.encode(ready), 0o600)
         room = config.limits.connections
-        _log.info("serving", url=url, uds=uds, workspace_id=app.workspace_id, connections=room)
+        _log.info("serving", url=url, uds=uds, workspace_id=app.workspace_id, connections=room, store=app.store.engine)
         if not ip_address(sockets[0].getsockname()[0]).is_loopback:
             _log.warning("keys travel in the clear: put a proxy that speaks TLS before this server", url=url)
 
