@@ -26,7 +26,7 @@ APPLICATION_ID = 0x524B6273
 VERSION = 1
 _SEQ_MASK = (1 << 40) - 1
 _SETTINGS = {"journal_mode": "wal", "synchronous": 2, "fullfsync": 1, "temp_store": 2, "wal_autocheckpoint": 0}
-_SAFE: dict[str, str | int] = {"journal_mode": "wal", "synchronous": 2}
+_SAFE: dict[str, str | int] = {"journal_mode": "wal", "synchronous": 2, "wal_autocheckpoint": 0}
 # So many rows are worth being handed over at once.
 _FEW = 8
 # The write-ahead log is copied into the file after this many commits. SQLite's own hook is off, because it keeps

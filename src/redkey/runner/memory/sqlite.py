@@ -1,15 +1,20 @@
 """Memories in one SQLite file: by vectors in this process when there is an embedder, else by words (BM25 of FTS5).
 
-Several runners may share the file. Vectors are compared with all of an owner's, which are bounded: the oldest memories
-beyond the bound are forgotten.
+Several runners may share the file. A writer holds a lock on a file beside it, and the write-ahead log is copied into
+the database under that lock only: SQLite before 3.51.3 may damage a file whose log is copied while another writes.
+Vectors are compared with all of an owner's, which are bounded: the oldest memories beyond the bound are forgotten.
 """
 
 from __future__ import annotations
 
+import fcntl
+import os
 import re
 import sqlite3
 import threading
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -23,6 +28,9 @@ _TEXT_CHARACTERS: Final = 8000
 _WORDS: Final = 48
 # How many memories that were written without vectors get theirs with one recall.
 _CATCH_UP: Final = 256
+# How long a writer waits for another; the log is copied once it has this many bytes.
+_WAIT_SECONDS: Final = 30.0
+_LOG_BYTES: Final = 1024 * 1024
 _WORD = re.compile(r"\w+")
 _NAMED = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
 
@@ -37,12 +45,14 @@ class SqliteMemories:
     """Memories in a file; threads may share it."""
 
     def __init__(self, path: Path, embedder: Embedder | None = None, *, keep: int = _KEPT) -> None:
-        self._embedder, self._keep, self._lock = embedder, keep, threading.Lock()
+        self._embedder, self._keep, self._lock, self._path = embedder, keep, threading.Lock(), path
         try:
-            self._db = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
-            self._db.execute("PRAGMA journal_mode = WAL")
-            self._db.executescript(_statements()["schema"])
-        except sqlite3.Error as cause:
+            with _writing(path):
+                self._db = sqlite3.connect(path, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False)
+                self._db.execute("PRAGMA journal_mode = WAL")
+                self._db.execute("PRAGMA wal_autocheckpoint = 0")
+                self._db.executescript(_statements()["schema"])
+        except (sqlite3.Error, OSError) as cause:
             raise MemoryRefused(f"{path} cannot be used for memories: {cause}") from cause
 
     def close(self) -> None:
@@ -103,21 +113,41 @@ class SqliteMemories:
         except sqlite3.Error as cause:
             raise MemoryRefused(f"memories cannot be read or written: {cause}") from cause
 
-    def _transaction(self) -> _Transaction:
-        return _Transaction(self._db)
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """All of it or nothing, and the log copied when it has become long."""
+        try:
+            with _writing(self._path):
+                self._db.execute("BEGIN IMMEDIATE")
+                try:
+                    yield
+                except BaseException:
+                    self._db.execute("ROLLBACK")
+                    raise
+                self._db.execute("COMMIT")
+                if Path(f"{self._path}-wal").stat().st_size > _LOG_BYTES:
+                    self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        except (sqlite3.Error, OSError) as cause:
+            raise MemoryRefused(f"memories cannot be written: {cause}") from cause
 
 
-class _Transaction:
-    """All of it or nothing."""
-
-    def __init__(self, db: sqlite3.Connection) -> None:
-        self._db = db
-
-    def __enter__(self) -> None:
-        self._db.execute("BEGIN IMMEDIATE")
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self._db.execute("COMMIT" if kind is None else "ROLLBACK")
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    """Hold the writer lock of a file of memories; TimeoutError when another keeps it for too long."""
+    descriptor = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        deadline = time.monotonic() + _WAIT_SECONDS
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise TimeoutError(f"another process has had {path}.lock for {_WAIT_SECONDS:g} seconds") from None
+                time.sleep(0.01)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _owned(owner: Owner) -> dict[str, str]:

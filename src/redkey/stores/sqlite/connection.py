@@ -1,7 +1,8 @@
 """Connections to redkey.db, with the settings that durability rests on set and read back.
 
-WAL with `synchronous=FULL` syncs the log at every commit. Checkpoints are run by the store itself, not by
-SQLite's hook, because the hook keeps silent about an fsync that failed. Never open redkey.db in this process by
+WAL with `synchronous=FULL` syncs the log at every commit. Checkpoints are run by the store itself, not by SQLite's
+hook, because the hook keeps silent about an fsync that failed; and under the writer lock only, because SQLite before
+3.51.3 may damage a file that is checkpointed while another connection writes. Never open redkey.db in this process by
 any other way: closing such a file would drop SQLite's locks.
 """
 
@@ -33,7 +34,7 @@ SETTINGS: dict[str, str | int] = {
 READING_CACHE = -2048
 # What durability and erasure rest on, read back from every connection: setting it is not enough, because a file
 # system without shared memory keeps another journal mode and says so only here.
-_SAFE: dict[str, str | int] = {"journal_mode": "wal", "synchronous": 2, "secure_delete": 1}
+_SAFE: dict[str, str | int] = {"journal_mode": "wal", "synchronous": 2, "secure_delete": 1, "wal_autocheckpoint": 0}
 
 
 def connect(directory: Path, *, read_only: bool = False) -> sqlite3.Connection:
