@@ -43,7 +43,7 @@ from redkey.services.tokens import Tokens
 from redkey.services.witnessing import Courier, Witnessing
 from redkey.services.workspaces import begin_workspace, workspaces
 from redkey.stores.clock import SystemClock
-from redkey.stores.durable import create_file, replace_file
+from redkey.stores.durable import create_file, locked, replace_file
 from redkey.stores.ids import SystemIds
 from redkey.stores.keys import SignerKeys
 from redkey.stores.sqlite import SqliteStore
@@ -72,7 +72,9 @@ class App:
         log = open_log(store, os.urandom(16))
         self.signing = Signing(store, SignerKeys(keys_directory, log_name(log.log_id)))
         self.keys = KeyRing(store, _issuing_secret(keys_directory), time.monotonic)
-        self.workspace_id, self.first_key = self._first_workspace(ids)
+        # Servers that start together on a new data directory begin one workspace, not one each.
+        with locked(config.data / "first.lock"):
+            self.workspace_id, self.first_key = self._first_workspace(ids)
         self.metrics = Metrics()
         block_routes = {str(kind): roles for kind, roles in config.block_routes.items()}
         self.coordinator = Coordinator(store, ids, on_fatal=on_fatal, block_routes=block_routes)

@@ -1,8 +1,8 @@
-"""Work without end for servers that die: agents that create, claim and end tasks, and write down what they were told.
+"""Work without end for servers that die: agents that create, claim and end tasks, and write down what they saw.
 
 `python -m tests.chaos.load LOG KEY WORKERS SEED PLACE...`: says `ready`, then works until its standard input ends.
 A call that gets no answer is sent again, to any of the places, with the same idempotency key, until it is answered.
-Each answered call is one line of JSON in LOG.
+LOG is the history: a line of JSON before each call (`invoke`) and one for its answer (`ok`).
 """
 
 from __future__ import annotations
@@ -35,22 +35,17 @@ class Client:
         self._count += 1
         key = f"{self._name}-{self._count}"
         data = request("POST", path, self._key, body, idempotency_key=key)
-        began, tries = time.monotonic(), 1
+        self._write({"event": "invoke", "key": key, "path": path, "body": body, "at": time.monotonic()})
+        tries = 1
         while (reply := await self._send(data)) is None:
             tries += 1
             await asyncio.sleep(AGAIN_SECONDS)
-        call = {
-            "began": began,
-            "ended": time.monotonic(),
-            "tries": tries,
-            "path": path,
-            "body": body,
-            "key": key,
-            "status": reply.status,
-            "reply": reply.body.decode(),
-        }
-        self._log.write(json.dumps(call) + "\n")
+        answer = {"status": reply.status, "reply": reply.body.decode()}
+        self._write({"event": "ok", "key": key, "at": time.monotonic(), "tries": tries, **answer})
         return reply.json
+
+    def _write(self, line: dict[str, Any]) -> None:
+        self._log.write(json.dumps(line) + "\n")
 
     async def _send(self, data: bytes) -> Reply | None:
         """One try: None when nobody knows what became of it."""

@@ -1,0 +1,183 @@
+"""Servers on one data directory that are killed and frozen under load, and the history of what their clients saw."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import socket
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from bench.connection import Connection, request
+from tests.api.acts import begin_queue, head, until
+from tests.api.server import Server, begin
+from tests.chaos.load import QUEUE
+from tests.chaos.processes import Process, processes
+
+PATIENCE_SECONDS = 90.0
+# How many acknowledged calls are sent once more at the end.
+REPEATED = 200
+# How many may be dead at once, where there are more than one.
+_DEAD = 2
+
+
+class Cluster:
+    """Servers, each at its own address for good; one that was killed begins anew by itself."""
+
+    def __init__(self, directory: Path, count: int, python: Sequence[str]) -> None:
+        self._directory, self._python = directory, python
+        self._ports = _free_ports(count)
+        self._pool = ThreadPoolExecutor(count)
+        self._starting: dict[int, Future[Server]] = {number: self._begin(number) for number in range(count)}
+        self.servers: dict[int, Server] = {}
+        self.settle()
+        self.places = [place for one in self.servers.values() for place in (one.url, str(one.uds))]
+
+    def _begin(self, number: int) -> Future[Server]:
+        arguments = ("--port", str(self._ports[number]), "--uds", str(self._directory / f"s{number}"))
+        return self._pool.submit(begin, self._directory, *arguments, name=f"server{number}", python=self._python)
+
+    def settle(self, most: int = 0) -> None:
+        """Wait until no more than so many servers are on their way up."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while len(self._starting) > most:
+            for number, starting in list(self._starting.items()):
+                if starting.done():
+                    self.servers[number] = self._starting.pop(number).result()
+            assert time.monotonic() < deadline, "a server does not come back"
+            time.sleep(0.005)
+
+    def kill(self, random: Random) -> None:
+        """End one without a word; it begins anew meanwhile."""
+        self.settle(min(_DEAD, len(self._ports)) - 1)
+        number = random.choice(sorted(self.servers))
+        assert self.servers.pop(number).stop(signal.SIGKILL) == -signal.SIGKILL
+        self._starting[number] = self._begin(number)
+
+    def freeze(self, random: Random, seconds: float) -> None:
+        """Stop one for a while, wherever it is, perhaps with the writer lock."""
+        self.settle(max(0, len(self._ports) - 1))
+        process = self.servers[random.choice(sorted(self.servers))].process
+        process.send_signal(signal.SIGSTOP)
+        try:
+            # The length of the freeze is the fault itself: nothing is waited for.
+            time.sleep(seconds)
+        finally:
+            process.send_signal(signal.SIGCONT)
+
+    def end(self) -> None:
+        for starting in self._starting.values():
+            if starting.exception(PATIENCE_SECONDS) is None:
+                self.servers[-len(self.servers) - 1] = starting.result()
+        self._pool.shutdown()
+        for server in self.servers.values():
+            if server.process.poll() is None:
+                server.process.kill()
+            server.process.wait()
+
+
+def _free_ports(count: int) -> list[int]:
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
+
+
+@contextmanager
+def cluster(directory: Path, count: int, python: Sequence[str] = (sys.executable,)) -> Iterator[Cluster]:
+    made = Cluster(directory, count, python)
+    try:
+        yield made
+    finally:
+        made.end()
+
+
+class Run:
+    """What a run left: the history, the data directory, and which sequences a follower saw."""
+
+    def __init__(self, directory: Path) -> None:
+        self.history, self.data = directory / "history.jsonl", directory / "data"
+        self.followed: list[int] = []
+        self.head = 0
+
+    def lines(self) -> list[str]:
+        return self.history.read_text().splitlines()
+
+    def answers(self) -> int:
+        return self.history.read_bytes().count(b'{"event": "ok"') if self.history.exists() else 0
+
+
+def run_faults(
+    directory: Path, servers: int, faults: Sequence[str], *, seed: int, workers: int = 8, calls: int = 60
+) -> Run:
+    """Load on the servers, and between answers one fault after the other (`kill` or `freeze`)."""
+    random, run = Random(seed), Run(directory)
+    with cluster(directory, servers) as ours, processes() as running:
+        first = ours.servers[0]
+        with first.client() as client:
+            begin_queue(client, QUEUE)
+        running.append(Process("load", run.history, first.key, workers, seed, *ours.places))
+        running.append(Process("follower", first.key, *(place for place in ours.places if place.startswith("http"))))
+        load, follower = running
+        for one in running:
+            assert one.hear() == "ready"
+        for fault in faults:
+            # Somewhere in the work: after so many answers more, wherever the next ones stand then.
+            enough = run.answers() + random.randint(5, calls)
+            until(lambda enough=enough: run.answers() >= enough, PATIENCE_SECONDS)
+            if fault == "kill":
+                ours.kill(random)
+            else:
+                ours.freeze(random, random.uniform(0.05, 0.5))
+        ours.settle()
+        enough = run.answers() + 30
+        until(lambda: run.answers() >= enough, PATIENCE_SECONDS)
+        load.finish()
+        asyncio.run(_ask_again(run, ours.places, first.key, random))
+        with ours.servers[0].client() as client:
+            run.head = head(client)
+        follower.tell(str(run.head))
+        run.followed = json.loads(follower.hear())
+        for server in ours.servers.values():
+            assert server.stop() == 0, server.logs()
+    return run
+
+
+def run_load(directory: Path, python: Sequence[str], *, answers: int, seed: int = 1) -> Run:
+    """Load on one server that may be broken, until it has answered so often or does not answer any more."""
+    run = Run(directory)
+    with cluster(directory, 1, python) as ours, processes() as running:
+        with ours.servers[0].client() as client:
+            begin_queue(client, QUEUE)
+        load = Process("load", run.history, ours.servers[0].key, 8, seed, *ours.places)
+        running.append(load)
+        assert load.hear() == "ready"
+        until(lambda: run.answers() >= answers or ours.servers[0].process.poll() is not None, PATIENCE_SECONDS)
+    return run
+
+
+async def _ask_again(run: Run, places: Sequence[str], key: str, random: Random) -> None:
+    """Send acknowledged calls once more, and add what they are answered now to the history."""
+    seen = [json.loads(line) for line in run.lines()]
+    calls: dict[str, Any] = {one["key"]: one for one in seen if one["event"] == "invoke"}
+    done = [one["key"] for one in seen if one["event"] == "ok" and one["status"] < 300 and '"eventId"' in one["reply"]]
+    connections = [await Connection.open(place) for place in places]
+    try:
+        with run.history.open("a") as out:
+            for name in random.sample(done, min(REPEATED, len(done))):
+                call = calls[name]
+                data = request("POST", call["path"], key, call["body"], idempotency_key=name)
+                reply = await random.choice(connections).send(data)
+                again = {"event": "again", "key": name, "status": reply.status, "reply": reply.body.decode()}
+                out.write(json.dumps(again) + "\n")
+    finally:
+        for connection in connections:
+            connection.close()
