@@ -69,6 +69,25 @@ def test_people_read_a_line_per_topic_and_per_row_that_was_not_checked(page: Pat
     assert "row 515545728: no_predecessor: row 515545727 is not there" in result.output
 
 
+def test_strict_fails_for_a_row_that_was_not_checked_and_for_a_gap(page: Path, tmp_path: Path) -> None:
+    """A range that does not begin at the first message, and one with a hole, prove nothing about what is missing."""
+    answer = json.loads(verify("--strict", "--json", page).output)
+    assert (answer["valid"], answer["unchecked"], answer["missing"]) == (False, 1, 0)
+    assert verify("--strict", page).exit_code == 1
+    log = SmallLog(10)
+    whole, holed, late = tmp_path / "whole", tmp_path / "holed", tmp_path / "late"
+    whole.write_text(json.dumps(mirror_page(log.records, full=True)))
+    holed.write_text(json.dumps(mirror_page([*log.records[:4], *log.records[6:]], full=True)))
+    late.write_text(json.dumps(mirror_page(log.records[3:], full=True)))
+    assert verify("--strict", whole).exit_code == 0
+    assert verify("--strict", late).exit_code == 1
+    result = verify("--strict", holed)
+    assert result.exit_code == 1
+    assert "2 missing" in result.output
+    assert verify(holed).exit_code == 0
+    assert json.loads(verify("--json", holed).output)["missing"] == 2
+
+
 def test_several_pages_in_any_order_and_form_are_one_stream(tmp_path: Path) -> None:
     log = SmallLog(10)
     pages = [mirror_page(log.records[at : at + 3], full=True) for at in (6, 3, 0)]

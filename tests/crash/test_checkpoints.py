@@ -1,8 +1,8 @@
 """WAL checkpoints run only under the writer lock: in the store, the bus and the runner's memories.
 
 SQLite before 3.51.3 can corrupt a database when a checkpoint and another writer meet (the WAL-reset bug). A write to
-the database file itself is a checkpoint; each is held against the locks that the process has at that moment. When the last
-connection closes, SQLite copies the log under its own exclusive lock on the file: then nobody else has it open.
+the database file itself is a checkpoint; each is held against the locks that the process has at that moment. When the
+last connection closes, SQLite copies the log under its own exclusive lock on the file: then nobody else has it open.
 """
 
 from __future__ import annotations

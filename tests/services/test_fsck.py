@@ -402,6 +402,32 @@ def workspace_misled(directory: Path) -> int:
     return 0
 
 
+def key_hash_replaced(directory: Path) -> int:
+    """Whoever knows the new secret would be let in under the old name."""
+    sql(directory, "UPDATE setting SET value = replace(value, ?, ?) WHERE name GLOB 'key/*'", "0" * 64, "1" * 64)
+    return find(directory, "key.created")
+
+
+def checkpoint_deleted(directory: Path) -> int:
+    """One in the middle, of which nothing else is kept."""
+    sizes = [size for (size,) in sql(directory, "SELECT size FROM checkpoint ORDER BY size")]
+    sql(directory, "DELETE FROM checkpoint WHERE size = ?", sizes[1])
+    return int(sizes[1])
+
+
+def outside_set_back(directory: Path) -> int:
+    """An older one in force outside: a tail that is cut up to it would not be noticed at the next start."""
+    ((size, note),) = sql(directory, "SELECT size, note FROM checkpoint ORDER BY size LIMIT 1")
+    (directory / "checkpoints" / "1.0.1001").write_bytes(note)
+    return int(size)
+
+
+def content_pinned(directory: Path) -> int:
+    """It could not be erased any more."""
+    sql(directory, "UPDATE content SET pinned = 1 WHERE number = 9")
+    return 0
+
+
 def subjects_garbled(directory: Path) -> int:
     """In the block that is not indexed yet, whose subjects are looked through."""
     sql(directory, "UPDATE record SET subjects = '[x' WHERE position = ?", BASE + 650)
@@ -462,6 +488,8 @@ DAMAGES = [
     (cosignature_changed, "witnessed_changed"),
     (outside_gone, "checkpoint_outside_missing"),
     (outside_changed, "checkpoint_unreadable"),
+    (outside_set_back, "checkpoint_set_back"),
+    (checkpoint_deleted, "checkpoint_missing"),
     (row_changed, "row_wrong"),
     (row_relisted, "row_wrong"),
     (row_deleted, "row_missing"),
@@ -475,6 +503,8 @@ DAMAGES = [
     (content_erased_in_silence, "content_erased_unrecorded"),
     (structure_gone, "structure_missing"),
     (structure_unpinned, "structure_unpinned"),
+    (content_pinned, "content_pinned_wrongly"),
+    (key_hash_replaced, "key_hash_replaced"),
     (index_entry_gone, "index_missing"),
     (index_entry_added, "index_extra"),
     (wire_id_unfindable, "index_missing"),

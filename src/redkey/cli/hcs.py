@@ -43,6 +43,11 @@ class Topic(msgspec.Struct):
     repeated: int = 0
     chunked: int = 0
 
+    @property
+    def missing(self) -> int:
+        """How many rows between the first and the last are not there."""
+        return self.last - self.first + 1 - self.verified - self.unchecked - self.bad
+
 
 class Tally(msgspec.Struct):
     """Counts by topic, and the first of the rows that were bad or could not be checked."""
@@ -75,6 +80,11 @@ class Tally(msgspec.Struct):
         """Nothing was bad, and something was checked: a file without rows proves nothing."""
         return self.malformed == self.total("bad") == 0 and self.total("verified") > 0
 
+    @property
+    def complete(self) -> bool:
+        """Every row from the first of its topic on is there and was checked."""
+        return self.valid and self.total("unchecked") == self.total("missing") == 0
+
 
 @click.group()
 def command() -> None:
@@ -83,9 +93,10 @@ def command() -> None:
 
 @command.command()
 @click.argument("files", nargs=-1, required=True, type=FILE)
+@click.option("--strict", is_flag=True, help="Fail also when a row is missing or could not be checked.")
 @click.option("--json", "as_json", is_flag=True, help="Report as one JSON document.")
 @click.pass_context
-def verify(ctx: click.Context, files: tuple[str, ...], as_json: bool) -> None:
+def verify(ctx: click.Context, files: tuple[str, ...], strict: bool, as_json: bool) -> None:
     """Check the running hash of every message in FILES, without any network.
 
     FILES are answers of a mirror node's REST interface, as saved from
@@ -97,14 +108,21 @@ def verify(ctx: click.Context, files: tuple[str, ...], as_json: bool) -> None:
     chunk information is not covered by it. Rows are matched within the last 100,000 of them; one JSON document
     has at most 64 MiB, and JSON lines may go on without end.
 
-    Exit code 0: rows were checked and none is bad. 1: a row is bad, or there was nothing to check.
+    With --strict the files must hold each topic from its first message on, without a gap.
+
+    Exit code 0: rows were checked and none is bad. 1: a row is bad, or there was nothing to check; with --strict also
+    when a row is missing or was not checked.
     """
     tally = tally_rows(files)
+    valid = tally.complete if strict else tally.valid
     if as_json:
-        print_json(_as_json(tally))
+        print_json({**_as_json(tally), "valid": valid})
     else:
         _print(tally)
-    ctx.exit(0 if tally.valid else 1)
+        if tally.valid and not valid:
+            counts = f"{tally.total('missing')} missing, {tally.total('unchecked')} unchecked"
+            click.echo(f"{click.style('incomplete', fg='red')}: {counts}; --strict asks for all rows from the first on")
+    ctx.exit(0 if valid else 1)
 
 
 def tally_rows(files: Iterable[str]) -> Tally:
@@ -132,7 +150,7 @@ def _judged(files: Iterable[str], checker: RowChecker, tally: Tally) -> Iterator
 
 
 def _as_json(tally: Tally) -> dict[str, Any]:
-    counts = {name: tally.total(name) for name in ("verified", "unchecked", "repeated", "chunked")}
+    counts = {name: tally.total(name) for name in ("verified", "unchecked", "missing", "repeated", "chunked")}
     return {
         "valid": tally.valid,
         **counts,
@@ -148,7 +166,8 @@ def _print(tally: Tally) -> None:
     for name, topic in sorted(tally.topics.items()):
         chunked = f", {topic.chunked} chunked (chunk information is not hashed)" if topic.chunked else ""
         repeated = f", {topic.repeated} repeated" if topic.repeated else ""
-        counts = f"{topic.verified} verified, {topic.unchecked} unchecked, {topic.bad} bad{repeated}{chunked}"
+        missing = f", {topic.missing} missing" if topic.missing else ""
+        counts = f"{topic.verified} verified, {topic.unchecked} unchecked, {topic.bad} bad{missing}{repeated}{chunked}"
         click.echo(f"topic {name}: rows {topic.first} to {topic.last}: {counts}")
     for one in tally.unchecked[:20]:
         click.echo(f"  {click.style('unchecked', fg='yellow')} {one}")

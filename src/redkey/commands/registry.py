@@ -21,13 +21,17 @@ class CreateWorkspace(msgspec.Struct, frozen=True):
     name_ref: Ref | None = None
 
 
+# How much of a key's SHA-256 is on the ledger: too much to find another key for, and short enough for a wire.
+KEY_HASH_DIGITS = 32
+
+
 class CreateKey(msgspec.Struct, frozen=True):
     key_id: str
     prefix: str
     scopes: tuple[str, ...]
     agent_id: str = ""
     name_ref: Ref | None = None
-    # Never on the wire: the store keeps it beside the ledger.
+    # Of the whole key. The store keeps it beside the ledger to check keys by it; half of it is on the ledger as proof.
     secret_sha256: str = ""
 
 
@@ -140,6 +144,8 @@ def create_key(world: World, command: CreateKey, caller: Caller, now: int, ids: 
     if command.key_id in world.keys:
         raise Refused(409, "key_exists", f"The key {command.key_id!r} exists already.")
     payload: dict[str, Any] = {"key_id": command.key_id, "scopes": list(command.scopes), "prefix": command.prefix}
+    if command.secret_sha256:
+        payload["key_hash"] = command.secret_sha256[:KEY_HASH_DIGITS]
     if command.agent_id:
         if command.agent_id not in world.agents:
             raise not_found("agent")

@@ -17,6 +17,8 @@ from redkey.ledger.note import ED25519, Note, VerifierKey, decode_base64, encode
 from redkey.ledger.signer import Signer, sign_note
 
 EXTENSIONS_LIMIT = 16
+# An extension line of our own: the size of the checkpoint that the log signed before this one.
+PREVIOUS = "redkey-previous "
 _DECIMAL = re.compile(r"0|[1-9][0-9]{0,18}")
 _EPOCH = re.compile(r"(?P<log>redkey/[^/]+/[^/]+)/e(?P<epoch>[1-9][0-9]{0,5})")
 

@@ -18,7 +18,7 @@ from typing import Literal, Protocol
 import msgspec
 
 from redkey.errors import KeyRefused, LedgerError, ProofRefused, RedKeyError, WriterBusy
-from redkey.ledger.checkpoint import Checkpoint, log_name, open_checkpoint, sign_checkpoint
+from redkey.ledger.checkpoint import PREVIOUS, Checkpoint, log_name, open_checkpoint, sign_checkpoint
 from redkey.ledger.cosignature import cosignatures, with_cosignatures
 from redkey.ledger.note import VerifierKey, encode_base64, parse_key
 from redkey.ledger.ports import Reader, SequencedStore, Unit
@@ -99,13 +99,17 @@ class Signing:
         if self._is_covered(unit, topic):
             return
         tree = unit.tree(topic)
-        for size, note in unit.checkpoints(topic, 1):
+        last = unit.checkpoints(topic, 2)
+        for size, note in last[:1]:
             if size > tree.size or open_checkpoint(note)[0].root != tree.root(size):
                 raise LedgerError(
                     f"topic {topic} does not continue its checkpoint of size {size}; run redkey fsck",
                     code="checkpoint_contradicted",
                 )
-        checkpoint = Checkpoint(self.log.origin(workspace_id), tree.size, tree.root())
+        # Each names the one before it, so that none can be deleted unseen. One that is signed anew is not its own.
+        before = next((size for size, _ in last if size < tree.size), 0)
+        named = (f"{PREVIOUS}{before}",) if before else ()
+        checkpoint = Checkpoint(self.log.origin(workspace_id), tree.size, tree.root(), named)
         unit.put_checkpoint(topic, tree.size, sign_checkpoint(checkpoint, self._signers).encode())
 
     def cover(self, topic: str, sequence: int, *, wait: bool = True) -> bytes | None:

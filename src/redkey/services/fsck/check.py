@@ -106,7 +106,8 @@ class Fsck:
         wires.finish()
         self._entries += wires.entries
         self._guarded(topic, lambda _: replay.finish())
-        self._guarded(topic, lambda _: check_bodies(self._evidence, topic, self.report))
+        structures = None if replay.stopped else replay.structures
+        self._guarded(topic, lambda _: check_bodies(self._evidence, topic, self.report, structures))
         self._guarded(topic, self._check_index)
         checkpoints = CheckpointCheck(self._evidence, topic, self.report, log, wires, chain.tree())
         newest = checkpoints.run(self._keys, self._settings.get(WITNESSED + topic))

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from hashlib import sha256
 
 from redkey.errors import ProofRefused, TreeDamaged
-from redkey.ledger.checkpoint import Checkpoint, open_checkpoint, origin_of, split_epoch
+from redkey.ledger.checkpoint import PREVIOUS, Checkpoint, open_checkpoint, origin_of, split_epoch
 from redkey.ledger.note import Note, Signature, decode_base64, parse_key, verifies
 from redkey.ledger.tail import checkpoint_size
 from redkey.ledger.tiles import TileTree
@@ -33,16 +33,21 @@ class CheckpointCheck:
         self._head = evidence.head(topic).sequence
         self._keys = [(parse_key(term.key), term) for term in wires.terms.values()]
         self._agreed = self._contradicted = 0
+        # The size of the last checkpoint but one.
+        self._second = 0
 
     def run(self, pinned: Sequence[TrustedKey], witnessed: str | None) -> Checkpoint | None:
         """Check every checkpoint of the topic, and what the ledger tells of its own trees; the newest of them."""
         newest: tuple[Checkpoint, Note] | None = None
         shown = checkpoint_size(witnessed.encode()) if witnessed else None
-        kept = b""
+        kept, before = b"", 0
         for size, data in self._evidence.checkpoints_up(self._topic):
             self._report.figures["checkpoints"] += 1
             kept = data if size == shown else kept
-            newest = self._check(data, f"the checkpoint of size {size}", size) or newest
+            found = self._check(data, f"the checkpoint of size {size}", size)
+            if found is not None:
+                self._check_previous(found[0], before)
+            newest, self._second, before = found or newest, before, size
         if self._contradicted > 1:
             text = f"{self._contradicted - 1} later checkpoints are not of these records either"
             self._report.note("checkpoint_contradicted", text, self._topic)
@@ -60,6 +65,15 @@ class CheckpointCheck:
                 text = f"the newest checkpoint is not signed by a key that was given: {signed.level.why}"
                 self._report.add("key_did_not_sign", text, self._topic, newest[0].size)
         return newest[0] if newest is not None else None
+
+    def _check_previous(self, checkpoint: Checkpoint, before: int) -> None:
+        """A checkpoint names the one that was signed before it; early versions did not."""
+        for line in checkpoint.extensions:
+            if line.startswith(PREVIOUS) and line != f"{PREVIOUS}{before}":
+                text = f"the checkpoint of size {checkpoint.size} comes after one of size {line[len(PREVIOUS) :][:20]}"
+                size = line.removeprefix(PREVIOUS)
+                place = int(size) if size.isascii() and size.isdecimal() and len(size) < 20 else checkpoint.size
+                self._report.add("checkpoint_missing", f"{text}, which is not there", self._topic, place)
 
     def _check(self, data: bytes, what: str, size: int | None) -> tuple[Checkpoint, Note] | None:
         try:
@@ -168,9 +182,18 @@ class CheckpointCheck:
         if inside < outside.size <= self._head:
             text = f"the database has no checkpoint of size {outside.size}, and one is kept outside"
             self._report.add("checkpoint_missing", text, self._topic, outside.size)
+        elif outside.size < inside:
+            self._check_set_back(inside)
         elif newest is not None and outside.size == inside and not {*signed.signatures} <= {*newest[1].signatures}:
             text = f"checkpoints/{self._topic} has signatures that the checkpoint in the database has not"
             self._report.add("witnessed_changed", text, self._topic, inside)
+
+    def _check_set_back(self, inside: int) -> None:
+        """One outside may be a step behind: a process has died, or a server goes on, just when it was put in force."""
+        size = checkpoint_size(self._evidence.outside_now(self._topic) or b"") or 0
+        if size < inside and size < self._second:
+            text = f"checkpoints/{self._topic} is of size {size}, the database has one of {inside}: it was set back"
+            self._report.add("checkpoint_set_back", text, self._topic, size)
 
     def _check_told(self) -> None:
         """Trees that the ledger itself tells of: those a restore went on from, and those anchored elsewhere."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from hashlib import sha256
 
 from redkey.services.fsck.evidence import Body, Evidence
@@ -11,10 +12,16 @@ from redkey.services.fsck.report import Report
 _INLINE = 1024 * 1024
 
 
-def check_bodies(evidence: Evidence, topic: str, report: Report) -> None:
-    """Look at every body, as far as it was not erased; one that was must be gone."""
+def check_bodies(evidence: Evidence, topic: str, report: Report, structures: Set[str] | None) -> None:
+    """Look at every body, as far as it was not erased; one that was must be gone.
+
+    `structures` are those that the ledger names as structure: only they are pinned. None when that is not known.
+    """
     for body in evidence.bodies(topic):
         report.figures["contents"] += 1
+        if body.pinned and structures is not None and body.sha256 not in structures:
+            text = f"the content {body.sha256} is pinned and no structure: it could not be erased"
+            report.add("content_pinned_wrongly", text, topic)
         if body.erased:
             report.figures["contents erased"] += 1
             if body.found is not None and not _is_zeros(*body.found):

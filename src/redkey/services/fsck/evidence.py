@@ -112,6 +112,10 @@ class Evidence(Reader, Protocol):
         """The checkpoint in force outside the database."""
         ...
 
+    def outside_now(self, topic: str) -> bytes | None:
+        """The checkpoint that is in force outside by now: a store in use goes on after the moment that is checked."""
+        ...
+
     def outside_coming(self, topic: str) -> bool:
         """True when one was being put in force, or the process died while it was."""
         ...

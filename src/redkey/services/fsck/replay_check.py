@@ -33,6 +33,8 @@ class ReplayCheck:
         self._same = bytearray()
         # Where replay had to end, if it had to.
         self.stopped = 0
+        # The hashes of what must be pinned: distinct structures, of which there are few.
+        self.structures: set[str] = set()
 
     def take(self, record: Record, wire: dict[str, Any] | None) -> None:
         """Fold one record; one that has no valid wire ends the replay."""
@@ -102,6 +104,7 @@ class ReplayCheck:
                 )
 
     def _structure(self, sha256: str) -> dict[str, Any] | None:
+        self.structures.add(sha256)
         found = self._evidence.content(self._topic, sha256)
         if found is not None and not found.pinned:
             text = f"the structure {sha256} is not pinned: it could be erased"

@@ -1,6 +1,7 @@
 """The settings of a store: facts about the whole of it, each held against the ledger that tells the same.
 
-What no record tells (the hash of an API key's secret, a witnessed checkpoint's place) is looked at for its form.
+What no record tells (a witnessed checkpoint's place, the hash of a key that an early version created) is looked at for
+its form.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ class SettingCheck:
         self._evidence, self._report, self._settings, self._topics = evidence, report, settings, topics
         self._states = self._read_states()
         self._named: set[str] = set()
+        # By topic and key id, the hash of each API key.
+        self._hashes: dict[str, dict[str, str]] = {}
 
     @property
     def log(self) -> Log | None:
@@ -70,6 +73,21 @@ class SettingCheck:
             self._wrong(f"the setting of the API key {public_id} leads to no key")
         elif not _SHA256.fullmatch(kept.sha256):
             self._wrong(f"the hash of the API key {public_id} is none")
+        else:
+            self._hashes.setdefault(kept.topic, {})[kept.key_id] = kept.sha256
+
+    def _check_hashes(self, topic: str, wires: WireCheck) -> None:
+        """The hash by which a key is known must be the one that was recorded when it was created."""
+        unrecorded = 0
+        for key_id, found in self._hashes.pop(topic, {}).items():
+            sequence, recorded = wires.keys.get(key_id, (0, ""))
+            if recorded and not found.startswith(recorded):
+                text = f"the hash of the API key {key_id} is not the one that was recorded: its secret was replaced"
+                self._report.add("key_hash_replaced", text, topic, sequence)
+            unrecorded += not recorded
+        if unrecorded:
+            text = f"the hashes of {unrecorded} API keys were not recorded when they were created: they are not checked"
+            self._report.note("key_hash_unrecorded", text, topic)
 
     # What a topic tells.
 
@@ -78,6 +96,7 @@ class SettingCheck:
         found = [name for name, value in self._settings.items() if name.startswith(_WORKSPACE) and value == topic]
         if wires.workspace_id and found != [_WORKSPACE + wires.workspace_id]:
             self._wrong(f"no setting leads to the workspace {wires.workspace_id} alone", topic)
+        self._check_hashes(topic, wires)
         terms = {encode_base64(parse_key(text).public_key): term for text, term in wires.terms.items()}
         self._named |= terms.keys()
         for key, term in terms.items():

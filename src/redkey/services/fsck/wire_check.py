@@ -40,6 +40,8 @@ class WireCheck:
         self.terms: dict[str, SignerTerm] = {}
         self.restored: list[tuple[int, dict[str, Any]]] = []
         self.anchored: list[tuple[int, dict[str, Any]]] = []
+        # By key id, where a key was created and the hash of it, when the record tells.
+        self.keys: dict[str, tuple[int, str]] = {}
         # What content.erased tells of, and by hash where content that is gone was first named.
         self._erased: set[str] = set()
         self._gone: dict[str, tuple[int, str, bool]] = {}
@@ -77,6 +79,9 @@ class WireCheck:
             self.restored.append((sequence, payload))
         elif event == "checkpoint.anchored":
             self.anchored.append((sequence, payload))
+        elif event in ("key.created", "key.recovered"):
+            # The first one counts: another of the same id is void.
+            self.keys.setdefault(payload["key_id"], (sequence, payload.get("key_hash", "")))
         elif event == "content.erased":
             self._erased.add(payload["sha256"])
         elif event == "workspace.created" and not self.workspace_id:

@@ -60,6 +60,7 @@ class Inspection(Queries):
         self.directory = directory
         if not (directory / DATABASE_NAME).is_file():
             raise StoreRefused(f"there is no redkey.db in {directory}", code="no_store")
+        self._directory = directory
         self._files = ContentFiles(directory, create=False)
         # Before the moment of the database: what was in force then, the database has.
         self._outside, self._coming = _read_outside(directory)
@@ -192,6 +193,9 @@ class Inspection(Queries):
 
     def outside(self, topic: str) -> bytes | None:
         return self._outside.get(topic)
+
+    def outside_now(self, topic: str) -> bytes | None:
+        return CheckpointFiles(self._directory, create=False).last(topic)
 
     def outside_coming(self, topic: str) -> bool:
         return topic in self._coming
