@@ -71,7 +71,7 @@ class App:
         keys_directory = config.data / "keys"
         log = open_log(store, os.urandom(16))
         self.signing = Signing(store, SignerKeys(keys_directory, log_name(log.log_id)))
-        self.keys = KeyRing(store, _issuing_secret(keys_directory), time.monotonic)
+        self.keys = KeyRing(store, issuing_secret(keys_directory), time.monotonic)
         # Servers that start together on a new data directory begin one workspace, not one each.
         with locked(config.data / "first.lock"):
             self.workspace_id, self.first_key = self._first_workspace(ids)
@@ -218,7 +218,8 @@ def write_credentials(data: Path, credentials: Credentials) -> Path:
     return path
 
 
-def _issuing_secret(directory: Path) -> bytes:
+def issuing_secret(directory: Path) -> bytes:
+    """The secret from which the texts of API keys follow; made when it is not there yet."""
     path = directory / "issuer.key"
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     create_file(path, secrets.token_hex(32).encode() + b"\n", 0o600)

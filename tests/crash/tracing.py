@@ -22,7 +22,7 @@ from tests.crash.append_run import IDLE, Ended, Job
 
 ROOT = Path(__file__).parents[2]
 # Every call that can change a file or a name. Those marked are not on every machine.
-_TRACED = """
+TRACED = """
 openat ?open ?creat write writev pwrite64 ?pwritev ?pwritev2 ftruncate ?truncate ?fallocate ?copy_file_range ?sendfile
 ?rename ?renameat ?renameat2 ?unlink ?unlinkat ?rmdir ?link ?linkat ?symlink ?symlinkat ?mkdir ?mkdirat
 fsync fdatasync ?sync ?syncfs ?sync_file_range ?msync ?chmod ?fchmod ?fchmodat ?fchown
@@ -32,6 +32,8 @@ fsync fdatasync ?sync ?syncfs ?sync_file_range ?msync ?chmod ?fchmod ?fchmodat ?
 _STRIKES = dict.fromkeys(IDLE, 600) | {"openat": 2500}
 _LINE = re.compile(r"^(\d+) +(\w+)\((.*)\) += (-?\d+|\?)(.*)$")
 _STRING = re.compile(r'"((?:\\x..)*)"')
+# The name of an open file, and whether it was deleted meanwhile.
+_FILE = re.compile(r"<((?:\\x..)+)>(\(deleted\))?")
 # Calls whose first argument is an open file; the others name files by strings.
 _BY_DESCRIPTOR = frozenset(("write", "writev", "pwrite64", "ftruncate", "fsync", "fdatasync", "fchmod", "fchown"))
 
@@ -88,7 +90,7 @@ class Tracer:
             "-qq",
             "--signal=none",
             "-e",
-            "trace=" + ",".join(_TRACED.split()),
+            "trace=" + ",".join(TRACED.split()),
             "-o",
             str(record or "/dev/null"),
         ]
@@ -98,7 +100,7 @@ class Tracer:
             # Stops only at the calls that are traced; strace cannot inject signals then.
             options.append("--seccomp-bpf")
         if strike is not None:
-            traced = [name.removeprefix("?") for name in _TRACED.split()]
+            traced = [name.removeprefix("?") for name in TRACED.split()]
             options += strike.options(struck or [name for name in IDLE if name in traced])
         self._record = record
         self._ours, theirs = socket.socketpair()
@@ -140,12 +142,13 @@ class Tracer:
         """What each child did, by its process id, one child after the other; after the server has ended."""
         assert self._record is not None
         with self._record.open("r") as file:
-            lines = (_parsed(line) for line in file if "+++ " not in line[:40])
+            lines = (parse_call(line) for line in file if "+++ " not in line[:40])
             for pid, group in groupby(lines, key=itemgetter(0)):
                 yield pid, [call for _, call in group]
 
 
-def _parsed(line: str) -> tuple[int, Call]:
+def parse_call(line: str) -> tuple[int, Call]:
+    """The process and the call of a line of strace."""
     found = _LINE.match(line)
     assert found is not None, f"strace says what nobody here understands: {line[:300]}"
     pid, name, arguments, told, _ = found.groups()
@@ -155,8 +158,9 @@ def _parsed(line: str) -> tuple[int, Call]:
     if name not in _BY_DESCRIPTOR:
         return int(pid), Call(name, [text.decode() for text in strings], b"", rest, result)
     written = b"".join(strings)[: max(0, result or 0)]
-    _, _, path = rest.pop(0).rstrip(">").partition("<")
-    return int(pid), Call(name, [_unhex(path).decode()] if path else [], written, rest, result)
+    file = _FILE.search(rest.pop(0))
+    path = _unhex(file[1]).decode() + (" (deleted)" if file[2] else "") if file is not None else ""
+    return int(pid), Call(name, [path] if path else [], written, rest, result)
 
 
 def _unhex(text: str) -> bytes:
