@@ -360,7 +360,7 @@ class Disk:
                 self._cut(path, int(call.rest[-1]))
             case "mkdir" | "mkdirat":
                 self._name(path, Folder())
-            case "unlink" | "unlinkat":
+            case "unlink" | "unlinkat" | "rmdir":
                 self._name(path, None)
             case "rename" | "renameat" | "renameat2":
                 self._move(*paths)

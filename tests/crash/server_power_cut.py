@@ -1,7 +1,7 @@
 """Power cuts under a whole server: the disks that each moment of a recorded run may leave, judged by what it had said.
 
 Whatever a reply named when it was written to a socket must be there: every event with an intact ledger around it, every
-body under its hash, and the key that was shown must still open the workspace.
+body under its hash, every agent and message of the bus; and the key that was shown must still open the workspace.
 """
 
 from __future__ import annotations
@@ -32,8 +32,7 @@ from tests.crash.judge import Wrong
 from tests.crash.server_recording import Said, ServerHistory
 from tests.history.ledger_file import read_ledger
 
-# Drawn losses strike every so many moments of the run, others in each round; so many rounds at most.
-_SPREAD, _ROUNDS = 7, 2000
+_ROUNDS = 2000
 # Every so many states fsck reads all of it, too.
 _FSCK = 25
 
@@ -43,10 +42,16 @@ class Promised(msgspec.Struct):
 
     events: set[str] = msgspec.field(default_factory=set)
     contents: set[str] = msgspec.field(default_factory=set)
+    talk: set[str] = msgspec.field(default_factory=set)
 
     def add(self, said: Said) -> None:
         self.events |= said.events
         self.contents |= said.contents
+        self.talk |= said.talk
+
+    @property
+    def count(self) -> int:
+        return len(self.events) + len(self.contents) + len(self.talk)
 
 
 class ServerExaminer:
@@ -54,22 +59,19 @@ class ServerExaminer:
 
     def __init__(self, history: ServerHistory, scratch: Path) -> None:
         self._history, self._scratch = history, scratch
-        self._seen: set[tuple[bytes, int, int]] = set()
+        self._seen: set[tuple[bytes, int]] = set()
 
     def examine(self, states: int) -> int:
-        """Judge every moment with nothing kept that was not synced, then moments all over the run with drawn losses,
-        until there are so many states; how many there were."""
-        draws = 0
-        while draws == 0 or (len(self._seen) < states and draws < _ROUNDS):
+        """Judge moments all over the run, first with nothing kept that was not synced, then with drawn losses, until
+        there are so many states; how many there were."""
+        stride = max(1, 2 * len(self._history.steps) // states)
+        rounds = 0
+        while len(self._seen) < states and rounds < _ROUNDS:
             for moment, disk, promised in self._moments():
-                if draws == 0:
-                    recipe: Recipe = Only(())
-                elif moment % _SPREAD == draws % _SPREAD:
-                    recipe = Drawn(Random(f"{moment}:{draws}"))
-                else:
-                    continue
-                self._look(disk.image(recipe), promised, f"moment {moment}, draw {draws}")
-            draws += 1
+                if moment % stride == rounds // 2 % stride:
+                    recipe: Recipe = Drawn(Random(f"{moment}:{rounds}")) if rounds % 2 else Only(())
+                    self._look(disk.image(recipe), promised, f"moment {moment}, round {rounds}")
+            rounds += 1
         return len(self._seen)
 
     def _moments(self) -> Iterator[tuple[int, Disk, Promised]]:
@@ -77,7 +79,7 @@ class ServerExaminer:
         for step in self._history.steps:
             if isinstance(step, Said):
                 promised.add(step)
-                if not step.events and not step.contents:
+                if not step.events and not step.contents and not step.talk:
                     continue
             elif not any(True for _ in disk.follow([step])):
                 continue
@@ -85,7 +87,7 @@ class ServerExaminer:
             yield moment, disk, promised
 
     def _look(self, image: Image, promised: Promised, name: str) -> None:
-        found = (image.digest, len(promised.events), len(promised.contents))
+        found = (image.digest, promised.count)
         if found in self._seen:
             return
         self._seen.add(found)
@@ -124,6 +126,8 @@ def judge(data: Path, promised: Promised, key: str, *, thorough: bool) -> None:
     for digest in promised.contents:
         if not _has_body(data, ledger.topic, digest):
             raise Wrong(f"the content {digest} was acknowledged and is lost")
+    if promised.talk and (lost := promised.talk - _talk_in(data / "bus" / "bus.db", promised.talk)):
+        raise Wrong(f"the bus has told of {sorted(lost)[:3]}, and they are lost")
     if thorough:
         with Inspection(data) as evidence:
             report = Fsck(evidence).run()
@@ -143,6 +147,17 @@ def _check_keys(store: SqliteStore, data: Path, key: str) -> None:
         raise Wrong("the first key is not known any more")
     if keys.text(holder.caller.key_id) != key:
         raise Wrong("the issuing secret is lost: a reply that shows a key could not be repeated")
+
+
+def _talk_in(database: Path, names: set[str]) -> set[str]:
+    """Those of the names that the log of the bus knows."""
+    connection = sqlite3.connect(f"file:{database}?mode=ro", uri=True)
+    try:
+        log = b"\n".join(envelope for (envelope,) in connection.execute("SELECT envelope FROM record"))
+        agents = {name for (name,) in connection.execute("SELECT id FROM agent")}
+    finally:
+        connection.close()
+    return {name for name in names if name in agents or f'"{name}"'.encode() in log}
 
 
 def _has_body(data: Path, topic: str, digest: str) -> bool:

@@ -26,6 +26,8 @@ _RESUMED = re.compile(r"^(\d+) +<\.\.\. \w+ resumed>(.*)$")
 _SOCKET = re.compile(r"^(TCP|UNIX|socket)")
 _EVENT = re.compile(rb"evt_[0-9A-HJKMNP-TV-Z]{26}")
 _KEPT = re.compile(rb'"sha256":"([0-9a-f]{64})","bytes"')
+# Agents and messages of the bus are known by names that occur nowhere else.
+_TALK = re.compile(rb"bus-(?:agent|text)-\d+")
 _SAYS = ("write", "writev", "sendto", "sendmsg")
 
 
@@ -34,6 +36,7 @@ class Said(msgspec.Struct, frozen=True):
 
     events: frozenset[str]
     contents: frozenset[str]
+    talk: frozenset[str]
 
 
 class ServerHistory(msgspec.Struct, frozen=True):
@@ -72,10 +75,10 @@ def record_server(answers: int, plant: Sequence[str] = ()) -> ServerHistory:
 
 
 def _use(client: Client, log: Path, key: str, url: str, answers: int) -> None:
-    """Agents at work, a follower, and bodies small and large."""
+    """Agents at work, a follower, talk on the bus, and bodies small and large."""
     with client, processes() as running:
         begin_queue(client, QUEUE)
-        running.append(Process("load", log, key, 4, 7, url))
+        running.append(Process("load", log, key, 3, 7, url))
         running.append(Process("follower", key, url))
         for one in running:
             assert one.hear() == "ready"
@@ -83,8 +86,22 @@ def _use(client: Client, log: Path, key: str, url: str, answers: int) -> None:
             body = bytes([number]) * (100 if number % 2 else 40_000)
             kept = client.put("/content", body)
             assert kept.json["sha256"] == sha256(body).hexdigest()
+            _talk(client, number)
         until(lambda: log.read_bytes().count(b'{"event": "ok"') >= answers, PATIENCE_SECONDS)
         running[0].finish()
+
+
+def _talk(client: Client, number: int) -> None:
+    """An agent more on the bus, which gets a message and is shown it."""
+    session = "/api/sessions/power"
+    if number == 0:
+        assert client.post("/api/sessions", {"id": "power"}).status in (200, 201)
+        assert client.post(f"{session}/agents", {"id": "speaker"}).status in (200, 201)
+    agent = f"bus-agent-{number}"
+    assert agent in client.post(f"{session}/agents", {"id": agent}).text
+    message = {"text": f"bus-text-{number}", "src": "speaker", "agent_ids": [agent]}
+    assert client.post(f"{session}/messages", message).status == 202
+    assert f"bus-text-{number}" in client.get(f"{session}/agents/{agent}/messages").text
 
 
 def _is_about(call: Call, data: Path) -> bool:
@@ -122,4 +139,5 @@ def _said(line: str) -> Said | None:
         return None
     data = b"".join(bytes.fromhex(part.replace("\\x", "")) for part in re.findall(r'"((?:\\x..)*)"', arguments))
     events = frozenset(event.decode() for event in _EVENT.findall(data))
-    return Said(events, frozenset(digest.decode() for digest in _KEPT.findall(data)))
+    contents = frozenset(digest.decode() for digest in _KEPT.findall(data))
+    return Said(events, contents, frozenset(name.decode() for name in _TALK.findall(data)))

@@ -13,7 +13,7 @@ from tests.crash.server_power_cut import ServerExaminer
 from tests.crash.server_recording import Said, ServerHistory, record_server
 
 LONG = os.environ.get("REDKEY_TEST_LONG") == "1"
-STATES, ANSWERS = (20_000, 1500) if LONG else (600, 150)
+STATES, ANSWERS = (20_000, 1500) if LONG else (500, 150)
 PLANTED = Path(__file__).with_name("planted_server.py")
 
 
@@ -26,12 +26,16 @@ def test_what_a_server_said_is_there_after_a_power_cut(
     history: ServerHistory, scratch: Path, tell: Callable[[str], None], count: Callable[[str, int], None]
 ) -> None:
     said = [step for step in history.steps if isinstance(step, Said)]
-    events, contents = (set().union(*parts) for parts in ([s.events for s in said], [s.contents for s in said]))
+    events, contents, talk = (
+        frozenset[str]().union(*(getattr(one, name) for one in said)) for name in ("events", "contents", "talk")
+    )
     assert len(events) >= ANSWERS
     assert len(contents) >= 6
+    assert len(talk) >= 12
     states = ServerExaminer(history, scratch).examine(STATES)
     assert states >= STATES
-    tell(f"a whole server: {states:,} disk states of a power cut, {len(events)} events and {len(contents)} bodies told")
+    told = f"{len(events)} events, {len(contents)} bodies, {len(talk)} words of the bus told on sockets"
+    tell(f"a whole server: {states:,} disk states of a power cut, {told}")
     count("disk states of a power cut", states)
 
 
