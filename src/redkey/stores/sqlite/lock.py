@@ -113,7 +113,6 @@ class WriterLock:
                 self._waiting -= 1
                 if self._granted and not self._waiting:
                     # This caller was interrupted just when the thread had taken the lock for it.
-                    self._granted = False
                     self._unlock()
 
     def _try_enter(self, wanted: _State) -> bool:
@@ -151,13 +150,13 @@ class WriterLock:
     # Waiting for other processes.
 
     def _begin_to_wait(self, now: float) -> None:
+        if self._thread is None:
+            thread = threading.Thread(target=self._wait_for_others, name="redkey-lock", daemon=True)
+            thread.start()
+            self._thread = thread
         self._entering_since = now
         self._become(_State.ENTERING)
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._wait_for_others, name="redkey-lock", daemon=True)
-            self._thread.start()
-        else:
-            self._asked.notify()
+        self._asked.notify()
 
     def _is_stuck(self, now: float, seconds: float) -> bool:
         return self._state is _State.ENTERING and now - self._entering_since > max(seconds, WAIT_SECONDS)
@@ -193,7 +192,7 @@ class WriterLock:
 
     def _unlock(self) -> None:
         fcntl.flock(self._lock, fcntl.LOCK_UN)
-        self._writer = None
+        self._writer, self._granted = None, False
         self._become(_State.FREE)
 
     def _refuse_own_unit(self) -> None:
