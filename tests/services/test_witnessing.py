@@ -240,7 +240,8 @@ def test_a_witness_that_does_not_know_the_log_is_told_of_and_asked_again(
 )
 def test_a_witness_that_cannot_be_one_is_refused_at_the_start(tmp_path: Path, table: str) -> None:
     (tmp_path / "redkey.toml").write_text(f"[[witnesses]]\n{table}\n")
-    command = [*REDKEY, "serve", "--port", "0", "--data", str(tmp_path / "data"), "--config", str(tmp_path / "redkey.toml")]
+    command = [*REDKEY, "serve", "--port", "0", "--data", str(tmp_path / "data")]
+    command += ["--config", str(tmp_path / "redkey.toml")]
     ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS)
     assert ended.returncode != 0
     assert "witnesses" in ended.stderr
