@@ -79,15 +79,17 @@ def wrong(code: str, pointer: str, message: str) -> Exception:
 
 
 @cache
-def _fields(kind: type[Body]) -> tuple[msgspec.structs.FieldInfo, ...]:
-    """The fields of a kind of body; msgspec works them out anew each time, at the price of a hundred requests."""
-    return msgspec.structs.fields(kind)
+def _fields(kind: type[Body], names: tuple[str, ...]) -> tuple[tuple[str, str, Any], ...]:
+    """Name, name in JSON and default of some fields; msgspec works them out anew each time, which is slow."""
+    return tuple(
+        (field.name, field.encode_name, field.default) for field in msgspec.structs.fields(kind) if field.name in names
+    )
 
 
 def given(body: Body, *names: str) -> dict[str, Any]:
-    """The named fields of a body that were given, under their names in JSON."""
+    """The named fields of a body that differ from their defaults, under their names in JSON."""
     return {
-        field.encode_name: value
-        for field in _fields(type(body))
-        if field.name in names and (value := getattr(body, field.name)) != field.default
+        encoded: value
+        for name, encoded, default in _fields(type(body), names)
+        if (value := getattr(body, name)) != default
     }
