@@ -1,0 +1,181 @@
+"""Data directories and receipts of the first version (commit 016371d) open, continue, pass fsck and verify.
+
+`make.py` wrote the archive with the code of that commit. Nothing in it is ever made anew: its records keep the rules
+they were written under.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tarfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from redkey.commands.caller import Caller
+from redkey.commands.claims import BlockClaim, ClaimNext, ClaimTask, CompleteClaim, HeartbeatClaim
+from redkey.commands.tasks import CreateTask
+from redkey.commands.workflows import ApproveGate
+from redkey.ledger import content
+from redkey.ledger.checkpoint import log_name
+from redkey.ledger.trust import TrustedKey, parse_trusted_keys
+from redkey.ledger.verify import Policy, verify_receipt
+from redkey.readmodel.digest import replay_digest, rows_digest
+from redkey.readmodel.rows import entity, load_world
+from redkey.services.log_facts import read_log
+from redkey.services.receipts import receipt_for
+from redkey.services.signing import Signing
+from redkey.stores.keys import SignerKeys
+from redkey.stores.sqlite import SqliteStore
+from redkey.wire.catalogue import catalogue
+from redkey.wire.decode import decode
+from tests.desk import ref_of
+from tests.services.office import Office
+from tests.services.workshop import CountedClock, CountedIds, checked
+
+ARCHIVE = Path(__file__).parent / "first-version.tar.xz"
+TOPIC = "1.0.1001"
+# What has come since, or could not be written then.
+NOT_THEN = {"workspace.rules_raised"}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    with tarfile.open(ARCHIVE) as archive:
+        archive.extractall(tmp_path, filter="data")
+    return tmp_path / "first-version"
+
+
+@pytest.fixture
+def store(folder: Path) -> Iterator[SqliteStore]:
+    clock = CountedClock()
+    # A day later: leases have run out, and agents have been silent.
+    clock.advance(86_400)
+    with SqliteStore(folder / "data", clock, create=False) as store:
+        yield store
+
+
+def keys_of(folder: Path) -> tuple[TrustedKey, ...]:
+    return tuple(parse_trusted_keys((folder / "log.pub").read_text()))
+
+
+def receipts_of(folder: Path) -> list[tuple[str, bytes]]:
+    return [(path.name, path.read_bytes()) for path in sorted((folder / "receipts").iterdir())]
+
+
+def signing_of(store: SqliteStore) -> Signing:
+    log = read_log(store)
+    assert log is not None
+    return Signing(store, SignerKeys(store.directory / "keys", log_name(log.log_id)))
+
+
+def types(store: SqliteStore) -> Counter[str]:
+    return Counter(decode(record.wire)["type"] for record in store.read(TOPIC, 0, 10_000))
+
+
+def test_the_archive_holds_every_type_that_the_first_version_could_write(folder: Path, store: SqliteStore) -> None:
+    recorded = set(types(store))
+    assert recorded == {name.removesuffix(".json") for name, _ in receipts_of(folder)}
+    assert len(recorded) == 51
+    assert recorded <= set(catalogue()) - NOT_THEN
+
+
+def test_fsck_finds_nothing_and_the_receipts_are_in_it(folder: Path) -> None:
+    report = checked(folder / "data", receipts_of(folder))
+    assert report.clean, report.faults
+    assert report.figures["receipts"] == 51
+
+
+def test_every_receipt_verifies(folder: Path) -> None:
+    policy = Policy(keys=keys_of(folder))
+    for name, document in receipts_of(folder):
+        verdict = verify_receipt(document, policy)
+        assert verdict.holds("integrity", "signed"), (name, verdict.findings)
+        assert verdict.event is not None
+        assert verdict.event.type == name.removesuffix(".json")
+
+
+def test_a_changed_receipt_does_not_verify(folder: Path) -> None:
+    """The check above can fail."""
+    document = orjson.loads((folder / "receipts" / "task.complete.json").read_bytes())
+    document["sequence"] += 1
+    assert not verify_receipt(orjson.dumps(document), Policy(keys=keys_of(folder))).holds("integrity")
+
+
+def test_rows_of_the_first_version_are_what_replay_gives_today(store: SqliteStore) -> None:
+    assert rows_digest(store, TOPIC) == replay_digest(store, TOPIC)
+
+
+def test_opening_raises_no_rules(store: SqliteStore) -> None:
+    assert load_world(store, TOPIC, decode).workspace.rules == 1
+    row = store.row(TOPIC, "workspace", "")
+    assert row is not None
+    assert entity(row).rules == 1
+
+
+def test_it_continues_and_passes_fsck(folder: Path, store: SqliteStore) -> None:
+    before = store.head(TOPIC).sequence
+    asyncio.run(_continue(store))
+    signing = signing_of(store)
+    signing.sign()
+    assert entity(store.row(TOPIC, "workspace", "")).rules == 1  # type: ignore[arg-type]
+    new = [decode(record.wire)["type"] for record in store.read(TOPIC, before, 10_000)]
+    expected = {"task.lease_expired", "agent.lost", "task.lease_extended", "task.complete", "gate.approved"}
+    assert expected <= set(new)
+    last = store.read(TOPIC, store.head(TOPIC).sequence - 1, 1)[0]
+    receipt = receipt_for(store, TOPIC, decode(last.wire)["wire_id"], signing, base_url="http://127.0.0.1:8700")
+    store.close()
+    verdict = verify_receipt(orjson.dumps(receipt), Policy(keys=keys_of(folder)))
+    assert verdict.holds("integrity", "signed")
+    report = checked(folder / "data", receipts_of(folder))
+    assert report.clean, report.faults
+
+
+async def _continue(store: SqliteStore) -> None:
+    """What was left open goes on: a late holder, a gate, a plan, a dependency, new work, a repeated request."""
+    workspace_id = entity(store.row(TOPIC, "workspace", "")).workspace_id  # type: ignore[arg-type]
+    # Ids of another lane: none was drawn before.
+    office = Office(store, CountedIds(9)).open(TOPIC, workspace_id)
+    office.admin = Caller(workspace_id, "key_" + office.ids.ulid(), frozenset({"admin"}))
+    office.coordinator.tick(TOPIC)
+    world = office.coordinator.peek(TOPIC)
+    kim = world.slugs["kim"]
+    late = next(task.claim_id for task in world.tasks.values() if task.state == "working" and task.agent_id == kim)
+    await office.do(HeartbeatClaim(late), office.key_of(kim))
+    await office.do(CompleteClaim(late), office.key_of(kim))
+    blocked = next(task for task in world.tasks.values() if task.state == "blocked")
+    claim_id = await office.hold(blocked.blocked_by[0], kim)
+    await office.complete(claim_id)
+    assert world.tasks[blocked.task_id].state == "available"
+    await office.do(ApproveGate(next(iter(world.gates))))
+    agent_id = await office.agent("newcomer", "role_writer", "role_researcher")
+    while True:
+        claimed: Any = (await office.do(ClaimNext("queue_slow", agent_id))).first("task.claimed")
+        if claimed is None:
+            break
+        await office.complete(claimed.wire["payload"]["claim_id"])
+    assert not world.runs
+    task_id = await office.task(queue_id="queue_slow")
+    await office.do(ClaimTask(task_id, agent_id))
+    await office.do(ClaimTask(task_id, kim))
+    await office.do(BlockClaim(world.tasks[task_id].claim_id, "ambiguity", ref_of("why")))
+    with store.write() as unit:
+        # The texts that the office named.
+        unit.put_content(TOPIC, [content.body(text.encode()) for text in ("newcomer", task_id, "why")])
+    await _ask_again(office)
+    await office.coordinator.stop()
+
+
+async def _ask_again(office: Office) -> None:
+    """A request of the last day is answered from the records that it made then."""
+    record = next(one for one in office.store.read(TOPIC, 0, 10_000) if b'"idem"' in one.wire)
+    wire = decode(record.wire)
+    payload, task_id = wire["payload"], wire["stream"]["stream_id"].split(":")[1]
+    command = CreateTask(task_id, payload["queue_id"], payload["content_ref"])
+    again = await office.do(command, idem=payload["idem"], body=payload["body"])
+    assert again.repeated
+    assert again.records[0].sequence == record.sequence
