@@ -9,11 +9,13 @@ from bench import row
 from redkey.commands.caller import Caller
 from redkey.commands.claims import ClaimNext, CompleteClaim
 from redkey.commands.decide import decide
+from redkey.commands.past import NoPast
 from redkey.commands.registry import CreateQueue, CreateWorkspace, GrantRole, RegisterAgent
 from redkey.ledger import content
 from redkey.plans.model import read_plan
 from redkey.plans.validate import validate
 from redkey.readmodel.structure import structure_of
+from redkey.reducers.changes import Changes
 from redkey.reducers.fold import fold
 from redkey.reducers.world import World
 from redkey.services.planning import missing_roles, prepare, start_command
@@ -95,7 +97,7 @@ def _pages(store: MemoryStore, topic: str) -> Any:
 def _fold(records: list[Any], wires: list[dict[str, Any]], structures: list[Any]) -> None:
     world = World()
     for record, wire, structure in zip(records, wires, structures, strict=True):
-        fold(world, wire, record.sequence, record.timestamp, structure)
+        fold(world, Changes(), wire, record.sequence, record.timestamp, structure)
     assert not world.runs
 
 
@@ -109,7 +111,7 @@ def _run(store: MemoryStore, levels: int, width: int) -> str:
     def do(command: Any, contents: Any = ()) -> list[Any]:
         with store.write() as unit:
             work = TopicWork(unit, topic, world, ids)
-            records = work.note(decide(world, command, caller, work.now, ids).drafts)
+            records = work.note(decide(world, command, caller, work.now, ids, NoPast()).drafts)
             work.finish()
             unit.put_content(topic, contents)
         return records

@@ -18,7 +18,6 @@ from redkey.ledger.ports import Content
 from redkey.readmodel.rows import load_world
 from redkey.reducers.world import SECOND, World
 from redkey.services.outcome import Outcome, Settled, settled
-from redkey.services.past import LedgerPast
 from redkey.services.submission import Submission
 from redkey.services.unit_of_work import TopicWork
 from redkey.stores.memory import MemoryDisk, MemoryStore
@@ -118,8 +117,6 @@ class Desk:
         except BaseException:
             self.reload()
             raise
-        # What tests ask the world outside a unit is answered from the last commit.
-        self.world.past = LedgerPast(self.store, self.topic)
         if refused is not None:
             raise refused
         return outcome

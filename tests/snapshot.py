@@ -1,7 +1,7 @@
 """A world as plain values, so that two of them can be compared: what may differ without meaning is left out.
 
-Left out are entries that lazily wait to be dropped (stale timers, stale offers, dependents that have ended), what a
-unit consumes (dirty, offered), and what rows hold instead of memory (misses of a loaded world).
+Left out are entries that lazily wait to be dropped (stale timers, stale offers, dependents that have ended) and what
+rows hold instead of memory (misses of a loaded world).
 """
 
 from __future__ import annotations

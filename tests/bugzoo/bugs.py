@@ -48,12 +48,12 @@ def no_fence_on_complete(patch: Patch) -> None:
     """A stale holder may complete: neither the decision nor the fold looks whose claim it is."""
     real = holds.holding
 
-    def holding(world: World, caller: Any, claim_id: str, now: int) -> Any:
-        past = world.past.claim(claim_id)
-        task = world.tasks.get(past.task_id) if past is not None else None
+    def holding(world: World, past: Any, caller: Any, claim_id: str, now: int) -> Any:
+        gone = past.claim(claim_id) if claim_id not in world.claims else None
+        task = world.tasks.get(gone.task_id) if gone is not None else None
         if task is not None and task.state in ("claimed", "working"):
-            return holds.Hold(task, world.agents[past.agent_id], [])  # type: ignore[union-attr]
-        return real(world, caller, claim_id, now)
+            return holds.Hold(task, world.agents[gone.agent_id], [])
+        return real(world, past, caller, claim_id, now)
 
     patch.setattr(holds, "holding", holding)
     _rebind(patch, outputs_ready=lambda task, payload: None)
@@ -170,7 +170,7 @@ def a_held_task_is_offered_again(patch: Patch) -> None:
 @bug
 def dependents_are_lost(patch: Patch) -> None:
     """What waits for a task is not told that it is done."""
-    patch.setattr(World, "release_dependents", lambda self, task, cause: None)
+    patch.setattr(World, "release_dependents", lambda self, task, cause, changes: None)
 
 
 @bug
@@ -191,12 +191,12 @@ def a_task_opens_too_early(patch: Patch) -> None:
     """The first of several dependencies opens the task."""
     real = World.release_dependents
 
-    def release(self: World, task: Any, cause: str) -> None:
+    def release(self: World, task: Any, cause: str, changes: Any) -> None:
         for waiting_id in self.dependents.get(task.task_id, ()):
             waiting = self.tasks.get(waiting_id)
             if waiting is not None and task.task_id in waiting.waits_for:
                 waiting.waits_for = (task.task_id,)
-        real(self, task, cause)
+        real(self, task, cause, changes)
 
     patch.setattr(World, "release_dependents", release)
 
@@ -217,9 +217,11 @@ def a_world_outlives_a_failed_commit(patch: Patch) -> None:
 @bug
 def others_are_not_read(patch: Patch) -> None:
     """A process decides by its own world and does not look what another has written."""
-    patch.setattr(
-        worlds, "_catch_up", lambda reader, topic, world: setattr(world, "sequence", reader.head(topic).sequence)
-    )
+
+    def blind(self: Any, reader: Any, topic: str, world: World) -> None:
+        world.sequence = reader.head(topic).sequence
+
+    patch.setattr(worlds.Worlds, "_catch_up", blind)
 
 
 @bug
@@ -227,8 +229,8 @@ def a_row_is_not_written(patch: Patch) -> None:
     """The rows of agents lag behind their records."""
     real = unit_of_work.take_rows
 
-    def take(world: World) -> Any:
-        rows = real(world)
+    def take(world: World, changes: Any) -> Any:
+        rows = real(world, changes)
         return [row for row in rows if row.kind != "agent" or world.sequence % 7]
 
     patch.setattr(unit_of_work, "take_rows", take)

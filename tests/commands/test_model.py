@@ -21,6 +21,7 @@ from redkey.commands.claims import (
 from redkey.commands.decision import Refused
 from redkey.commands.registry import DeactivateAgent, GrantRole, RevokeRole, UpdateAgent, UpdateQueue
 from redkey.commands.tasks import CancelTask, CreateTask, RetryTask, UnblockTask
+from redkey.services.past import LedgerPast
 from tests.commands.oracle import Oracle
 from tests.desk import OUTCOMES, QUEUE, Desk, ref_of
 from tests.invariants import check_topic
@@ -135,7 +136,7 @@ class Coordination(RuleBasedStateMachine):
         assert done == getattr(self.oracle, act)(claim), act
 
     def _is_cancelled(self, claim: str) -> bool:
-        past = self.desk.world.past.claim(claim)
+        past = LedgerPast(self.desk.store, self.desk.topic).claim(claim)
         task = self.oracle.tasks.get(past.task_id) if past is not None else None
         return task is not None and task.state == "cancelled"
 

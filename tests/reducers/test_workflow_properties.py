@@ -16,6 +16,7 @@ from redkey.commands.claims import BlockClaim, ClaimNext, CompleteClaim, FailCla
 from redkey.commands.decision import Refused
 from redkey.commands.tasks import CancelTask, RetryTask, UnblockTask
 from redkey.commands.workflows import ApproveGate, CancelWorkflow, PauseWorkflow, RejectGate, ResumeWorkflow
+from redkey.reducers.changes import Changes
 from tests.desk import QUEUE, ref_of
 from tests.invariants import check_topic
 from tests.runs import Plan, RunDesk, plan_of, step
@@ -108,7 +109,7 @@ def act(desk: RunDesk, chance: Chance) -> str:
     if name == "pass":
         desk.tick(chance.of([1, 6, 11, 40, 1200]))
     elif name == "reload":
-        desk.world.bury(desk.world.timestamp)
+        desk.world.bury(desk.world.timestamp, Changes())
         lived = snapshot(desk.world)
         desk.reload()
         assert snapshot(desk.world) == lived

@@ -35,6 +35,7 @@ from redkey.commands.registry import (
 from redkey.commands.tasks import AddMessage, CancelTask, RaiseConcern, RetryTask, UnblockTask
 from redkey.errors import UpgradeNeeded
 from redkey.reducers import world as worlds
+from redkey.reducers.changes import Changes
 from redkey.reducers.entities import Task
 from redkey.reducers.fold import REDUCERS, fold
 from redkey.reducers.world import SECOND, SMALL_HEAP, World
@@ -112,7 +113,7 @@ def test_any_wires_in_any_order_fold_and_what_is_void_changes_nothing(data: st.D
     for place, (wire, timestamp) in enumerate(wires, 1):
         now = max(now + 1, timestamp)
         before = _moved_only(snapshot(world))
-        void = fold(world, wire, place, now)
+        void = fold(world, Changes(), wire, place, now)
         if void is not None:
             assert _moved_only(snapshot(world)) == before, (wire["type"], void)
 
@@ -134,25 +135,25 @@ def test_the_same_records_give_the_same_world() -> None:
     worlds_made = [World(), World()]
     for place, (wire, timestamp) in enumerate(history(), 1):
         for world in worlds_made:
-            fold(world, wire, place, timestamp)
+            fold(world, Changes(), wire, place, timestamp)
     assert snapshot(worlds_made[0]) == snapshot(worlds_made[1])
 
 
 def test_a_record_out_of_place_is_refused() -> None:
     (wire, timestamp), *_ = history()
     with pytest.raises(ValueError, match="cannot follow"):
-        fold(World(), wire, 2, timestamp)
+        fold(World(), Changes(), wire, 2, timestamp)
 
 
 def test_newer_rules_and_unknown_types_need_a_newer_reader() -> None:
     world = World()
     (created, timestamp), (after, later), *_ = history()
     created = created | {"payload": created["payload"] | {"rules": worlds.RULES + 1}}
-    assert fold(world, created, 1, timestamp) is None
+    assert fold(world, Changes(), created, 1, timestamp) is None
     with pytest.raises(UpgradeNeeded):
-        fold(world, after, 2, later)
+        fold(world, Changes(), after, 2, later)
     with pytest.raises(UpgradeNeeded):
-        fold(World(), after | {"type": "task.teleported"}, 1, later)
+        fold(World(), Changes(), after | {"type": "task.teleported"}, 1, later)
 
 
 # Memory follows the live work.
@@ -171,14 +172,12 @@ def test_offers_that_are_no_longer_true_do_not_pile_up() -> None:
         if number:
             task.priority = 3
         world.tasks[task.task_id] = task
-        world.offer(task)
+        world.offer(task, Changes())
         if number:
             del world.tasks[task.task_id]
     (heap,) = world.heaps[QUEUE].values()
     assert len(heap) <= SMALL_HEAP
-    found = world.first_offer(QUEUE, ((), ()))
-    assert found is not None
-    assert found[2] == f"task_{0:026d}"
+    assert heap[0][2] == f"task_{0:026d}"
 
 
 def test_timers_that_no_longer_hold_do_not_pile_up() -> None:
@@ -222,7 +221,7 @@ def test_a_world_holds_nothing_of_what_is_finished() -> None:
         desk.clock.advance(61)
         desk.task()
         world = desk.world
-        for left in (world.claims, world.expired, world.misses, world.dependents, world.tombstones, world.dirty):
+        for left in (world.claims, world.expired, world.misses, world.dependents, world.tombstones):
             assert not left
         entries = sum(len(heap) for sets in world.heaps.values() for heap in sets.values())
         assert max(entries, len(world.timers)) <= 2 * SMALL_HEAP

@@ -21,7 +21,9 @@ from redkey.commands.decide import decide
 from redkey.commands.decision import Refused
 from redkey.commands.draft import seal
 from redkey.commands.due import follow_ups
+from redkey.commands.past import NoPast
 from redkey.commands.tasks import CancelTask
+from redkey.reducers.changes import Changes
 from redkey.reducers.fold import fold
 from redkey.reducers.replay import Replayed
 from redkey.reducers.world import SECOND, World
@@ -44,7 +46,7 @@ class Net:
         self.alone = Replayed()
         self._seen: set[str] = set()
         for one in _BEFORE:
-            fold(self.world, one.wire, one.sequence, one.timestamp)
+            fold(self.world, Changes(), one.wire, one.sequence, one.timestamp)
             self._seen.add(one.wire["wire_id"])
             if one.wire["stream"]["stream_id"].startswith(f"task:{task_id}:"):
                 self.alone.apply(one.wire)
@@ -56,7 +58,7 @@ class Net:
         # A mirror knows every wire id it has shown before.
         copied = wire["wire_id"] in self._seen
         self._seen.add(wire["wire_id"])
-        void = fold(self.world, wire, place, self.now, copied=copied)
+        void = fold(self.world, Changes(), wire, place, self.now, copied=copied)
         if wire["stream"]["stream_id"].startswith(f"task:{self.task_id}:"):
             alone = self.alone.apply(wire)
             assert (alone is None) == (void is None), f"{wire['type']}: alone {alone}, in the topic {void}"
@@ -82,7 +84,7 @@ class Net:
     def request(self, command: Any) -> list[Wire]:
         """What a server would submit for a caller now; nothing when it refuses."""
         try:
-            drafts = decide(self.world, command, self.admin, self.now, self.ids).drafts
+            drafts = decide(self.world, command, self.admin, self.now, self.ids, NoPast()).drafts
         except Refused:
             return []
         return [seal(self.world, draft, self.now, self.ids) for draft in drafts]

@@ -12,6 +12,7 @@ import msgspec
 from redkey.commands.caller import Caller
 from redkey.commands.decision import Decision, not_found
 from redkey.commands.draft import Draft, Ids
+from redkey.commands.past import Past
 from redkey.reducers.claim import (
     LONGEST_LEASE_SECONDS,
     SHORTEST_LEASE_SECONDS,
@@ -20,7 +21,7 @@ from redkey.reducers.claim import (
     open_to,
 )
 from redkey.reducers.entities import Agent, Miss, Requirement, Task
-from redkey.reducers.world import World
+from redkey.reducers.world import World, in_order
 from redkey.wire.ids import task_stream
 
 Ref = dict[str, Any]
@@ -94,27 +95,27 @@ class FailClaim(msgspec.Struct, frozen=True):
     claim_next: ClaimNext | None = None
 
 
-def claim_task(world: World, command: ClaimTask, caller: Caller, now: int, ids: Ids) -> Decision:
+def claim_task(world: World, command: ClaimTask, caller: Caller, now: int, ids: Ids, past: Past) -> Decision:
     agent = acting_agent(world, caller, command.agent_id)
     live = world.tasks.get(command.task_id)
-    task = live or world.past.task(command.task_id)
+    task = live or past.task(command.task_id)
     if task is None:
         raise not_found("task")
     if task.claim_id and task.agent_id == agent.agent_id and task.lease_expires_at > now:
         return Decision(answer={"held": task.claim_id})
     lease = command.lease_seconds or default_lease(world, task)
-    told = _told(world, task, agent)
+    told = _told(world, past, task, agent)
     if told is not None and _as_before(told, world, task, agent, lease, now):
         return Decision(repeat=told.sequence)
     attempted = _attempt(world, task, agent, caller, lease, ids)
     return Decision([attempted] if live is not None else [attempted, _settle_past(world, attempted, task, agent, now)])
 
 
-def _told(world: World, task: Task, agent: Agent) -> Miss | None:
+def _told(world: World, past: Past, task: Task, agent: Agent) -> Miss | None:
     """What the agent was told for this attempt, if it lost or was refused before."""
     told = world.misses.get(task.task_id, {}).get(agent.agent_id)
-    if told is None and (task.sequence <= world.loaded_at or task.task_id not in world.tasks):
-        told = world.past.told(task.task_id, agent.agent_id)
+    if told is None:
+        told = past.told(task.task_id, agent.agent_id)
     return told if told is not None and told.attempt == task.attempt else None
 
 
@@ -193,23 +194,24 @@ def could_claim(world: World, agent_id: str, queue_id: str, requirement: Require
 
 def best_tasks(world: World, agent: Agent, queue_id: str, count: int) -> list[Task]:
     """The agent's next tasks in a queue: by priority, then oldest first, among the sets it satisfies."""
+    sets = world.heaps.get(queue_id)
+    if not sets:
+        return []
     roles, able = set(agent.roles), capabilities(world, agent)
-    sets = [key for key in world.heaps.get(queue_id, ()) if roles.issuperset(key[0]) and able.issuperset(key[1])]
-    chosen: list[Task] = []
-    while len(chosen) < count:
-        offers = [offer for key in sets if (offer := world.first_offer(queue_id, key)) is not None]
-        if not offers:
+    heaps = [heap for key, heap in sets.items() if roles.issuperset(key[0]) and able.issuperset(key[1])]
+    if not heaps:
+        return []
+    if count == 1:
+        # The best of each set is a true offer.
+        return [world.tasks[min(heap[0] for heap in heaps)[2]]]
+    # What is passed over here is no longer true, and is dropped by the fold of the attempts that follow.
+    true = (entry[2] for entry in in_order(heaps) if world.is_offer(entry))
+    chosen: dict[str, Task] = {}
+    for task_id in true:
+        chosen[task_id] = world.tasks[task_id]
+        if len(chosen) == count:
             break
-        task = world.tasks[min(offers)[2]]
-        chosen.append(task)
-        if len(chosen) < count:
-            # Set aside while looking for more; the attempts that follow reserve for good.
-            task.reserved = "chosen"
-    for task in chosen:
-        if task.reserved:
-            task.reserved = ""
-            world.put_back(task)
-    return chosen
+    return [*chosen.values()]
 
 
 def default_lease(world: World, task: Task) -> int:

@@ -9,13 +9,36 @@ from redkey.commands import claims, holds, registry, tasks, workflows
 from redkey.commands.caller import Caller
 from redkey.commands.decision import Decision
 from redkey.commands.draft import Ids
+from redkey.commands.past import Past
 from redkey.reducers.world import World
 
 Decide = Callable[[World, Any, Caller, int, Ids], Decision]
+Recalling = Callable[[World, Any, Caller, int, Ids, Past], Decision]
 
+# Decided by the world alone.
 DECIDERS: Mapping[type, Decide] = {
-    claims.ClaimTask: claims.claim_task,
     claims.ClaimNext: claims.claim_next,
+    workflows.StartWorkflow: workflows.start,
+    workflows.PublishDefinition: workflows.publish,
+    registry.CreateWorkspace: registry.create_workspace,
+    registry.CreateKey: registry.create_key,
+    registry.RevokeKey: registry.revoke_key,
+    registry.RegisterAgent: registry.register_agent,
+    registry.UpdateAgent: registry.update_agent,
+    registry.DeactivateAgent: registry.deactivate_agent,
+    registry.HeartbeatAgent: registry.heartbeat_agent,
+    registry.CreateRole: registry.create_role,
+    registry.GrantRole: registry.grant_role,
+    registry.RevokeRole: registry.revoke_role,
+    registry.CreateQueue: registry.create_queue,
+    registry.UpdateQueue: registry.update_queue,
+    registry.GrantCredits: registry.grant_credits,
+    registry.PriceCredits: registry.price_credits,
+    registry.EraseContent: registry.erase_content,
+}
+# Decided by the world and by what has left it (`wanted` says what that is).
+RECALLING: Mapping[type, Recalling] = {
+    claims.ClaimTask: claims.claim_task,
     claims.StartClaim: holds.start,
     claims.ReleaseClaim: holds.release,
     claims.HeartbeatClaim: holds.heartbeat,
@@ -30,33 +53,19 @@ DECIDERS: Mapping[type, Decide] = {
     tasks.UnblockTask: tasks.unblock,
     tasks.AddMessage: tasks.add_message,
     tasks.RaiseConcern: tasks.raise_concern,
-    workflows.StartWorkflow: workflows.start,
     workflows.PauseWorkflow: workflows.pause,
     workflows.ResumeWorkflow: workflows.resume,
     workflows.CancelWorkflow: workflows.cancel,
     workflows.ApproveGate: workflows.approve,
     workflows.RejectGate: workflows.reject,
-    workflows.PublishDefinition: workflows.publish,
-    registry.CreateWorkspace: registry.create_workspace,
-    registry.CreateKey: registry.create_key,
-    registry.RevokeKey: registry.revoke_key,
-    registry.RegisterAgent: registry.register_agent,
-    registry.UpdateAgent: registry.update_agent,
-    registry.DeactivateAgent: registry.deactivate_agent,
-    registry.HeartbeatAgent: registry.heartbeat_agent,
-    registry.CreateRole: registry.create_role,
-    registry.GrantRole: registry.grant_role,
-    registry.RevokeRole: registry.revoke_role,
-    registry.CreateQueue: registry.create_queue,
-    registry.UpdateQueue: registry.update_queue,
     registry.SendMessage: registry.send_message,
     registry.ReadMessage: registry.read_message,
-    registry.GrantCredits: registry.grant_credits,
-    registry.PriceCredits: registry.price_credits,
-    registry.EraseContent: registry.erase_content,
 }
 
 
-def decide(world: World, command: Any, caller: Caller, now: int, ids: Ids) -> Decision:
-    """The wires that a command asks for, an answer that writes nothing, or Refused."""
-    return DECIDERS[type(command)](world, command, caller, now, ids)
+def decide(world: World, command: Any, caller: Caller, now: int, ids: Ids, past: Past) -> Decision:
+    """The wires that a command asks for, an answer that writes nothing, or Refused. Nothing is changed or read."""
+    kind = type(command)
+    if kind in DECIDERS:
+        return DECIDERS[kind](world, command, caller, now, ids)
+    return RECALLING[kind](world, command, caller, now, ids, past)

@@ -6,14 +6,13 @@ that follows is settled, in the order of the attempts.
 
 from __future__ import annotations
 
-from heapq import heappop
 from typing import Any
 
 from redkey.commands.claims import stream
 from redkey.commands.draft import Draft, derived_id
 from redkey.commands.holds import retries
 from redkey.reducers.entities import PRIORITIES, Pending, Task
-from redkey.reducers.world import LOST_AFTER_NANOSECONDS, SECOND, World
+from redkey.reducers.world import SECOND, World, in_order
 from redkey.wire.ids import task_stream
 from redkey.wire.times import write_time
 
@@ -227,38 +226,36 @@ def _mail(world: World, task: Task, to: str, cause: str, *, gate: bool = False) 
 
 
 def _timed(world: World, now: int) -> list[Draft]:
-    """What time has brought. Timers that no longer hold are dropped; one that holds is dropped by its wire's fold."""
+    """What time has brought. A timer holds no more once the wire that it brings is folded."""
+    if not world.timers or world.timers[0][0] > now:
+        return []
     drafts: list[Draft] = []
     named: set[str] = set()
-    while world.timers and world.timers[0][0] <= now and world.timers[0][2] not in named:
+    for timer in in_order([world.timers]):
+        when, kind, key = timer
         # One wire for each thing: what comes next for it depends on what this one does.
-        _, kind, key = heappop(world.timers)
-        draft = _TIMED[kind](world, key, now)
-        if draft is not None:
-            drafts.append(draft)
+        if when > now or key in named:
+            break
+        if world.is_due(timer, now):
+            drafts.append(_TIMED[kind](world, key))
             named.add(key)
     return drafts
 
 
-def _lease_over(world: World, task_id: str, now: int) -> Draft | None:
-    task = world.tasks.get(task_id)
-    return _expiry(task) if task is not None and task.claim_id and task.lease_expires_at <= now else None
+def _lease_over(world: World, task_id: str) -> Draft:
+    return _expiry(world.tasks[task_id])
 
 
-def _deadline_over(world: World, task_id: str, now: int) -> Draft | None:
-    task = world.tasks.get(task_id)
-    if task is None or task.ended_at or not 0 < task.deadline_at <= now:
-        return None
+def _deadline_over(world: World, task_id: str) -> Draft:
+    task = world.tasks[task_id]
     wire_id = derived_id(task.task_id, "task.failed:deadline", stream(task))
     payload = {"kind": "deadline", "retry": False}
     return Draft("task.failed", stream(task), payload, task.context_id, wire_id=wire_id)
 
 
-def _gate_over(world: World, gate_id: str, now: int) -> Draft | None:
+def _gate_over(world: World, gate_id: str) -> Draft:
     """Nobody decided in time: the gate is rejected, or held open while the humans are told once more."""
-    gate = world.gates.get(gate_id)
-    if gate is None or gate.deadline_at > now or gate.reminded:
-        return None
+    gate = world.gates[gate_id]
     task = world.tasks[gate.task_id]
     if gate.on_deadline == "hold":
         return _mail(world, task, "human", gate_id, gate=True)
@@ -267,15 +264,8 @@ def _gate_over(world: World, gate_id: str, now: int) -> Draft | None:
     return Draft("gate.rejected", where, payload, task.context_id, wire_id=derived_id(gate_id, "gate.rejected", where))
 
 
-def _silent(world: World, agent_id: str, now: int) -> Draft | None:
-    agent = world.agents.get(agent_id)
-    if agent is None or agent.lost or not agent.active:
-        return None
-    silent_until = agent.last_act_at + LOST_AFTER_NANOSECONDS
-    if silent_until > now:
-        world.at(silent_until, "lost", agent_id)
-        return None
-    wire_id = derived_id(agent_id, f"agent.lost:{agent.last_act_at}", agent_id)
+def _silent(world: World, agent_id: str) -> Draft:
+    wire_id = derived_id(agent_id, f"agent.lost:{world.agents[agent_id].last_act_at}", agent_id)
     context = f"workspace:{world.workspace.workspace_id}"
     return Draft("agent.lost", f"agent:{agent_id}", {}, context, wire_id=wire_id)
 

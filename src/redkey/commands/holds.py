@@ -26,6 +26,7 @@ from redkey.commands.claims import (
 )
 from redkey.commands.decision import Decision, Refused, not_found
 from redkey.commands.draft import Draft, Ids
+from redkey.commands.past import Past
 from redkey.reducers.claim import CLAIM_LIFE_NANOSECONDS, lease_end
 from redkey.reducers.entities import Agent, Task
 from redkey.reducers.task import missing_outputs
@@ -46,7 +47,7 @@ class Hold(msgspec.Struct):
     drafts: list[Draft]
 
 
-def holding(world: World, caller: Caller, claim_id: str, now: int) -> Hold:
+def holding(world: World, past: Past, caller: Caller, claim_id: str, now: int) -> Hold:
     """The fence: the task this claim holds now, or a refusal that says what became of it."""
     task = world.tasks.get(world.claims.get(claim_id, ""))
     if task is not None:
@@ -54,7 +55,7 @@ def holding(world: World, caller: Caller, claim_id: str, now: int) -> Hold:
     late = world.tasks.get(world.expired.get(claim_id, ""))
     if late is not None and lease_end(late, now) > now:
         return _reacquire(world, caller, claim_id, late, now)
-    raise _ended(world, caller, claim_id)
+    raise _ended(world, past, caller, claim_id)
 
 
 def _holder(world: World, caller: Caller, claim_id: str, agent_id: str) -> Agent:
@@ -77,29 +78,29 @@ def _reacquire(world: World, caller: Caller, claim_id: str, task: Task, now: int
     return Hold(task, agent, [again])
 
 
-def _ended(world: World, caller: Caller, claim_id: str) -> Refused:
+def _ended(world: World, past: Past, caller: Caller, claim_id: str) -> Refused:
     """Why a claim that holds nothing cannot act."""
-    task = _task_of_past_claim(world, caller, claim_id)
+    task = _task_of_past_claim(world, past, caller, claim_id)
     if task.ended_at and task.winner_claim_id == claim_id:
         return Refused(409, "already_terminal", f"The task is {task.state}; a terminal task does not change.")
     now = task.agent_id and f" {task.agent_id} holds it now."
     return Refused(409, "lease_lost", f"This claim does not hold {task.task_id}.{now} Stop working on it.")
 
 
-def _task_of_past_claim(world: World, caller: Caller, claim_id: str) -> Task:
-    claim = world.past.claim(claim_id)
+def _task_of_past_claim(world: World, past: Past, caller: Caller, claim_id: str) -> Task:
+    claim = past.claim(claim_id)
     if claim is None or not caller.may_act_as(claim.agent_id):
         raise not_found("claim")
-    task = world.tasks.get(claim.task_id) or world.past.task(claim.task_id)
+    task = world.tasks.get(claim.task_id) or past.task(claim.task_id)
     if task is None:
         raise not_found("claim")
     return task
 
 
 def _act(
-    world: World, caller: Caller, claim_id: str, now: int, event: str, payload: dict[str, Any]
+    world: World, past: Past, caller: Caller, claim_id: str, now: int, event: str, payload: dict[str, Any]
 ) -> tuple[Hold, Decision]:
-    hold = holding(world, caller, claim_id, now)
+    hold = holding(world, past, caller, claim_id, now)
     return hold, _on(world, caller, hold, event, {"claim_id": claim_id, "agent_id": hold.agent.agent_id, **payload})
 
 
@@ -108,28 +109,28 @@ def _on(world: World, caller: Caller, hold: Hold, event: str, payload: dict[str,
     return Decision([*hold.drafts, Draft(event, stream(task), payload, task.context_id, caller.sender(world))])
 
 
-def start(world: World, command: StartClaim, caller: Caller, now: int, ids: Ids) -> Decision:
-    hold, decision = _act(world, caller, command.claim_id, now, "task.started", {})
+def start(world: World, command: StartClaim, caller: Caller, now: int, ids: Ids, past: Past) -> Decision:
+    hold, decision = _act(world, past, caller, command.claim_id, now, "task.started", {})
     if hold.task.state == "working" or hold.task.expired_state == "working":
         raise Refused(409, "already_started", "This claim has been started before.")
     return decision
 
 
-def release(world: World, command: ReleaseClaim, caller: Caller, now: int, ids: Ids) -> Decision:
-    return _act(world, caller, command.claim_id, now, "task.released", {})[1]
+def release(world: World, command: ReleaseClaim, caller: Caller, now: int, ids: Ids, past: Past) -> Decision:
+    return _act(world, past, caller, command.claim_id, now, "task.released", {})[1]
 
 
-def heartbeat(world: World, command: HeartbeatClaim, caller: Caller, now: int, ids: Ids) -> Decision:
+def heartbeat(world: World, command: HeartbeatClaim, caller: Caller, now: int, ids: Ids, past: Past) -> Decision:
     """Extend a hold of which less than half is left; else the durable deadline is the answer.
 
     To learn that the hold is gone is what heartbeats are for, so that is an answer here and no refusal.
     """
     try:
-        hold = holding(world, caller, command.claim_id, now)
+        hold = holding(world, past, caller, command.claim_id, now)
     except Refused as refused:
         if refused.status != 409:
             raise
-        cancelled = _task_of_past_claim(world, caller, command.claim_id).state == "cancelled"
+        cancelled = _task_of_past_claim(world, past, caller, command.claim_id).state == "cancelled"
         return Decision(answer={"state": "cancelled" if cancelled else "lease_lost"})
     task = hold.task
     if hold.drafts:
@@ -141,11 +142,11 @@ def heartbeat(world: World, command: HeartbeatClaim, caller: Caller, now: int, i
     return Decision([Draft("task.lease_extended", stream(task), payload, task.context_id, caller.sender(world))])
 
 
-def block(world: World, command: BlockClaim, caller: Caller, now: int, ids: Ids) -> Decision:
+def block(world: World, command: BlockClaim, caller: Caller, now: int, ids: Ids, past: Past) -> Decision:
     payload: dict[str, Any] = {"blocker_type": command.blocker_type, "reason_ref": command.reason_ref}
     if command.depends_on:
         payload["depends_on"] = list(command.depends_on)
-    hold, decision = _act(world, caller, command.claim_id, now, "task.blocked", payload)
+    hold, decision = _act(world, past, caller, command.claim_id, now, "task.blocked", payload)
     for dependency in command.depends_on:
         if dependency not in world.tasks or dependency == hold.task.task_id:
             raise Refused(422, "unknown_dependency", f"{dependency[:64]!r} is not another live task.", "/dependsOn")
@@ -153,8 +154,8 @@ def block(world: World, command: BlockClaim, caller: Caller, now: int, ids: Ids)
     return decision
 
 
-def add_artifact(world: World, command: AddArtifact, caller: Caller, now: int, ids: Ids) -> Decision:
-    hold = holding(world, caller, command.claim_id, now)
+def add_artifact(world: World, command: AddArtifact, caller: Caller, now: int, ids: Ids, past: Past) -> Decision:
+    hold = holding(world, past, caller, command.claim_id, now)
     before = next((one for one in hold.task.artifacts if one.artifact_id == command.artifact_id), None)
     if before is None and not command.is_new:
         raise Refused(422, "unknown_artifact", "This attempt has no such artifact.", "/artifactId")
@@ -176,12 +177,12 @@ def add_artifact(world: World, command: AddArtifact, caller: Caller, now: int, i
     return _on(world, caller, hold, "artifact.ready", payload)
 
 
-def plan(world: World, command: PlanClaim, caller: Caller, now: int, ids: Ids) -> Decision:
-    return _act(world, caller, command.claim_id, now, "task.plan.created", {"plan_ref": command.plan_ref})[1]
+def plan(world: World, command: PlanClaim, caller: Caller, now: int, ids: Ids, past: Past) -> Decision:
+    return _act(world, past, caller, command.claim_id, now, "task.plan.created", {"plan_ref": command.plan_ref})[1]
 
 
-def complete(world: World, command: CompleteClaim, caller: Caller, now: int, ids: Ids) -> Decision:
-    hold = holding(world, caller, command.claim_id, now)
+def complete(world: World, command: CompleteClaim, caller: Caller, now: int, ids: Ids, past: Past) -> Decision:
+    hold = holding(world, past, caller, command.claim_id, now)
     _check_next(world, caller, command.claim_next)
     task = hold.task
     ready = [artifact.artifact_id for artifact in task.artifacts if artifact.readiness != "draft"]
@@ -206,13 +207,13 @@ def complete(world: World, command: CompleteClaim, caller: Caller, now: int, ids
     return _on(world, caller, hold, "task.complete", payload)
 
 
-def fail(world: World, command: FailClaim, caller: Caller, now: int, ids: Ids) -> Decision:
-    retry = retries(holding(world, caller, command.claim_id, now).task, command.kind)
+def fail(world: World, command: FailClaim, caller: Caller, now: int, ids: Ids, past: Past) -> Decision:
+    retry = retries(holding(world, past, caller, command.claim_id, now).task, command.kind)
     _check_next(world, caller, command.claim_next)
     payload: dict[str, Any] = {"kind": command.kind, "retry": retry}
     if command.reason_ref is not None:
         payload["reason_ref"] = command.reason_ref
-    return _act(world, caller, command.claim_id, now, "task.failed", payload)[1]
+    return _act(world, past, caller, command.claim_id, now, "task.failed", payload)[1]
 
 
 def _check_next(world: World, caller: Caller, command: ClaimNext | None) -> None:

@@ -10,6 +10,7 @@ from redkey.commands.caller import Caller
 from redkey.commands.claims import acting_agent
 from redkey.commands.decision import Decision, Refused, not_found
 from redkey.commands.draft import Draft, Ids
+from redkey.commands.past import Past
 from redkey.reducers.world import LOST_AFTER_NANOSECONDS, RULES, World
 
 Ref = dict[str, Any]
@@ -309,9 +310,9 @@ def _queue(world: World, event: str, command: CreateQueue | UpdateQueue, caller:
     return Decision([Draft(event, f"queue:{command.queue_id}", payload, context, caller.sender(world))])
 
 
-def send_message(world: World, command: SendMessage, caller: Caller, now: int, ids: Ids) -> Decision:
+def send_message(world: World, command: SendMessage, caller: Caller, now: int, ids: Ids, past: Past) -> Decision:
     """To an agent, to each active holder of a role (to the humans when there is none), or to the humans."""
-    if command.message_id in world.messages or world.past.message(command.message_id) is not None:
+    if command.message_id in world.messages or past.message(command.message_id) is not None:
         raise Refused(409, "message_exists", "A message of this id was sent already.")
     if command.agent_id:
         agent = acting_agent(world, caller, command.agent_id)
@@ -354,8 +355,8 @@ def _mail(world: World, event: str, to: str, payload: dict[str, Any], caller: Ca
     return Draft(event, to if to.startswith("agent:") else context, payload, context, caller.sender(world))
 
 
-def read_message(world: World, command: ReadMessage, caller: Caller, now: int, ids: Ids) -> Decision:
-    message = world.messages.get(command.message_id) or world.past.message(command.message_id)
+def read_message(world: World, command: ReadMessage, caller: Caller, now: int, ids: Ids, past: Past) -> Decision:
+    message = world.messages.get(command.message_id) or past.message(command.message_id)
     if message is None or (caller.agent_id and message.to != f"agent:{caller.agent_id}"):
         raise not_found("message")
     if message.read_at:

@@ -11,6 +11,7 @@ from redkey.commands.claims import stream
 from redkey.commands.decision import Decision, Refused, not_found
 from redkey.commands.draft import Draft, Ids
 from redkey.commands.due import another_attempt, lineage
+from redkey.commands.past import Past
 from redkey.reducers.entities import Task
 from redkey.reducers.task import is_done, is_hopeless, recipients, was_rejected
 from redkey.reducers.world import World
@@ -69,12 +70,12 @@ class RaiseConcern(msgspec.Struct, frozen=True):
     concern_ref: Ref
 
 
-def create(world: World, command: CreateTask, caller: Caller, now: int, ids: Ids) -> Decision:
+def create(world: World, command: CreateTask, caller: Caller, now: int, ids: Ids, past: Past) -> Decision:
     queue = world.queues.get(command.queue_id)
     if queue is None:
         raise not_found("queue")
     check_credits(world)
-    waits_for = [key for key in command.waits_for if _open_dependency(world, key)]
+    waits_for = [key for key in command.waits_for if _open_dependency(world, past, key)]
     for role in command.roles:
         if role not in world.roles:
             raise Refused(422, "unknown_role", f"There is no role {role!r}; create it first.", "/requiredRoles")
@@ -117,11 +118,11 @@ def create(world: World, command: CreateTask, caller: Caller, now: int, ids: Ids
     return Decision([draft])
 
 
-def _open_dependency(world: World, task_id: str) -> bool:
+def _open_dependency(world: World, past: Past, task_id: str) -> bool:
     """True when the task must be waited for; one that failed long ago, or never was, cannot be."""
     if task_id in world.tasks:
         return not is_done(world, task_id)
-    task = world.past.task(task_id)
+    task = past.task(task_id)
     if task is None or task.state != "completed":
         raise Refused(422, "unknown_dependency", f"There is no live or completed task {task_id[:64]!r}.", "/dependsOn")
     return False
@@ -135,23 +136,23 @@ def check_credits(world: World) -> None:
         raise Refused(402, "credits_exhausted", detail)
 
 
-def any_task(world: World, task_id: str) -> Task:
+def any_task(world: World, past: Past, task_id: str) -> Task:
     """The task as the world has it, or as its row has it since it left the world."""
-    task = world.tasks.get(task_id) or world.past.task(task_id)
+    task = world.tasks.get(task_id) or past.task(task_id)
     if task is None:
         raise not_found("task")
     return task
 
 
-def _open_task(world: World, task_id: str) -> Task:
-    task = any_task(world, task_id)
+def _open_task(world: World, past: Past, task_id: str) -> Task:
+    task = any_task(world, past, task_id)
     if task.ended_at:
         raise Refused(409, "already_terminal", f"The task is {task.state}; a terminal task does not change.")
     return task
 
 
-def cancel(world: World, command: CancelTask, caller: Caller, now: int, ids: Ids) -> Decision:
-    task = _open_task(world, command.task_id)
+def cancel(world: World, command: CancelTask, caller: Caller, now: int, ids: Ids, past: Past) -> Decision:
+    task = _open_task(world, past, command.task_id)
     return Decision([_on(task, "task.cancelled", {"cause": "requested"}, caller.sender(world))])
 
 
@@ -159,14 +160,14 @@ def _on(task: Task, event: str, payload: dict[str, Any], sender: str) -> Draft:
     return Draft(event, stream(task), payload, task.context_id, sender)
 
 
-def retry(world: World, command: RetryTask, caller: Caller, now: int, ids: Ids) -> Decision:
-    task = any_task(world, command.task_id)
+def retry(world: World, command: RetryTask, caller: Caller, now: int, ids: Ids, past: Past) -> Decision:
+    task = any_task(world, past, command.task_id)
     if task.state not in ("failed", "cancelled") and not was_rejected(task):
         raise Refused(409, "not_failed", f"The task is {task.state}; only a failed or cancelled task is tried again.")
     if task.workflow_id and task.workflow_id not in world.runs:
         raise Refused(409, "workflow_ended", "Its workflow has ended; start another one.")
     for dependency in task.waits_for:
-        upstream = world.tasks.get(dependency) or world.past.task(dependency)
+        upstream = world.tasks.get(dependency) or past.task(dependency)
         if upstream is not None and is_hopeless(upstream):
             raise Refused(409, "dependency_failed", f"It waits for {dependency}, which failed; retry that one first.")
     check_credits(world)
@@ -177,8 +178,8 @@ def retry(world: World, command: RetryTask, caller: Caller, now: int, ids: Ids) 
     )
 
 
-def unblock(world: World, command: UnblockTask, caller: Caller, now: int, ids: Ids) -> Decision:
-    task = _open_task(world, command.task_id)
+def unblock(world: World, command: UnblockTask, caller: Caller, now: int, ids: Ids, past: Past) -> Decision:
+    task = _open_task(world, past, command.task_id)
     if task.state != "blocked":
         raise Refused(409, "not_blocked", f"The task is {task.state}, not blocked.")
     if caller.agent_id and f"agent:{caller.agent_id}" not in recipients(world, task.blocker_type):
@@ -187,14 +188,14 @@ def unblock(world: World, command: UnblockTask, caller: Caller, now: int, ids: I
     return Decision([_on(task, "task.unblocked", payload, caller.sender(world))])
 
 
-def add_message(world: World, command: AddMessage, caller: Caller, now: int, ids: Ids) -> Decision:
-    task = _open_task(world, command.task_id)
+def add_message(world: World, command: AddMessage, caller: Caller, now: int, ids: Ids, past: Past) -> Decision:
+    task = _open_task(world, past, command.task_id)
     payload = {"message_id": command.message_id, "role": command.role, "parts_ref": command.parts_ref}
     return Decision([_on(task, "message.added", payload, caller.sender(world))])
 
 
-def raise_concern(world: World, command: RaiseConcern, caller: Caller, now: int, ids: Ids) -> Decision:
-    task = _open_task(world, command.task_id)
+def raise_concern(world: World, command: RaiseConcern, caller: Caller, now: int, ids: Ids, past: Past) -> Decision:
+    task = _open_task(world, past, command.task_id)
     if not task.claim_id:
         raise Refused(409, "not_held", "A concern is about work in progress; nobody holds this task.")
     sender = caller.sender(world)

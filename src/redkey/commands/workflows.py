@@ -9,6 +9,7 @@ import msgspec
 from redkey.commands.caller import Caller
 from redkey.commands.decision import Decision, Refused, not_found
 from redkey.commands.draft import Draft, Ids
+from redkey.commands.past import Past
 from redkey.commands.registry import CreateRole, create_role
 from redkey.commands.tasks import check_credits
 from redkey.reducers.entities import Gate
@@ -82,13 +83,13 @@ def start(world: World, command: StartWorkflow, caller: Caller, now: int, ids: I
     return Decision([run, *made])
 
 
-def _live(world: World, workflow_id: str) -> Run:
+def _live(world: World, past: Past, workflow_id: str) -> Run:
     run = world.runs.get(workflow_id)
     if run is None:
-        past = world.past.workflow(workflow_id)
-        if past is None:
+        ended = past.workflow(workflow_id)
+        if ended is None:
             raise not_found("workflow")
-        raise Refused(409, "already_terminal", f"The workflow is {past.state}; an ended run does not change.")
+        raise Refused(409, "already_terminal", f"The workflow is {ended.state}; an ended run does not change.")
     return run
 
 
@@ -97,38 +98,38 @@ def _change(world: World, workflow_id: str, event: str, caller: Caller) -> Decis
     return Decision([Draft(event, where, {}, where, caller.sender(world))])
 
 
-def pause(world: World, command: PauseWorkflow, caller: Caller, now: int, ids: Ids) -> Decision:
-    if _live(world, command.workflow_id).workflow.state == "paused":
+def pause(world: World, command: PauseWorkflow, caller: Caller, now: int, ids: Ids, past: Past) -> Decision:
+    if _live(world, past, command.workflow_id).workflow.state == "paused":
         return Decision(answer={"unchanged": True})
     return _change(world, command.workflow_id, "workflow.paused", caller)
 
 
-def resume(world: World, command: ResumeWorkflow, caller: Caller, now: int, ids: Ids) -> Decision:
-    if _live(world, command.workflow_id).workflow.state == "running":
+def resume(world: World, command: ResumeWorkflow, caller: Caller, now: int, ids: Ids, past: Past) -> Decision:
+    if _live(world, past, command.workflow_id).workflow.state == "running":
         return Decision(answer={"unchanged": True})
     return _change(world, command.workflow_id, "workflow.resumed", caller)
 
 
-def cancel(world: World, command: CancelWorkflow, caller: Caller, now: int, ids: Ids) -> Decision:
-    _live(world, command.workflow_id)
+def cancel(world: World, command: CancelWorkflow, caller: Caller, now: int, ids: Ids, past: Past) -> Decision:
+    _live(world, past, command.workflow_id)
     return _change(world, command.workflow_id, "workflow.cancelled", caller)
 
 
-def approve(world: World, command: ApproveGate, caller: Caller, now: int, ids: Ids) -> Decision:
-    return _settle(world, command.gate_id, "gate.approved", command.note_ref, caller)
+def approve(world: World, command: ApproveGate, caller: Caller, now: int, ids: Ids, past: Past) -> Decision:
+    return _settle(world, past, command.gate_id, "gate.approved", command.note_ref, caller)
 
 
-def reject(world: World, command: RejectGate, caller: Caller, now: int, ids: Ids) -> Decision:
-    return _settle(world, command.gate_id, "gate.rejected", command.note_ref, caller)
+def reject(world: World, command: RejectGate, caller: Caller, now: int, ids: Ids, past: Past) -> Decision:
+    return _settle(world, past, command.gate_id, "gate.rejected", command.note_ref, caller)
 
 
-def _settle(world: World, gate_id: str, event: str, note_ref: Ref | None, caller: Caller) -> Decision:
+def _settle(world: World, past: Past, gate_id: str, event: str, note_ref: Ref | None, caller: Caller) -> Decision:
     gate = world.gates.get(gate_id)
     if gate is None:
-        past = world.past.gate(gate_id)
-        if past is None:
+        closed = past.gate(gate_id)
+        if closed is None:
             raise not_found("gate")
-        raise Refused(409, "gate_closed", f"The gate is {past.state} already.")
+        raise Refused(409, "gate_closed", f"The gate is {closed.state} already.")
     sender = caller.sender(world)
     if sender == gate.worker or (caller.agent_id and caller.agent_id == gate.agent_id):
         raise Refused(403, "own_gate", "Who did the work may not approve it; ask somebody else.")

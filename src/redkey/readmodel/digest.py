@@ -12,6 +12,7 @@ from hashlib import sha256
 from redkey.ledger.ports import Reader, Row
 from redkey.readmodel.rows import KINDS, take_rows, void_row
 from redkey.readmodel.structure import structure_of
+from redkey.reducers.changes import Changes
 from redkey.reducers.fold import fold
 from redkey.reducers.world import World
 from redkey.wire.decode import decode
@@ -52,7 +53,7 @@ def stored_rows(reader: Reader, topic: str) -> Iterator[Row]:
 
 def replay_rows(reader: Reader, topic: str) -> dict[tuple[str, str], Row]:
     """The rows that the records of a topic give."""
-    world = World()
+    world, changes = World(), Changes()
     rows: dict[tuple[str, str], Row] = {}
 
     def put(found: Iterable[Row]) -> None:
@@ -61,8 +62,9 @@ def replay_rows(reader: Reader, topic: str) -> dict[tuple[str, str], Row]:
     while records := reader.read(topic, world.sequence, _PAGE):
         for record in records:
             wire = decode(record.wire)
-            void = fold(world, wire, record.sequence, record.timestamp, structure_of(reader, topic, wire))
+            structure = structure_of(reader, topic, wire)
+            void = fold(world, changes, wire, record.sequence, record.timestamp, structure)
             if void is not None:
                 put([void_row(record.sequence, void)])
-        put(take_rows(world))
+        put(take_rows(world, changes))
     return rows

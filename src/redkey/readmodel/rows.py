@@ -18,6 +18,7 @@ from redkey.ledger.record import Record
 from redkey.plans.structure import read_structure
 from redkey.readmodel.moments import since
 from redkey.readmodel.structure import pinned
+from redkey.reducers.changes import Changes
 from redkey.reducers.entities import (
     Agent,
     Definition,
@@ -121,10 +122,10 @@ def place(priority: int, sequence: int) -> int:
     return priority << 48 | sequence
 
 
-def take_rows(world: World) -> list[Row]:
+def take_rows(world: World, changes: Changes) -> list[Row]:
     """The rows of everything touched since they were last taken."""
-    rows = [_row(world, kind, key, entity) for (kind, key), entity in world.dirty.items()]
-    world.dirty.clear()
+    rows = [_row(world, kind, key, entity) for (kind, key), entity in changes.rows.items()]
+    changes.rows.clear()
     return rows
 
 
@@ -200,7 +201,6 @@ def load_world(reader: Reader, topic: str, decode: Callable[[bytes], Any]) -> Wo
     world = World()
     head = reader.head(topic)
     world.sequence, world.timestamp = head.sequence, head.timestamp
-    world.loaded_at = head.sequence
     row = reader.row(topic, "workspace", "")
     if row is None:
         return world
@@ -220,7 +220,8 @@ def load_world(reader: Reader, topic: str, decode: Callable[[bytes], Any]) -> Wo
     _load_tasks(world, reader, topic)
     _load_runs(world, reader, topic)
     _load_done(world, reader, topic, decode)
-    world.offered.clear()
+    # Tasks come before their runs, which may be paused.
+    world.trim_offers()
     return world
 
 

@@ -16,6 +16,7 @@ from redkey.ledger.record import Record
 from redkey.plans.structure import GatePolicy, read_structure
 from redkey.readmodel.rows import entity, pages
 from redkey.readmodel.structure import pinned, structure_of
+from redkey.reducers.changes import Changes
 from redkey.reducers.entities import Gate, Queue, Task, Workflow
 from redkey.reducers.event import event
 from redkey.reducers.fold import REDUCERS
@@ -91,5 +92,5 @@ def _records(reader: Reader, topic: str, workflow_id: str, sequence: int) -> Ite
 
 
 def _fold(world: World, wire: dict[str, Any], record: Record, structure: dict[str, Any] | None) -> None:
-    REDUCERS[wire["type"]](world, event(wire, record.sequence, record.timestamp, structure))
+    REDUCERS[wire["type"]](world, event(wire, record.sequence, record.timestamp, Changes(), structure))
     world.sequence, world.timestamp = record.sequence, record.timestamp

@@ -33,7 +33,8 @@ def attempted(world: World, e: Event) -> Void:
         reason, detail = ineligible(world, agent, task, payload["lease_seconds"], e.timestamp)
         if not reason and open_to(task, e.timestamp):
             task.reserved = claim_id
-            world.touch("task", task.task_id)
+            world.withdraw(task)
+            e.changes.touch("task", task.task_id)
             if task.claim_id:
                 world.follows("expire", task_id, e.wire_id)
     world.pending[claim_id] = Pending(
@@ -109,15 +110,16 @@ def lost(world: World, e: Event) -> Void:
     if task is not None:
         if task.reserved == pending.claim_id:
             task.reserved = ""
-            world.touch("task", task.task_id)
+            world.put_back(task)
+            e.changes.touch("task", task.task_id)
         world.misses.setdefault(pending.task_id, {})[pending.agent_id] = told
-    world.touch("miss", f"{pending.task_id}/{pending.agent_id}", told)
+    e.changes.touch("miss", f"{pending.task_id}/{pending.agent_id}", told)
     return None
 
 
 def _advance(world: World, agent: Agent, e: Event) -> None:
     agent.stream_seq = max(agent.stream_seq, e.wire["stream"]["stream_seq"])
-    world.touch("agent", agent.agent_id)
+    e.changes.touch("agent", agent.agent_id)
 
 
 def lease_end(task: Task, now: int) -> int:

@@ -13,7 +13,7 @@ def published(world: World, e: Event) -> Void:
     payload = e.payload
     definition_id, number = payload["definition_id"], payload["version"]
     world.workspace.stream_seq = max(world.workspace.stream_seq, e.wire["stream"]["stream_seq"])
-    world.touch("workspace", "")
+    e.changes.touch("workspace", "")
     before = world.definitions.get(definition_id)
     expected = before.version + 1 if before is not None else 1
     if number != expected:
@@ -32,6 +32,6 @@ def published(world: World, e: Event) -> Void:
         sequence=e.sequence,
     )
     world.definitions[definition_id] = definition
-    world.touch("definition", definition_id, definition)
-    world.touch("version", f"{definition_id}/{number}", version)
+    e.changes.touch("definition", definition_id, definition)
+    e.changes.touch("version", f"{definition_id}/{number}", version)
     return None

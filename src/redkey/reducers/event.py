@@ -6,11 +6,15 @@ from typing import Any
 
 import msgspec
 
+from redkey.reducers.changes import Changes
 from redkey.wire.ids import parse_stream
 
 
 class Event(msgspec.Struct, gc=False):
-    """One wire at its place; `structure` is the pinned document it names, when it names one."""
+    """One wire at its place; `structure` is the pinned document it names, when it names one.
+
+    `changes` takes what the fold of the wire brings with it beside the world.
+    """
 
     wire: dict[str, Any]
     type: str
@@ -20,10 +24,13 @@ class Event(msgspec.Struct, gc=False):
     attempt: int
     sequence: int
     timestamp: int
+    changes: Changes
     structure: dict[str, Any] | None = None
 
 
-def event(wire: dict[str, Any], sequence: int, timestamp: int, structure: dict[str, Any] | None = None) -> Event:
+def event(
+    wire: dict[str, Any], sequence: int, timestamp: int, changes: Changes, structure: dict[str, Any] | None = None
+) -> Event:
     """The event that a wire is at a place in the order."""
     stream = parse_stream(wire["stream"]["stream_id"])
     return Event(
@@ -35,5 +42,6 @@ def event(wire: dict[str, Any], sequence: int, timestamp: int, structure: dict[s
         stream.attempt,
         sequence,
         timestamp,
+        changes,
         structure,
     )

@@ -7,6 +7,7 @@ from typing import Any
 
 from redkey.errors import UpgradeNeeded
 from redkey.reducers import claim, definition, gate, registry, task, workflow
+from redkey.reducers.changes import Changes
 from redkey.reducers.event import Event, event
 from redkey.reducers.registry import acted
 from redkey.reducers.replay import DUPLICATE_WIRE
@@ -24,6 +25,7 @@ _REOPENING = frozenset({"role.granted", "agent.updated", "queue.updated", "workf
 
 def fold(
     world: World,
+    changes: Changes,
     wire: dict[str, Any],
     sequence: int,
     timestamp: int,
@@ -31,7 +33,7 @@ def fold(
     *,
     copied: bool = False,
 ) -> Void:
-    """Fold the record at `sequence` into the world; the reason when it is void.
+    """Fold the record at `sequence` into the world; the reason when it is void. `changes` takes what comes with it.
 
     `copied` is told by whoever reads from a network that orders after submission: the wire's id stands before it on
     the ledger. Units of a sequenced store write no wire twice.
@@ -42,27 +44,27 @@ def fold(
     if reducer is None or workspace.rules > RULES:
         raise UpgradeNeeded(f"record {sequence} is {wire['type']} under rules {workspace.rules}")
     if world.tombstones:
-        world.bury(timestamp)
-    e = event(wire, sequence, timestamp, structure)
+        world.bury(timestamp, changes)
+    e = event(wire, sequence, timestamp, changes, structure)
     void = DUPLICATE_WIRE if copied else reducer(world, e)
     world.sequence, world.timestamp = sequence, timestamp
     if void is None and "idem" in e.payload:
         world.remember(e.payload["idem"], e.payload.get("body", ""), sequence, timestamp)
     if e.type in _REOPENING:
-        world.reopened = True
+        changes.reopened = True
     if wire["sender"] != "system":
         if void is None:
-            _charge(world, e.type)
+            _charge(world, e)
         _note_act(world, e)
     return void
 
 
-def _charge(world: World, event_type: str) -> None:
+def _charge(world: World, e: Event) -> None:
     """What somebody asked for costs what the price table in force says."""
-    price = world.workspace.prices.get(event_type, 1)
+    price = world.workspace.prices.get(e.type, 1)
     if price:
         world.workspace.credits_used += price
-        world.touch("workspace", "")
+        e.changes.touch("workspace", "")
 
 
 def _note_act(world: World, e: Event) -> None:
@@ -77,7 +79,7 @@ def _note_act(world: World, e: Event) -> None:
         agent_id = e.payload.get("agent_id", "") if "claim_id" in e.payload else ""
     agent = world.agents.get(agent_id)
     if agent is not None and (agent.lost or e.timestamp - agent.last_act_at >= _ACT_GRAIN_NANOSECONDS):
-        acted(world, agent, e.timestamp)
+        acted(world, agent, e)
 
 
 REDUCERS: Mapping[str, Callable[[World, Event], Void]] = {

@@ -42,8 +42,8 @@ def opened(world: World, e: Event) -> Void:
     del world.agenda["gate", task.task_id]
     for recipient in recipients(world, gate):
         world.follows(f"gate-mail:{recipient}", task.task_id, e.wire_id)
-    world.touch("gate", gate_id, gate)
-    world.touch("task", task.task_id)
+    e.changes.touch("gate", gate_id, gate)
+    e.changes.touch("task", task.task_id)
     return None
 
 
@@ -60,9 +60,9 @@ def approved(world: World, e: Event) -> Void:
     if isinstance(task, str):
         return task
     task.gate_passed = True
-    world.release_dependents(task, e.wire_id)
+    world.release_dependents(task, e.wire_id, e.changes)
     if task.workflow_id:
-        workflow.approved(world, task, e.wire_id)
+        workflow.approved(world, task, e)
     return None
 
 
@@ -75,7 +75,7 @@ def rejected(world: World, e: Event) -> Void:
     elif is_hopeless(task):
         world.fail_dependents(task, e.wire_id)
     if task.workflow_id:
-        workflow.rejected(world, task, e.wire_id)
+        workflow.rejected(world, task, e)
     return None
 
 
@@ -89,10 +89,10 @@ def told(world: World, e: Event) -> None:
     if e.wire["sender"] != "system":
         if not task.ended_at:
             task.gate = task.gate or GatePolicy()
-            world.touch("task", task.task_id)
+            e.changes.touch("task", task.task_id)
     elif gate is not None and 0 < gate.deadline_at <= e.timestamp:
         gate.reminded = True
-        world.touch("gate", gate.gate_id, gate)
+        e.changes.touch("gate", gate.gate_id, gate)
 
 
 def _close(world: World, e: Event, state: str) -> Task | str:
@@ -105,7 +105,7 @@ def _close(world: World, e: Event, state: str) -> Task | str:
     task = world.tasks[gate.task_id]
     if "note_ref" in e.payload:
         gate.note_sha256 = task.note_sha256 = e.payload["note_ref"]["sha256"]
-    world.close_gate(gate, state, e.payload["by"], e.timestamp)
+    world.close_gate(gate, state, e.payload["by"], e.timestamp, e.changes)
     return task
 
 
@@ -115,7 +115,7 @@ def _advance(world: World, e: Event) -> None:
         run = world.runs.get(e.subject)
         if run is not None:
             run.workflow.stream_seq = max(run.workflow.stream_seq, seq)
-            world.touch("workflow", e.subject, run.workflow)
+            e.changes.touch("workflow", e.subject, run.workflow)
     elif e.subject in world.queues:
         world.queues[e.subject].stream_seq = max(world.queues[e.subject].stream_seq, seq)
-        world.touch("queue", e.subject)
+        e.changes.touch("queue", e.subject)

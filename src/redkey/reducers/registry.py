@@ -31,7 +31,7 @@ def agent_registered(world: World, e: Event) -> Void:
     )
     world.slugs[payload["slug"]] = e.subject
     world.at(e.timestamp + LOST_AFTER_NANOSECONDS, "lost", e.subject)
-    world.touch("agent", e.subject)
+    e.changes.touch("agent", e.subject)
     return None
 
 
@@ -39,7 +39,7 @@ def _agent(world: World, e: Event) -> Agent | None:
     agent = world.agents.get(e.subject)
     if agent is not None:
         agent.stream_seq = max(agent.stream_seq, e.wire["stream"]["stream_seq"])
-        world.touch("agent", e.subject)
+        e.changes.touch("agent", e.subject)
     return agent
 
 
@@ -89,17 +89,17 @@ def agent_heartbeat(world: World, e: Event) -> Void:
     agent.capacity = e.payload.get("capacity", agent.capacity)
     agent.in_use = e.payload.get("in_use", agent.in_use)
     agent.heartbeat_at = e.timestamp
-    acted(world, agent, e.timestamp)
+    acted(world, agent, e)
     return None
 
 
-def acted(world: World, agent: Agent, now: int) -> None:
+def acted(world: World, agent: Agent, e: Event) -> None:
     """The agent was heard of: a lost one is back, and it is lost again only after a while of silence."""
     if agent.lost:
         agent.lost = False
-        world.at(now + LOST_AFTER_NANOSECONDS, "lost", agent.agent_id)
-    agent.last_act_at = now
-    world.touch("agent", agent.agent_id)
+        world.at(e.timestamp + LOST_AFTER_NANOSECONDS, "lost", agent.agent_id)
+    agent.last_act_at = e.timestamp
+    e.changes.touch("agent", agent.agent_id)
 
 
 def role_created(world: World, e: Event) -> Void:
@@ -112,7 +112,7 @@ def role_created(world: World, e: Event) -> Void:
         content_sha256=ref["sha256"] if ref else "",
         capabilities=tuple(e.payload.get("capabilities", ())),
     )
-    world.touch("role", e.subject)
+    e.changes.touch("role", e.subject)
     return None
 
 
@@ -133,8 +133,8 @@ def _grant(world: World, e: Event, *, add: bool) -> Void:
     role.stream_seq = max(role.stream_seq, e.wire["stream"]["stream_seq"])
     role.agents = tuple(sorted({*role.agents} | {agent.agent_id} if add else {*role.agents} - {agent.agent_id}))
     agent.roles = tuple(sorted({*agent.roles} | {role.role_id} if add else {*agent.roles} - {role.role_id}))
-    world.touch("role", role.role_id)
-    world.touch("agent", agent.agent_id)
+    e.changes.touch("role", role.role_id)
+    e.changes.touch("agent", agent.agent_id)
     return None
 
 
@@ -148,7 +148,7 @@ def queue_created(world: World, e: Event) -> Void:
         content_sha256=ref["sha256"] if ref else "",
         settings=msgspec.convert(e.payload["settings"], Settings),
     )
-    world.touch("queue", e.subject)
+    e.changes.touch("queue", e.subject)
     return None
 
 
@@ -160,7 +160,7 @@ def queue_updated(world: World, e: Event) -> Void:
     queue.settings = msgspec.structs.replace(queue.settings, **e.payload["settings"])
     if "name_ref" in e.payload:
         queue.content_sha256 = e.payload["name_ref"]["sha256"]
-    world.touch("queue", e.subject)
+    e.changes.touch("queue", e.subject)
     return None
 
 
@@ -183,7 +183,7 @@ def inbox_sent(world: World, e: Event) -> Void:
     _mail_stream(world, e)
     for kind in ("mail", "gate-mail"):
         world.agenda.pop((f"{kind}:{payload['to']}", payload.get("ref_task_id", "")), None)
-    world.touch("message", payload["message_id"])
+    e.changes.touch("message", payload["message_id"])
     if payload["message_type"] == "exec.gate":
         gate.told(world, e)
     return None
@@ -197,7 +197,7 @@ def inbox_read(world: World, e: Event) -> Void:
     _mail_stream(world, e)
     # What has been read lives in rows only.
     del world.messages[message.message_id]
-    world.touch("message", message.message_id, message)
+    e.changes.touch("message", message.message_id, message)
     return None
 
 
@@ -210,7 +210,7 @@ def _mail_stream(world: World, e: Event) -> None:
 
 def _advance(world: World, e: Event) -> None:
     world.workspace.stream_seq = max(world.workspace.stream_seq, e.wire["stream"]["stream_seq"])
-    world.touch("workspace", "")
+    e.changes.touch("workspace", "")
 
 
 def workspace_created(world: World, e: Event) -> Void:
@@ -246,7 +246,7 @@ def key_created(world: World, e: Event) -> Void:
         agent_id=payload.get("agent_id", ""),
         name_sha256=payload["name_ref"]["sha256"] if "name_ref" in payload else "",
     )
-    world.touch("key", payload["key_id"])
+    e.changes.touch("key", payload["key_id"])
     return None
 
 
@@ -256,7 +256,7 @@ def key_revoked(world: World, e: Event) -> Void:
     if key is None:
         return "unknown_key"
     key.revoked_at = key.revoked_at or e.timestamp
-    world.touch("key", key.key_id)
+    e.changes.touch("key", key.key_id)
     return None
 
 

@@ -74,9 +74,9 @@ def created(world: World, e: Event) -> Void:
     if before is not None:
         task.note_sha256 = before.note_sha256
         task.gate = task.gate or before.gate
-    world.touch("task", e.subject)
+    e.changes.touch("task", e.subject)
     if task.workflow_id:
-        workflow.opened(world, task, e.wire_id)
+        workflow.opened(world, task, e)
     else:
         _wait(world, task, e.wire_id)
     return None
@@ -146,7 +146,7 @@ def moved(world: World, e: Event) -> Void:
         return "attempt_ended" if e.attempt < task.attempt else "not_created"
     if e.wire["stream"]["stream_seq"] > task.stream_seq:
         task.stream_seq = e.wire["stream"]["stream_seq"]
-        world.touch("task", e.subject)
+        e.changes.touch("task", e.subject)
     if e.type == "task.available" and _is_early(world, task):
         return "dependency_unsatisfied"
     reason: Void = None
@@ -159,12 +159,15 @@ def moved(world: World, e: Event) -> Void:
             elif to != SAME:
                 task.state = to
             task.updated_at = e.timestamp
-            world.touch("task", e.subject)
+            e.changes.touch("task", e.subject)
             effect = _EFFECTS.get(e.type)
             if effect is not None:
                 effect(world, task, e, before)
-            if task.workflow_id and task.state != before:
-                workflow.moved(world, task, before, e.wire_id)
+            if task.state != before:
+                if before == "available":
+                    world.withdraw(task)
+                if task.workflow_id:
+                    workflow.moved(world, task, before, e)
             return None
     return reason or machine().refusals[task.state]
 
@@ -222,7 +225,7 @@ def _moves() -> Moves[Guard | None]:
 
 def _available(world: World, task: Task, e: Event, before: str) -> None:
     world.agenda.pop(("available", task.task_id), None)
-    world.offer(task)
+    world.offer(task, e.changes)
 
 
 def _claimed(world: World, task: Task, e: Event, before: str) -> None:
@@ -236,7 +239,7 @@ def _claimed(world: World, task: Task, e: Event, before: str) -> None:
     _hold_until(world, task, parse_time(payload["lease_expires_at"]) if "lease_expires_at" in payload else 0)
     task.lease_seconds_held = pending.lease_seconds if pending else (task.lease_expires_at - e.timestamp) // SECOND
     world.claims[task.claim_id] = task.task_id
-    _count_claim(world, task.agent_id, 1)
+    _count_claim(world, task.agent_id, 1, e)
 
 
 def _forget_expired(world: World, task: Task) -> None:
@@ -250,17 +253,17 @@ def _hold_until(world: World, task: Task, when: int) -> None:
         world.at(when, "lease", task.task_id)
 
 
-def _count_claim(world: World, agent_id: str, change: int) -> None:
+def _count_claim(world: World, agent_id: str, change: int, e: Event) -> None:
     agent = world.agents.get(agent_id)
     if agent is not None:
         agent.live_claims += change
-        world.touch("agent", agent_id)
+        e.changes.touch("agent", agent_id)
 
 
-def _let_go(world: World, task: Task) -> None:
+def _let_go(world: World, task: Task, e: Event) -> None:
     if task.claim_id:
         world.claims.pop(task.claim_id, None)
-        _count_claim(world, task.agent_id, -1)
+        _count_claim(world, task.agent_id, -1, e)
         # A hold that has ended has no lease to run out.
         world.agenda.pop(("expire", task.task_id), None)
     task.claim_id = task.agent_id = ""
@@ -280,7 +283,7 @@ def _extended(world: World, task: Task, e: Event, before: str) -> None:
         task.lease_losses = max(0, task.lease_losses - 1)
         world.agenda.pop(("lease_losses", task.task_id), None)
         world.claims[task.claim_id] = task.task_id
-        _count_claim(world, task.agent_id, 1)
+        _count_claim(world, task.agent_id, 1, e)
     _hold_until(world, task, parse_time(e.payload["lease_expires_at"]))
 
 
@@ -289,22 +292,22 @@ def _expired(world: World, task: Task, e: Event, before: str) -> None:
     task.lease_losses += 1
     world.expired[task.claim_id] = task.task_id
     held = task.lease_seconds_held
-    _let_go(world, task)
+    _let_go(world, task, e)
     # A late holder takes up the lease it had.
     task.lease_seconds_held = held
     if task.lease_losses >= world.queues[task.queue_id].settings.lease_losses:
         world.follows("lease_losses", task.task_id, e.wire_id)
     else:
-        world.offer(task)
+        world.offer(task, e.changes)
 
 
 def _released(world: World, task: Task, e: Event, before: str) -> None:
-    _let_go(world, task)
-    world.offer(task)
+    _let_go(world, task, e)
+    world.offer(task, e.changes)
 
 
 def _blocked(world: World, task: Task, e: Event, before: str) -> None:
-    _let_go(world, task)
+    _let_go(world, task, e)
     task.blocker_type = e.payload["blocker_type"]
     task.reason_sha256, task.reason_bytes = e.payload["reason_ref"]["sha256"], e.payload["reason_ref"]["bytes"]
     open_ones = [key for key in e.payload.get("depends_on", ()) if not is_done(world, key)]
@@ -330,7 +333,7 @@ def _unblocked(world: World, task: Task, e: Event, before: str) -> None:
     task.blocker_type, task.blocked_by = "", ()
     if "answer_ref" in e.payload:
         task.answer_sha256 = e.payload["answer_ref"]["sha256"]
-    world.offer(task)
+    world.offer(task, e.changes)
 
 
 def _artifact(world: World, task: Task, e: Event, before: str) -> None:
@@ -353,7 +356,7 @@ def _complete(world: World, task: Task, e: Event, before: str) -> None:
         task.output_sha256 = e.payload["output_ref"]["sha256"]
     _end(world, task, e)
     if task.gate is None:
-        world.release_dependents(task, e.wire_id)
+        world.release_dependents(task, e.wire_id, e.changes)
     else:
         world.follows("gate", task.task_id, e.wire_id)
 
@@ -378,7 +381,7 @@ def _cancelled(world: World, task: Task, e: Event, before: str) -> None:
 
 
 def _end(world: World, task: Task, e: Event) -> None:
-    _let_go(world, task)
+    _let_go(world, task, e)
     _forget_expired(world, task)
     task.reserved = ""
     task.ended_at = e.timestamp

@@ -8,6 +8,7 @@ once: completed when every task is done, failed when nothing more can be; then i
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from heapq import heappop, heappush
 
 from redkey.plans.structure import StructureRefused, read_structure
@@ -48,7 +49,7 @@ def started(world: World, e: Event) -> Void:
         total=len(plan.tasks),
     )
     run = world.runs[e.subject] = Run(workflow, plan)
-    world.touch("workflow", e.subject, workflow)
+    e.changes.touch("workflow", e.subject, workflow)
     _go_on(world, run, e.wire_id)
     return None
 
@@ -60,15 +61,17 @@ def changed(world: World, e: Event) -> Void:
         return "unknown_workflow"
     workflow, wanted = run.workflow, e.type.removeprefix("workflow.")
     workflow.stream_seq = max(workflow.stream_seq, e.wire["stream"]["stream_seq"])
-    world.touch("workflow", e.subject, workflow)
+    e.changes.touch("workflow", e.subject, workflow)
     if wanted == "paused":
         if workflow.state == "paused":
             return "already_paused"
         workflow.state = "paused"
+        for task in _waiting_tasks(world, run):
+            world.withdraw(task)
     elif wanted == "resumed":
         if workflow.state != "paused":
             return "not_paused"
-        _resume(world, run, e.wire_id)
+        _resume(world, run, e)
     elif wanted == "cancelled":
         _cancel(world, run, e)
     elif wanted == run.verdict:
@@ -78,14 +81,20 @@ def changed(world: World, e: Event) -> Void:
     return None
 
 
-def _resume(world: World, run: Run, cause: str) -> None:
+def _resume(world: World, run: Run, e: Event) -> None:
     run.workflow.state = "running"
+    for task in _waiting_tasks(world, run):
+        # The pause has taken it from where claim-next looks.
+        world.offer(task, e.changes)
+    _go_on(world, run, e.wire_id)
+
+
+def _waiting_tasks(world: World, run: Run) -> Iterator[Task]:
+    """The tasks of a run that may be claimed while it is not paused."""
     for step in run.steps:
         task = world.tasks.get(step.task_id) if step.state == "open" else None
         if task is not None and task.state == "available":
-            # Whoever looked while the run was paused has dropped it from where claim-next looks.
-            world.offer(task)
-    _go_on(world, run, cause)
+            yield task
 
 
 def _cancel(world: World, run: Run, e: Event) -> None:
@@ -100,7 +109,7 @@ def _cancel(world: World, run: Run, e: Event) -> None:
         if not task.ended_at:
             world.follows("cancel", step.task_id, e.wire_id)
         elif task.gate_id:
-            world.close_gate(world.gates[task.gate_id], "cancelled", e.wire["sender"], e.timestamp)
+            world.close_gate(world.gates[task.gate_id], "cancelled", e.wire["sender"], e.timestamp, e.changes)
             world.fail_dependents(task, e.wire_id)
     _end(world, run, "cancelled", e.timestamp)
 
@@ -126,7 +135,7 @@ def refuses(world: World, e: Event) -> Void:
     return None if first or step.state in ("retry", "failed", "stuck") else "not_open"
 
 
-def opened(world: World, task: Task, cause: str) -> None:
+def opened(world: World, task: Task, e: Event) -> None:
     """An attempt at a plan's task exists. The first has its room already; another one waits for its turn."""
     run = world.runs[task.workflow_id]
     step = run.steps[run.places[task.plan_task]]
@@ -134,16 +143,16 @@ def opened(world: World, task: Task, cause: str) -> None:
     first = step.state == "opening"
     if step.state == "failed":
         run.workflow.failed -= 1
-        _mend(world, run, step)
+        _mend(run, step, e)
     step.task_id, step.attempt = task.task_id, task.attempt
     world.agenda.pop(("open", _key(run, step)), None)
     if first:
-        world.follows("available", task.task_id, cause)
-        _touch(world, run, step)
+        world.follows("available", task.task_id, e.wire_id)
+        _touch(run, step, e)
     else:
-        _set(world, run, step, "again")
+        _set(run, step, "again", e)
         heappush(run.ready, run.turn(step.index))
-        _go_on(world, run, cause)
+        _go_on(world, run, e.wire_id)
 
 
 def is_early(world: World, task: Task) -> bool:
@@ -152,7 +161,7 @@ def is_early(world: World, task: Task) -> bool:
     return run is None or run.steps[run.places[task.plan_task]].state != "opening"
 
 
-def moved(world: World, task: Task, before: str, cause: str) -> None:
+def moved(world: World, task: Task, before: str, e: Event) -> None:
     """A plan's task changed its state: count it, and open or close what depends on it."""
     run = world.runs.get(task.workflow_id)
     if run is None:
@@ -161,23 +170,23 @@ def moved(world: World, task: Task, before: str, cause: str) -> None:
     had_room = before in ACTIVE or step.state == "opening"
     run.active += (task.state in ACTIVE) - had_room
     if before == "created" and task.state == "available":
-        _set(world, run, step, "open")
+        _set(run, step, "open", e)
     elif task.state == "completed":
         if task.gate is None:
-            _done(world, run, step)
+            _done(run, step, e)
         else:
-            _set(world, run, step, "gated")
+            _set(run, step, "gated", e)
     elif task.state == "failed":
-        _fail(world, run, step, cause)
+        _fail(world, run, step, e)
     elif task.state == "cancelled":
         # Somebody does not want it: there is nothing to wait for, whatever the policy for failures says.
-        _break(world, run, step)
-    _go_on(world, run, cause)
+        _break(run, step, e)
+    _go_on(world, run, e.wire_id)
 
 
-def _done(world: World, run: Run, step: Step) -> None:
+def _done(run: Run, step: Step, e: Event) -> None:
     """The step is done, gate and all: those that waited only for it are ready."""
-    _set(world, run, step, "done")
+    _set(run, step, "done", e)
     run.workflow.done += 1
     for index in run.dependents[step.index]:
         run.waits[index] -= 1
@@ -185,55 +194,55 @@ def _done(world: World, run: Run, step: Step) -> None:
             heappush(run.ready, run.turn(index))
 
 
-def _fail(world: World, run: Run, step: Step, cause: str) -> None:
+def _fail(world: World, run: Run, step: Step, e: Event) -> None:
     """The step failed: another attempt follows; or what depends on it waits for somebody, or is dropped."""
     if ("retry", step.task_id) in world.agenda:
-        _set(world, run, step, "retry")
+        _set(run, step, "retry", e)
     elif run.planned(step).on_failure == "block":
-        _set(world, run, step, "stuck")
-        world.follows("mail:human", step.task_id, cause)
+        _set(run, step, "stuck", e)
+        world.follows("mail:human", step.task_id, e.wire_id)
     else:
-        _break(world, run, step)
+        _break(run, step, e)
 
 
-def approved(world: World, task: Task, cause: str) -> None:
+def approved(world: World, task: Task, e: Event) -> None:
     """A gate of the run was approved."""
     run = world.runs[task.workflow_id]
-    _done(world, run, run.steps[run.places[task.plan_task]])
-    _go_on(world, run, cause)
+    _done(run, run.steps[run.places[task.plan_task]], e)
+    _go_on(world, run, e.wire_id)
 
 
-def rejected(world: World, task: Task, cause: str) -> None:
+def rejected(world: World, task: Task, e: Event) -> None:
     """A gate of the run was rejected: another attempt while there are any, with the note."""
     run = world.runs[task.workflow_id]
     step = run.steps[run.places[task.plan_task]]
     step.note_sha256 = task.note_sha256
-    _fail(world, run, step, cause)
-    _go_on(world, run, cause)
+    _fail(world, run, step, e)
+    _go_on(world, run, e.wire_id)
 
 
-def _break(world: World, run: Run, step: Step) -> None:
+def _break(run: Run, step: Step, e: Event) -> None:
     """The step will not be done: what depends on it is dropped."""
-    _set(world, run, step, "failed")
+    _set(run, step, "failed", e)
     run.workflow.failed += 1
     pending = [step.index]
     while pending:
         for index in run.dependents[pending.pop()]:
             run.broken[index] += 1
             if run.steps[index].state == "waiting":
-                _set(world, run, run.steps[index], "dropped")
+                _set(run, run.steps[index], "dropped", e)
                 run.workflow.dropped += 1
                 pending.append(index)
 
 
-def _mend(world: World, run: Run, step: Step) -> None:
+def _mend(run: Run, step: Step, e: Event) -> None:
     """A failed step is tried again: what was dropped with it waits again, unless another failure stands above it."""
     pending = [step.index]
     while pending:
         for index in run.dependents[pending.pop()]:
             run.broken[index] -= 1
             if not run.broken[index]:
-                _set(world, run, run.steps[index], "waiting")
+                _set(run, run.steps[index], "waiting", e)
                 run.workflow.dropped -= 1
                 pending.append(index)
 
@@ -260,11 +269,11 @@ def _key(run: Run, step: Step) -> str:
     return f"{run.workflow.workflow_id}/{step.index}"
 
 
-def _set(world: World, run: Run, step: Step, state: str) -> None:
+def _set(run: Run, step: Step, state: str, e: Event) -> None:
     step.state = state
-    _touch(world, run, step)
+    _touch(run, step, e)
 
 
-def _touch(world: World, run: Run, step: Step) -> None:
-    world.touch("step", _key(run, step), step)
-    world.touch("workflow", run.workflow.workflow_id, run.workflow)
+def _touch(run: Run, step: Step, e: Event) -> None:
+    e.changes.touch("step", _key(run, step), step)
+    e.changes.touch("workflow", run.workflow.workflow_id, run.workflow)

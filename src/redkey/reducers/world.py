@@ -1,19 +1,25 @@
-"""The world: what is live in one workspace, as the fold of its records says.
+"""The world: what is live in one workspace, as the fold of its records says, and nothing else.
 
-Entities are plain structs that reducers change in place; what a fold touched is in `dirty`, so that a unit
-writes each entity's row once. What must follow from the records is on the `agenda`, what time will bring is
-among the `timers`; `redkey.commands.due` turns both into wires. A task that has ended stays as a tombstone
-for a while and then lives in rows only, so memory follows the live work and not the history.
+Entities are plain structs that reducers change in place; the rows to write and the waiters to wake are collected
+beside the world (`changes`). What must follow from the records is on the `agenda`, what time will bring is among the
+`timers`; `redkey.commands.due` turns both into wires. A task that has ended stays as a tombstone for a while and then
+lives in rows only, so memory follows the live work and not the history.
+
+Decisions only read. So that they need not search, the fold keeps the best entry of every heap of offers true: an entry
+that is no longer true is dropped when it comes to the top. Timers are looked at by the clock and not by records, so
+whoever runs a unit drops the ones that hold no more (`drop_timers`).
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict, deque
+from collections.abc import Iterator, Sequence
 from heapq import heapify, heappop, heappush
-from typing import Any, NamedTuple, TypeVar
+from typing import TypeVar
 
 import msgspec
 
+from redkey.reducers.changes import Changes, Offer
 from redkey.reducers.entities import (
     Agent,
     Definition,
@@ -28,7 +34,6 @@ from redkey.reducers.entities import (
     Task,
     Workspace,
 )
-from redkey.reducers.past import NoPast, Past
 from redkey.reducers.run import Run
 from redkey.wire.ids import parse_stream
 
@@ -72,26 +77,31 @@ class Done(msgspec.Struct, frozen=True, gc=False):
     timestamp: int
 
 
-class Offer(NamedTuple):
-    """A place where claim-next finds a task: a queue, and what its tasks there ask of an agent."""
-
-    queue_id: str
-    requirement: Requirement
-
-
 class Heap(list[T]):
     """What comes up in order. Entries that are no longer true are dropped when they come up, or all at once when
-    they may be more than half."""
+    they may be more than half. The same entry may be there twice."""
 
     limit = SMALL_HEAP
     # What all tasks of the heap ask for, where it is one of tasks.
     requirement: Requirement
 
     def keep(self, entries: list[T]) -> None:
-        """Drop all but these."""
-        self[:] = entries
+        """Drop all but these, and keep each once."""
+        self[:] = dict.fromkeys(entries)
         heapify(self)
         self.limit = max(SMALL_HEAP, 2 * len(self))
+
+
+def in_order(heaps: Sequence[Sequence[T]]) -> Iterator[T]:
+    """The entries of some heaps, the least first, each at the cost of a logarithm. The heaps do not change."""
+    frontier = [(heap[0], number, 0) for number, heap in enumerate(heaps) if heap]
+    heapify(frontier)
+    while frontier:
+        entry, number, place = heappop(frontier)
+        yield entry
+        heap = heaps[number]
+        for below in range(2 * place + 1, min(2 * place + 3, len(heap))):
+            heappush(frontier, (heap[below], number, below))
 
 
 class World:
@@ -125,23 +135,9 @@ class World:
         self.timers: Heap[Timer] = Heap()
         # Tasks that have ended, in the order they will leave the world: (when, task, attempt).
         self.tombstones: deque[tuple[int, str, int]] = deque()
-        # What became available since somebody last looked, once per task: whom to wake. `reopened`: who may claim
-        # has changed, so that everybody who waits should ask again.
-        self.offered: list[Offer] = []
-        self.reopened = False
         self.done: OrderedDict[str, Done] = OrderedDict()
-        # What a fold touched: its row must be written. An entity stands here when the world itself has let it go.
-        self.dirty: dict[tuple[str, str], Any] = {}
-        # Up to where the world was loaded from rows: what it was told before stands there and not in memory.
-        self.loaded_at = 0
-        # What has left the world, for decisions alone; whoever opens a unit says where to look.
-        self.past: Past = NoPast()
         # Which roles are told of which blockers; configuration, read only where mail is derived.
         self.routes: dict[str, tuple[str, ...]] = dict(BLOCK_ROUTES)
-
-    def touch(self, kind: str, key: str, entity: Any = None) -> None:
-        """The entity's row must be written with this unit; it is given when the world does not keep it."""
-        self.dirty[kind, key] = entity
 
     def follows(self, kind: str, subject: str, cause: str) -> None:
         """Something follows from the wire `cause`; it stays on the agenda until the wire that says so is folded."""
@@ -167,13 +163,42 @@ class World:
             return False
         return when == (task.deadline_at if kind == "deadline" else task.lease_expires_at)
 
-    def offer(self, task: Task) -> None:
+    def is_due(self, timer: Timer, now: int) -> bool:
+        """True when a timer whose time has come brings something."""
+        _, kind, key = timer
+        if kind == "lost":
+            agent = self.agents.get(key)
+            if agent is None or agent.lost or not agent.active:
+                return False
+            return agent.last_act_at + LOST_AFTER_NANOSECONDS <= now
+        if kind == "gate":
+            gate = self.gates.get(key)
+            return gate is not None and gate.deadline_at <= now and not gate.reminded
+        task = self.tasks.get(key)
+        if task is None:
+            return False
+        if kind == "deadline":
+            return not task.ended_at and 0 < task.deadline_at <= now
+        return task.claim_id != "" and task.lease_expires_at <= now
+
+    def drop_timers(self, now: int) -> None:
+        """Forget timers that bring nothing any more; an agent that acted since is looked at again later."""
+        timers = self.timers
+        while timers and timers[0][0] <= now and not self.is_due(timers[0], now):
+            _, kind, key = heappop(timers)
+            agent = self.agents.get(key) if kind == "lost" else None
+            if agent is not None and agent.active and not agent.lost:
+                heappush(timers, (agent.last_act_at + LOST_AFTER_NANOSECONDS, kind, key))
+
+    def offer(self, task: Task, changes: Changes) -> None:
         """The task may be claimed: put it where claim-next looks, and let those who wait know."""
         self.put_back(task)
-        self.offered.append(Offer(task.queue_id, (task.roles, task.capabilities)))
+        changes.offers.append(Offer(task.queue_id, (task.roles, task.capabilities)))
 
     def put_back(self, task: Task) -> None:
-        """Put an available task where claim-next looks."""
+        """Put an available task where claim-next looks; those of a paused run come back with the run."""
+        if not self.may_offer(task):
+            return
         sets = self.heaps.setdefault(task.queue_id, {})
         requirement = (task.roles, task.capabilities)
         heap = sets.get(requirement)
@@ -184,22 +209,32 @@ class World:
         task.roles, task.capabilities = heap.requirement
         heappush(heap, (task.priority, task.sequence, task.task_id))
         if len(heap) > heap.limit:
-            heap.keep([entry for entry in heap if self._is_offer(entry)])
+            heap.keep([entry for entry in heap if self.is_offer(entry)])
 
-    def first_offer(self, queue_id: str, requirement: Requirement) -> tuple[int, int, str] | None:
-        """The best available task of one requirement set; entries that are no longer true are dropped."""
-        sets = self.heaps.get(queue_id)
-        heap = sets.get(requirement) if sets else None
-        while heap:
-            entry = heap[0]
-            if self._is_offer(entry):
-                return entry
+    def withdraw(self, task: Task) -> None:
+        """The task may not be claimed any more: let the best offer beside it be a true one again."""
+        sets = self.heaps.get(task.queue_id)
+        heap = sets.get((task.roles, task.capabilities)) if sets else None
+        if sets and heap and heap[0][2] == task.task_id:
+            self._trim(sets, heap)
+
+    def trim_offers(self) -> None:
+        """Let the best offer of every set be a true one."""
+        for sets in self.heaps.values():
+            for heap in [*sets.values()]:
+                self._trim(sets, heap)
+
+    def _trim(self, sets: dict[Requirement, Heap[Entry]], heap: Heap[Entry]) -> None:
+        while heap and not self.is_offer(heap[0]):
             heappop(heap)
-        if sets is not None and heap is not None:
-            del sets[requirement]
-        return None
+        if not heap:
+            del sets[heap.requirement]
 
-    def _is_offer(self, entry: Entry) -> bool:
+    def is_offered(self, offer: Offer) -> bool:
+        """True while claim-next finds a task at this place."""
+        return offer.requirement in self.heaps.get(offer.queue_id, ())
+
+    def is_offer(self, entry: Entry) -> bool:
         """True while the entry tells of a task that may be claimed."""
         task = self.tasks.get(entry[2])
         return task is not None and task.sequence == entry[1] and self.may_offer(task)
@@ -208,7 +243,7 @@ class World:
         """The task has ended: it stays a while for those who still ask, then lives in rows only."""
         self.tombstones.append((task.ended_at + TOMBSTONE_NANOSECONDS, task.task_id, task.attempt))
 
-    def bury(self, now: int) -> None:
+    def bury(self, now: int, changes: Changes) -> None:
         """Let go of what ended long ago: ledger time decides, so every fold forgets at the same place.
 
         While something still follows, everything that it may speak of stays.
@@ -222,18 +257,18 @@ class World:
             if task is not None and task.ended_at and task.attempt == attempt and not task.gate_id:
                 del self.tasks[task_id]
                 self.misses.pop(task_id, None)
-                # What was touched in this very unit has its row written from here.
-                if ("task", task_id) in self.dirty:
-                    self.dirty["task", task_id] = task
+                # A row that is still to be written is written from here.
+                if ("task", task_id) in changes.rows:
+                    changes.touch("task", task_id, task)
 
-    def close_gate(self, gate: Gate, state: str, by: str, now: int) -> None:
+    def close_gate(self, gate: Gate, state: str, by: str, now: int, changes: Changes) -> None:
         """A gate was decided, or is needed no more: it lives in rows only, and its task is over like any other."""
         gate.state, gate.closed_by, gate.closed_at = state, by, now
         del self.gates[gate.gate_id]
-        self.touch("gate", gate.gate_id, gate)
+        changes.touch("gate", gate.gate_id, gate)
         task = self.tasks[gate.task_id]
         task.gate_id = ""
-        self.touch("task", task.task_id)
+        changes.touch("task", task.task_id)
         if task.ended_at + TOMBSTONE_NANOSECONDS <= now:
             # Its time ran out while the gate was open.
             self.tombstones.appendleft((now, task.task_id, task.attempt))
@@ -247,13 +282,13 @@ class World:
         run = self.runs.get(task.workflow_id) if task.workflow_id else None
         return run is None or run.workflow.state != "paused"
 
-    def release_dependents(self, task: Task, cause: str) -> None:
+    def release_dependents(self, task: Task, cause: str, changes: Changes) -> None:
         """The task is done, gate and all: what waited only for it may go on."""
         for waiting_id in self.dependents.pop(task.task_id, ()):
             waiting = self.tasks.get(waiting_id)
             if waiting is None or waiting.ended_at:
                 continue
-            self.touch("task", waiting_id)
+            changes.touch("task", waiting_id)
             if task.task_id in waiting.waits_for:
                 waiting.waits_for = tuple(key for key in waiting.waits_for if key != task.task_id)
                 if not waiting.waits_for and waiting.state == "created":

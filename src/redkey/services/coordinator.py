@@ -19,6 +19,7 @@ from redkey.commands.decision import Refused, key_reused
 from redkey.commands.draft import Ids
 from redkey.errors import RedKeyError, StoreError, StoreFull, StorePoisoned, WriterBusy
 from redkey.ledger.ports import Content, SequencedStore, Unit
+from redkey.reducers.changes import Changes
 from redkey.reducers.world import World
 from redkey.services.outcome import NO_TASKS, Outcome, Settled
 from redkey.services.submission import Done, Submission
@@ -178,7 +179,8 @@ class Coordinator:
     def look(self) -> None:
         """Other processes have committed: wake whoever waits for what they brought."""
         for topic in self._waiters.topics:
-            self._wake(topic, self._worlds.peek(topic, self._store.version()))
+            world = self._worlds.peek(topic, self._store.version())
+            self._wake(topic, world, self._worlds.news(topic))
 
     def let_go_idle(self) -> None:
         """Let go of the worlds that nobody used since this was last called."""
@@ -277,7 +279,8 @@ class Coordinator:
             topic = submission.topic
             if topic not in works and topic not in broken:
                 try:
-                    works[topic] = TopicWork(unit, topic, self._worlds.enter(unit, topic), self._ids)
+                    world = self._worlds.enter(unit, topic)
+                    works[topic] = TopicWork(unit, topic, world, self._ids, self._worlds.loaded_at(topic))
                 except StoreError:
                     raise
                 except RedKeyError as cause:
@@ -291,6 +294,8 @@ class Coordinator:
     # From commit to answer.
 
     def _answer(self, batch: list[Submission], answers: list[Answer], works: dict[str, TopicWork]) -> None:
+        for topic, work in works.items():
+            self._worlds.tell(topic, work.changes)
         for submission, answer in zip(batch, answers, strict=True):
             if submission.offer is not None and not (isinstance(answer, Outcome) and answer.records):
                 self._pass_on(submission)
@@ -305,19 +310,20 @@ class Coordinator:
                 self.announce(topic, work.records)
             world = self._worlds.get(topic)
             if world is not None:
-                self._wake(topic, world)
+                self._wake(topic, world, self._worlds.news(topic))
         self._worlds.let_go_surplus(self._waiters.topics)
 
-    def _wake(self, topic: str, world: World) -> None:
-        for submission in self._waiters.wake(topic, world):
+    def _wake(self, topic: str, world: World, news: Changes) -> None:
+        for submission in self._waiters.wake(topic, world, news):
             self._arrive(submission)
 
     def _pass_on(self, submission: Submission) -> None:
         """What was offered to a waiter that did not take it is offered again."""
         world = self._worlds.get(submission.topic)
         if submission.offer is not None and world is not None:
-            world.offered.append(submission.offer)
-            asyncio.get_running_loop().call_soon(self._wake, submission.topic, world)
+            news = self._worlds.news(submission.topic)
+            news.offers.append(submission.offer)
+            asyncio.get_running_loop().call_soon(self._wake, submission.topic, world, news)
         submission.offer = None
 
     def _drop(self, batch: list[Submission]) -> None:

@@ -1,13 +1,15 @@
-"""The past of a topic, read inside a unit: rows tell of tasks, misses and messages, the event index of claims."""
+"""The past of a topic, read inside a unit before a command is decided: rows hold tasks, misses and messages, the event
+index leads to claims."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from redkey.commands.past import PastClaim, Recalled, Wanted
 from redkey.ledger.ports import Reader
 from redkey.readmodel.rows import entity, miss_key
 from redkey.reducers.entities import Gate, Message, Miss, Task, Workflow
-from redkey.reducers.past import PastClaim
+from redkey.reducers.world import World
 from redkey.wire.decode import decode
 from redkey.wire.ids import parse_stream
 
@@ -49,3 +51,30 @@ class LedgerPast:
     def _entity(self, kind: str, key: str) -> Any:
         row = self._reader.row(self._topic, kind, key)
         return entity(row) if row is not None else None
+
+
+def recall(reader: Reader, topic: str, world: World, wanted: Wanted, loaded_at: int) -> Recalled:
+    """What a decision wants of the past. Misses of tasks that were created after the world was loaded are in memory."""
+    past = LedgerPast(reader, topic)
+    tasks = {task_id: past.task(task_id) for task_id in wanted.tasks}
+    if wanted.upstream:
+        upstream = [key for task in tasks.values() if task is not None for key in task.waits_for]
+        tasks |= {key: past.task(key) for key in upstream if key not in world.tasks}
+    claims: dict[str, PastClaim | None] = {}
+    if wanted.claim_id:
+        claim = claims[wanted.claim_id] = past.claim(wanted.claim_id)
+        if claim is not None and claim.task_id not in world.tasks:
+            tasks[claim.task_id] = past.task(claim.task_id)
+    misses: dict[tuple[str, str], Miss | None] = {}
+    if wanted.told is not None:
+        live = world.tasks.get(wanted.told[0])
+        in_memory = live is not None and live.sequence > loaded_at
+        misses[wanted.told] = None if in_memory else past.told(*wanted.told)
+    return Recalled(
+        tasks,
+        claims,
+        misses,
+        {wanted.message_id: past.message(wanted.message_id)} if wanted.message_id else {},
+        {wanted.workflow_id: past.workflow(wanted.workflow_id)} if wanted.workflow_id else {},
+        {wanted.gate_id: past.gate(wanted.gate_id)} if wanted.gate_id else {},
+    )

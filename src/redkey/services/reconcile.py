@@ -11,6 +11,7 @@ from redkey.ledger.ports import Reader, SequencedStore
 from redkey.readmodel.meter import Meter
 from redkey.readmodel.rows import entity
 from redkey.readmodel.structure import structure_of
+from redkey.reducers.changes import Changes
 from redkey.reducers.fold import fold
 from redkey.reducers.world import World
 from redkey.wire.decode import decode
@@ -70,12 +71,12 @@ class _Count:
             for record in records:
                 wire = decode(record.wire)
                 structure = structure_of(reader, self._topic, wire)
-                void = fold(world, wire, record.sequence, record.timestamp, structure)
+                void = fold(world, Changes(), wire, record.sequence, record.timestamp, structure)
                 self._meter.note(world, wire, len(record.wire), record.timestamp, void)
             self._counts += self._meter.take()
-            # Nothing is decided here: what only decisions and rows need would grow with the history.
-            for grown in (world.dirty, world.heaps, world.timers, world.offered):
-                grown.clear()
+            # Nothing is decided here: what only decisions need would grow with the history.
+            world.heaps.clear()
+            world.timers.clear()
 
     def differences(self, reader: Reader) -> Iterator[Difference]:
         kept = {name: amount for name, amount in reader.counters(self._topic) if name.startswith(_METERED)}

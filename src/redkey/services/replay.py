@@ -16,6 +16,7 @@ from redkey.ledger.tail import head_of
 from redkey.readmodel.meter import Meter
 from redkey.readmodel.rows import take_rows, void_row
 from redkey.readmodel.structure import structure_ref
+from redkey.reducers.changes import Changes
 from redkey.reducers.fold import fold
 from redkey.reducers.world import World
 
@@ -28,7 +29,7 @@ class Replay:
 
     def __init__(self, structures: Structures) -> None:
         self._structures = structures
-        self._world = World()
+        self._world, self._changes = World(), Changes()
         self._voids: list[Row] = []
         self._meter = Meter()
         self.head: Head = EMPTY_HEAD
@@ -44,7 +45,7 @@ class Replay:
         structure = self._structures(named) if named is not None else None
         if named is not None and structure is None:
             raise LedgerError(f"the structure {named} is missing", code="structure_missing")
-        void = fold(self._world, wire, record.sequence, record.timestamp, structure)
+        void = fold(self._world, self._changes, wire, record.sequence, record.timestamp, structure)
         self._meter.note(self._world, wire, len(record.wire), record.timestamp, void)
         if void is not None:
             self.void += 1
@@ -54,11 +55,11 @@ class Replay:
 
     def take_rows(self) -> list[Row]:
         """The rows of all that was touched since they were last taken."""
-        rows = [*take_rows(self._world), *self._voids]
+        rows = [*take_rows(self._world, self._changes), *self._voids]
         self._voids.clear()
         self._world.timers.clear()
         self._world.heaps.clear()
-        self._world.offered.clear()
+        self._changes.offers.clear()
         return rows
 
     def take_counts(self) -> Counter[str]:

@@ -16,7 +16,6 @@ import msgspec
 
 from redkey.commands.caller import Caller
 from redkey.commands.claims import AddArtifact, ClaimNext, CompleteClaim, HeartbeatClaim
-from redkey.commands.decide import decide
 from redkey.commands.decision import Refused
 from redkey.commands.registry import CreateQueue, CreateWorkspace, GrantRole, RegisterAgent
 from redkey.commands.workflows import ApproveGate
@@ -258,7 +257,7 @@ class _Simulation:
             work = TopicWork(unit, self._topic, self._world, self._ids)
             work.run_due()
             with suppress(Refused):
-                decision = decide(self._world, command, caller or self._admin, work.now, self._ids)
+                decision = work.judge(command, caller or self._admin)
                 if decision.drafts:
                     work.note(decision.drafts)
             work.finish()

@@ -9,7 +9,7 @@ from typing import Any
 from redkey.commands.caller import Caller
 from redkey.errors import RedKeyError
 from redkey.ledger.ports import Content
-from redkey.reducers.world import Offer
+from redkey.reducers.changes import Offer
 from redkey.services.outcome import Outcome
 
 # Called once with the outcome, or with the reason why there is none; must not raise.

@@ -16,16 +16,19 @@ from redkey.commands.decide import decide
 from redkey.commands.decision import Decision, Refused, key_reused
 from redkey.commands.draft import Draft, Ids, seal
 from redkey.commands.due import due, follow_ups
+from redkey.commands.past import NOTHING, Recalled
+from redkey.commands.wanted import wanted
 from redkey.errors import Finding, RedKeyError, StoreFailed
 from redkey.ledger.ports import Content, Entry, Unit
 from redkey.readmodel.meter import Meter
 from redkey.readmodel.rows import KEYED, take_rows
 from redkey.readmodel.structure import pinned, read, structure_ref
+from redkey.reducers.changes import Changes
 from redkey.reducers.fold import fold
 from redkey.reducers.world import World
 from redkey.services import effects
 from redkey.services.outcome import NO_TASKS, Outcome, Settled, closure, following, settled
-from redkey.services.past import LedgerPast
+from redkey.services.past import recall
 from redkey.services.submission import Submission
 from redkey.wire.catalogue import catalogue
 from redkey.wire.ids import parse_stream
@@ -52,10 +55,13 @@ class BrokenInvariant(RedKeyError):
 class TopicWork:
     """What one unit does to one topic."""
 
-    def __init__(self, unit: Unit, topic: str, world: World, ids: Ids) -> None:
+    def __init__(self, unit: Unit, topic: str, world: World, ids: Ids, loaded_at: int | None = None) -> None:
         self._unit, self._topic, self._world, self._ids = unit, topic, world, ids
-        world.past = LedgerPast(unit, topic)
         self._expected = world.sequence
+        # Up to here the world was loaded from rows; by default everything before this unit was.
+        self._loaded_at = world.sequence if loaded_at is None else loaded_at
+        # The rows to write, and what those who wait should hear of once this is committed.
+        self.changes = Changes()
         self._timestamp = unit.next_timestamp(topic)
         # The canonical bytes of `records`.
         self._messages: list[bytes] = []
@@ -93,10 +99,11 @@ class TopicWork:
         """Record what time has made due. Only here: a request and all that follows from it stand together."""
         for _ in range(_ROUNDS_LIMIT):
             drafts = due(self._world, self.now)
-            if not drafts:
-                return
             for draft in drafts:
                 self._append(draft)
+            self._world.drop_timers(self.now)
+            if not drafts:
+                return
         raise BrokenInvariant("time brings up the same without end")
 
     def note(self, drafts: list[Draft]) -> list[Settled]:
@@ -117,13 +124,13 @@ class TopicWork:
         if appended[-1].timestamp != self._timestamp - 1 or appended[-1].sequence != self._world.sequence:
             raise BrokenInvariant("the ledger gave records another place than they were decided for")
         self._unit.put_content(self._topic, self._contents.values())
-        self._unit.put_rows(self._topic, take_rows(self._world))
+        self._unit.put_rows(self._topic, take_rows(self._world, self.changes))
         self._unit.count(self._topic, self._meter.take().items())
         for command in self._effects:
             effects.apply(self._unit, self._topic, command)
 
     def _decide(self, command: Any, submission: Submission) -> Outcome:
-        decision = self._judge(command, submission.caller)
+        decision = self.judge(command, submission.caller)
         if decision.repeat:
             return Outcome([self._read(decision.repeat)], repeated=True)
         if not decision.drafts:
@@ -146,19 +153,26 @@ class TopicWork:
             outcome.documents = self._documents(outcome.records)
         return outcome
 
-    def _judge(self, command: Any, caller: Caller) -> Decision:
+    def judge(self, command: Any, caller: Caller) -> Decision:
         """Decide in the world as the command's own records will meet it: what they make leave has left."""
         world, now = self._world, self._timestamp
-        decision = decide(world, command, caller, now, self._ids)
+        decision = decide(world, command, caller, now, self._ids, self._recall(command))
         if decision.drafts and world.tombstones and world.tombstones[0][0] <= now:
-            world.bury(now)
-            decision = decide(world, command, caller, now, self._ids)
+            world.bury(now, self.changes)
+            decision = decide(world, command, caller, now, self._ids, self._recall(command))
         return decision
+
+    def _recall(self, command: Any) -> Recalled:
+        """What the decision needs of the past, read before it is made."""
+        needs = wanted(self._world, command)
+        if needs is None:
+            return NOTHING
+        return recall(self._unit, self._topic, self._world, needs, self._loaded_at)
 
     def _claim_next(self, command: ClaimNext, caller: Caller, cause: str) -> Outcome:
         """The claim that comes with the end of a hold. What it answers must be told again from records alone, so
         whatever keeps it from being recorded is `no_tasks`; asked for by itself, it is answered in full."""
-        decision = self._judge(command, caller)
+        decision = self.judge(command, caller)
         if not decision.drafts:
             return Outcome(answer=NO_TASKS)
         for draft in decision.drafts:
@@ -223,7 +237,8 @@ class TopicWork:
         message, findings = encode(wire)
         if findings:
             self._refuse(draft, findings[0], fresh)
-        void = fold(world, wire, world.sequence + 1, timestamp, draft.structure or self._structure(wire))
+        structure = draft.structure or self._structure(wire)
+        void = fold(world, self.changes, wire, world.sequence + 1, timestamp, structure)
         if void is not None:
             raise BrokenInvariant(f"a {draft.type} was decided that changes nothing: {void}")
         self._timestamp += 1

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 
 from redkey.commands.claims import ClaimNext, could_claim
-from redkey.reducers.world import Offer, World
+from redkey.reducers.changes import Changes, Offer
+from redkey.reducers.world import World
 from redkey.services.outcome import NO_TASKS, Outcome
 from redkey.services.submission import Submission
 
@@ -45,10 +46,10 @@ class Waiters:
         if submission.timer is None:
             submission.timer = loop.call_at(submission.deadline, _time_is_over, submission)
 
-    def wake(self, topic: str, world: World) -> list[Submission]:
-        """Those who should ask again now: one for each task that was offered, all when the rules have changed."""
-        offered, world.offered = world.offered, []
-        reopened, world.reopened = world.reopened, False
+    def wake(self, topic: str, world: World, news: Changes) -> list[Submission]:
+        """Those who should ask again now: one for each task that was offered, all when who may claim has changed."""
+        offers, news.offers = news.offers, []
+        reopened, news.reopened = news.reopened, False
         queues = self._waiting.get(topic)
         if queues is None:
             return []
@@ -56,8 +57,8 @@ class Waiters:
         if reopened:
             woken += [one for line in queues.values() for one in line]
             queues.clear()
-        for offer in offered:
-            if world.first_offer(*offer) is not None:
+        for offer in offers:
+            if world.is_offered(offer):
                 woken += _take(queues.get(offer.queue_id, {}), offer, world)
         self._tidy(topic)
         return woken

@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 
 from redkey.commands.caller import Caller
-from redkey.commands.decide import decide
 from redkey.commands.decision import key_reused
 from redkey.commands.draft import Ids
 from redkey.commands.registry import CreateKey, CreateWorkspace
@@ -63,10 +62,10 @@ def begin_workspace(
         if topic is not None:
             return _again(unit, workspace_id, topic, body)
         topic = unit.create_topic()
-        work = TopicWork(unit, topic, world := World(), ids)
+        work = TopicWork(unit, topic, World(), ids)
         create = CreateWorkspace(workspace_id, content.ref(name) if name is not None else None)
         for command in (create, key):
-            drafts = decide(world, command, caller, work.now, ids).drafts
+            drafts = work.judge(command, caller).drafts
             if idem and command is create:
                 drafts[0].payload |= {"idem": idem, "body": body}
             work.note(drafts)

@@ -12,9 +12,9 @@ from redkey.errors import UpgradeNeeded
 from redkey.ledger.ports import Reader, SequencedStore, Unit
 from redkey.readmodel.rows import load_world
 from redkey.readmodel.structure import structure_of
+from redkey.reducers.changes import Changes
 from redkey.reducers.fold import fold
 from redkey.reducers.world import RULES, World
-from redkey.services.past import LedgerPast
 from redkey.wire.decode import decode
 
 WORLDS_LIMIT = 1000
@@ -31,6 +31,10 @@ class Worlds:
         # Which roles are told of which blockers, where the configuration says otherwise than the defaults.
         self._block_routes = dict(block_routes or {})
         self._loaded: dict[str, World] = {}
+        # Up to where each world was loaded from rows: what an agent was told before stands there and not in memory.
+        self._loaded_at: dict[str, int] = {}
+        # What was committed and those who wait have not heard of yet.
+        self._news: dict[str, Changes] = {}
         # The version of the store at which a world was last found to be at the head.
         self._confirmed: dict[str, int] = {}
         # Workspaces that were used since the idle ones were last let go.
@@ -48,10 +52,24 @@ class Worlds:
         """The world at the head, for a unit that may change it."""
         world = self._loaded.pop(topic, None)
         if world is None:
-            world = load_world(unit, topic, decode)
+            world = self._loads(topic, load_world(unit, topic, decode))
         elif unit.head(topic).sequence != world.sequence:
-            _catch_up(unit, topic, world)
+            self._catch_up(unit, topic, world)
         return self._keep(topic, world)
+
+    def loaded_at(self, topic: str) -> int:
+        """Up to where the world was loaded from rows."""
+        return self._loaded_at[topic]
+
+    def tell(self, topic: str, changes: Changes) -> None:
+        """Keep what a unit has committed for those who wait."""
+        news = self._news[topic]
+        news.offers += changes.offers
+        news.reopened |= changes.reopened
+
+    def news(self, topic: str) -> Changes:
+        """What those who wait in a loaded world have not heard of yet; whoever tells them takes it out."""
+        return self._news[topic]
 
     def peek(self, topic: str, version: int) -> World:
         """The world at the last commit, for questions that need no unit; do not change it.
@@ -60,10 +78,9 @@ class Worlds:
         """
         world = self._loaded.pop(topic, None)
         if world is None:
-            world = self._load_steady(topic)
+            world = self._loads(topic, self._load_steady(topic))
         elif self._confirmed.get(topic) != version and self._store.head(topic).sequence != world.sequence:
-            _catch_up(self._store, topic, world)
-        world.past = LedgerPast(self._store, topic)
+            self._catch_up(self._store, topic, world)
         self._keep(topic, world)
         self._confirmed[topic] = version
         return world
@@ -71,6 +88,7 @@ class Worlds:
     def drop(self, topic: str) -> None:
         """Forget a world that may be ahead of its commit."""
         self._confirmed.pop(topic, None)
+        self._news.pop(topic, None)
         if self._loaded.pop(topic, None) is not None:
             # What was due in it is found when it is loaded again, at the next tick at the latest.
             self._asleep[topic] = 1, 0
@@ -116,10 +134,15 @@ class Worlds:
 
     def _let_go(self, topic: str) -> None:
         self._confirmed.pop(topic, None)
+        self._news.pop(topic, None)
         world = self._loaded.pop(topic)
         when = next_time(world)
         if when:
             self._asleep[topic] = when, world.timestamp
+
+    def _loads(self, topic: str, world: World) -> World:
+        self._loaded_at[topic], self._news[topic] = world.sequence, Changes()
+        return world
 
     def _load_steady(self, topic: str) -> World:
         """Rows are many reads; only when nobody wrote in between do they tell of one moment."""
@@ -130,11 +153,13 @@ class Worlds:
         with self._store.write() as unit:
             return load_world(unit, topic, decode)
 
-
-def _catch_up(reader: Reader, topic: str, world: World) -> None:
-    """Fold what others wrote; their units wrote the rows already."""
-    while records := reader.read(topic, world.sequence, _PAGE):
-        for record in records:
-            wire = decode(record.wire)
-            fold(world, wire, record.sequence, record.timestamp, structure_of(reader, topic, wire))
-    world.dirty.clear()
+    def _catch_up(self, reader: Reader, topic: str, world: World) -> None:
+        """Fold what others wrote; their units wrote the rows already."""
+        changes = Changes()
+        while records := reader.read(topic, world.sequence, _PAGE):
+            for record in records:
+                wire = decode(record.wire)
+                structure = structure_of(reader, topic, wire)
+                fold(world, changes, wire, record.sequence, record.timestamp, structure)
+            changes.rows.clear()
+        self.tell(topic, changes)
