@@ -76,8 +76,7 @@ class App:
         with locked(config.data / "first.lock"):
             self.workspace_id, self.first_key = self._first_workspace(ids)
         self.metrics = Metrics()
-        block_routes = {str(kind): roles for kind, roles in config.block_routes.items()}
-        self.coordinator = Coordinator(store, ids, on_fatal=on_fatal, block_routes=block_routes)
+        self.coordinator = Coordinator(store, ids, on_fatal=on_fatal)
         self.subscriptions = Subscriptions(store, config.limits.subscribers, frame)
         self.metrics.gauge("waiting", "Callers that wait for a task.", lambda: self.coordinator.waiting)
         self.metrics.gauge("subscribers", "Followers of event streams.", lambda: self.subscriptions.count)
@@ -204,7 +203,9 @@ class App:
             raise ConfigRefused("REDKEY_BOOTSTRAP_KEY is not rk_<public id>_<secret>; see docs for its shape")
         nobody = Caller("", key_id, frozenset(_FIRST_KEY_SCOPES))
         create = CreateKey(key_id, key.rpartition("_")[0], _FIRST_KEY_SCOPES, secret_sha256=digest_of(key))
-        return begin_workspace(self.store, ids, self.signing, nobody, create).workspace_id, key
+        routes = self.config.new_block_routes
+        begun = begin_workspace(self.store, ids, self.signing, nobody, create, block_routes=routes)
+        return begun.workspace_id, key
 
     def _count(self, topic: str, records: Any) -> None:
         self.metrics.commits.inc()

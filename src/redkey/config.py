@@ -31,6 +31,7 @@ Seconds = Annotated[float, msgspec.Meta(gt=0)]
 
 
 RoleId = Annotated[str, msgspec.Meta(pattern="^role_[a-zA-Z0-9][a-zA-Z0-9._-]{0,26}$")]
+BlockRoute = Annotated[tuple[RoleId, ...], msgspec.Meta(max_length=6)]
 BlockerType = Literal["spec_gap", "dependency", "tool_failure", "ambiguity", "resource", "verification_fail", "auth"]
 
 
@@ -121,12 +122,18 @@ class Config(_Table, frozen=True):
     idle_world_seconds: Seconds = 900.0
     # Whether /metrics answers without a key; its figures tell nothing of single workspaces.
     open_metrics: bool = True
-    # blocker type -> roles that are told; what is not named keeps its default. The supervisors always are.
-    block_routes: dict[BlockerType, tuple[RoleId, ...]] = {}
+    # blocker type -> roles that are told, as new workspaces get it; later the workspace's own policy says who is. What
+    # is not named keeps its default. The supervisors are always told.
+    block_routes: dict[BlockerType, BlockRoute] = {}
     limits: Limits = Limits()
     rate: Rate = Rate()
     logins: Logins = Logins()
     cards: Cards = Cards()
+
+    @property
+    def new_block_routes(self) -> dict[str, tuple[str, ...]]:
+        """The block routes that new workspaces get."""
+        return {str(kind): roles for kind, roles in self.block_routes.items()}
 
 
 CREDENTIALS = "credentials.json"

@@ -269,6 +269,22 @@ def test_messages_keys_roles_and_workspaces(server: Server) -> None:
     assert server.workspace_id in _does(server, "workspace", "list")
 
 
+def test_policies_of_a_workspace_are_shown_and_set(server: Server) -> None:
+    assert re.search(r"^block auth +-$", _does(server, "workspace", "policy"), re.MULTILINE)
+    for role in ("bank", "pm"):
+        _does(server, "role", "create", role)
+    route = ("--block-route", "auth=role_bank, role_pm")
+    assert _does(server, "workspace", "policy", *route) == "changed: auth\n"
+    assert _does(server, "workspace", "policy", *route) == "nothing changed\n"
+    assert _told(server, "workspace", "policy")[0]["blockRoutes"]["auth"] == ["role_bank", "role_pm"]  # type: ignore[index]
+    wrong = _call(server, "workspace", "policy", "--block-route", "auth")
+    assert (wrong.exit_code, "TYPE=ROLES" in wrong.stderr) == (2, True)
+    unknown = _call(server, "workspace", "policy", "--block-route", "boredom=role_pm")
+    assert (unknown.exit_code, "boredom" in unknown.stderr) == (1, True)
+    again = _call(server, "workspace", "raise-rules")
+    assert (again.exit_code, "[rules_not_raised]" in again.stderr) == (1, True)
+
+
 def test_queues_are_made_changed_paused_and_counted(server: Server) -> None:
     assert _does(server, "queue", "create", "counted", "--lease", "60") == "queue_counted\n"
     _task(server, "counted", "--title", "One")

@@ -8,7 +8,18 @@ from typing import Any
 
 import pytest
 
-from redkey.client import ApprovalGate, Claimed, ClaimNext, Invalid, Missed, NoTasks, NotFound, Rejected, Retry
+from redkey.client import (
+    ApprovalGate,
+    Claimed,
+    ClaimNext,
+    Conflict,
+    Invalid,
+    Missed,
+    NoTasks,
+    NotFound,
+    Rejected,
+    Retry,
+)
 
 CARD = {"name": "Research Agent", "url": "https://agent.example.com/a2a", "version": "1.0.0", "skills": []}
 PLAN: dict[str, Any] = {
@@ -81,7 +92,18 @@ async def play(rk: Any, decider: Any, operator: Any, workspace_id: str, director
     await _record(rk, directory)
     await _content(rk, directory)
     await _money(rk, operator, workspace_id)
+    await _policies(rk, operator, workspace_id)
     assert (await done(rk.agents.deactivate(agent))).status == "deactivated"
+
+
+async def _policies(rk: Any, operator: Any, workspace_id: str) -> None:
+    await done(rk.roles.create("editor"))
+    changed = await done(rk.workspaces.set_policy(workspace_id, block_routes={"ambiguity": ["role_editor"]}))
+    assert changed.block_routes == {"ambiguity": ("role_editor",)}
+    policy = await done(rk.workspaces.policy(workspace_id))
+    assert (policy.rules, policy.block_routes["ambiguity"], policy.block_routes["auth"]) == (2, ("role_editor",), ())
+    with pytest.raises(Conflict, match="never lowered"):
+        await done(operator.workspaces.raise_rules(workspace_id, 2))
 
 
 async def _server(rk: Any, operator: Any, workspace_id: str) -> None:

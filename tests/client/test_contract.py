@@ -31,6 +31,9 @@ NOT_PARAMETERS = {"idempotency_key", "to_agent", "format", "content"}
 METHODS = {
     "list_workspaces": "workspaces.list",
     "create_workspace": "workspaces.create",
+    "get_policy": "workspaces.policy",
+    "set_policy": "workspaces.set_policy",
+    "raise_rules": "workspaces.raise_rules",
     "create_key": "keys.create",
     "list_keys": "keys.list",
     "revoke_key": "keys.revoke",

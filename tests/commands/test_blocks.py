@@ -6,6 +6,7 @@ import pytest
 
 from redkey.commands.claims import BlockClaim, FailClaim
 from redkey.commands.decision import Refused
+from redkey.commands.policies import SetPolicy
 from redkey.commands.registry import DeactivateAgent
 from redkey.commands.tasks import RetryTask, UnblockTask
 from tests.desk import Desk, ref_of
@@ -53,10 +54,26 @@ def test_every_active_holder_is_told_and_nobody_twice(desk: Desk) -> None:
     assert block(desk, desk.task(), desk.agent("ada"), "ambiguity") == ["human", "one", "two"]
 
 
-def test_the_routes_are_configuration(desk: Desk) -> None:
+def test_the_routes_are_a_policy_of_the_workspace(desk: Desk) -> None:
     desk.agent("bank", "role_bank")
-    desk.world.routes["auth"] = ("role_bank",)
-    assert block(desk, desk.task(), desk.agent("ada"), "auth") == ["bank", "human"]
+    desk.agent("pm", "role_pm")
+    agent = desk.agent("ada")
+    set_ = desk.do(SetPolicy({"auth": ("role_bank",), "ambiguity": ()}))
+    assert [one.wire["type"] for one in set_.records] == ["workspace.policy_set"] * 2
+    assert block(desk, desk.task(), agent, "auth") == ["bank", "human"]
+    assert block(desk, desk.task(), agent, "ambiguity") == ["human"]
+    desk.reload()
+    assert block(desk, desk.task(), agent, "auth") == ["bank", "human"]
+    assert block(desk, desk.task(), agent, "verification_fail") == ["human", "pm"]
+
+
+def test_a_policy_that_is_so_already_is_not_recorded(desk: Desk) -> None:
+    desk.agent("pm", "role_pm")
+    before = desk.world.sequence
+    with pytest.raises(Refused, match="create it first"):
+        desk.do(SetPolicy({"ambiguity": ("role_nobody",)}))
+    assert desk.do(SetPolicy({"ambiguity": ("role_pm",)})).answer == {"unchanged": True}
+    assert desk.world.sequence == before
 
 
 def test_a_block_ends_the_claim(desk: Desk) -> None:

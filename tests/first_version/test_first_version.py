@@ -18,6 +18,8 @@ import pytest
 
 from redkey.commands.caller import Caller
 from redkey.commands.claims import BlockClaim, ClaimNext, ClaimTask, CompleteClaim, HeartbeatClaim
+from redkey.commands.decision import Refused
+from redkey.commands.policies import RaiseRules, SetPolicy
 from redkey.commands.tasks import CreateTask
 from redkey.commands.workflows import ApproveGate
 from redkey.ledger import content
@@ -40,7 +42,7 @@ from tests.services.workshop import CountedClock, CountedIds, checked
 ARCHIVE = Path(__file__).parent / "first-version.tar.xz"
 TOPIC = "1.0.1001"
 # What has come since, or could not be written then.
-NOT_THEN = {"workspace.rules_raised"}
+NOT_THEN = {"workspace.rules_raised", "workspace.policy_set"}
 
 
 @pytest.fixture
@@ -135,12 +137,45 @@ def test_it_continues_and_passes_fsck(folder: Path, store: SqliteStore) -> None:
     assert report.clean, report.faults
 
 
-async def _continue(store: SqliteStore) -> None:
-    """What was left open goes on: a late holder, a gate, a plan, a dependency, new work, a repeated request."""
-    workspace_id = entity(store.row(TOPIC, "workspace", "")).workspace_id  # type: ignore[arg-type]
+def test_an_operator_raises_its_rules_and_what_is_new_works(folder: Path, store: SqliteStore) -> None:
+    asyncio.run(_raise(store))
+    signing_of(store).sign()
+    row = store.row(TOPIC, "workspace", "")
+    assert row is not None
+    assert (entity(row).rules, entity(row).block_routes) == (2, {"ambiguity": ("role_writer",)})
+    store.close()
+    report = checked(folder / "data", receipts_of(folder))
+    assert report.clean, report.faults
+
+
+async def _raise(store: SqliteStore) -> None:
+    office = _office(store)
+    policy = SetPolicy({"ambiguity": ("role_writer",)})
+    with pytest.raises(Refused) as refused:
+        await office.do(policy)
+    assert refused.value.code == "rules_too_old"
+    with pytest.raises(Refused) as refused:
+        await office.do(RaiseRules())
+    assert refused.value.code == "insufficient_scope"
+    operator = Caller(office.admin.workspace_id, office.admin.key_id, frozenset({"operator"}))
+    await office.do(RaiseRules(), operator)
+    await office.do(policy)
+    await office.coordinator.stop()
+
+
+def _office(store: SqliteStore) -> Office:
+    row = store.row(TOPIC, "workspace", "")
+    assert row is not None
+    workspace_id = entity(row).workspace_id
     # Ids of another lane: none was drawn before.
     office = Office(store, CountedIds(9)).open(TOPIC, workspace_id)
     office.admin = Caller(workspace_id, "key_" + office.ids.ulid(), frozenset({"admin"}))
+    return office
+
+
+async def _continue(store: SqliteStore) -> None:
+    """What was left open goes on: a late holder, a gate, a plan, a dependency, new work, a repeated request."""
+    office = _office(store)
     office.coordinator.tick(TOPIC)
     world = office.coordinator.peek(TOPIC)
     kim = world.slugs["kim"]

@@ -20,6 +20,7 @@ from redkey.commands.claims import (
     ReleaseClaim,
     StartClaim,
 )
+from redkey.commands.policies import SetPolicy
 from redkey.commands.registry import (
     CreateKey,
     DeactivateAgent,
@@ -86,6 +87,7 @@ def history() -> tuple[tuple[Wire, int], ...]:
     desk.do(CreateKey("key_" + desk.ids.ulid(), "rk_x", ("read",)))
     desk.do(RevokeKey(next(iter(desk.world.keys))))
     desk.do(GrantCredits(100))
+    desk.do(SetPolicy({"ambiguity": ("role_pm",), "auth": ("role_pm",)}))
     desk.do(HeartbeatAgent(ada, 3, 1))
     desk.do(RevokeRole("role_pm", ada))
     desk.tick(2000)

@@ -17,6 +17,7 @@ from redkey.api import (
     inbox,
     ledger,
     oauth,
+    policies,
     queues,
     receipts,
     roles,
@@ -30,6 +31,7 @@ from redkey.http.route import OPERATOR, Route
 
 FAMILIES = (
     workspaces,
+    policies,
     oauth,
     agents,
     roles,

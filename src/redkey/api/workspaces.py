@@ -113,7 +113,15 @@ async def create_workspace(call: Call, body: NewWorkspace) -> CreatedWorkspace:
     idem, body_hash = call.identity
     begun = await call.in_thread(
         lambda: begin_workspace(
-            services.store, services.ids, services.signing, call.caller, command, name, idem=idem, body=body_hash
+            services.store,
+            services.ids,
+            services.signing,
+            call.caller,
+            command,
+            name,
+            block_routes=services.config.new_block_routes,
+            idem=idem,
+            body=body_hash,
         )
     )
     if not begun.repeated:
@@ -128,7 +136,7 @@ async def create_workspace(call: Call, body: NewWorkspace) -> CreatedWorkspace:
 
 async def create_key(call: Call, body: NewKey) -> CreatedKey:
     """Make a key; its secret is shown once."""
-    topic = _workspace_topic(call)
+    topic = workspace_topic(call)
     _check_grant(call, body, topic)
     services = call.services
     key_id = "key_" + services.ids.ulid()
@@ -150,7 +158,7 @@ async def create_key(call: Call, body: NewKey) -> CreatedKey:
 
 async def list_keys(call: Call) -> Listed[KeyView]:
     """The keys of a workspace."""
-    topic, asked = _workspace_topic(call), call.query
+    topic, asked = workspace_topic(call), call.query
     rows = call.services.store.rows(topic, "key", after=(0, asked.after), limit=asked.limit + 1)
     items = [_key_view(call, topic, entity(row)) for row in rows[: asked.limit]]
     return Listed(items, items[-1].key_id if len(rows) > asked.limit else None)
@@ -158,13 +166,13 @@ async def list_keys(call: Call) -> Listed[KeyView]:
 
 async def revoke_key(call: Call) -> RevokedKey:
     """Make a key invalid, at once and for good; its tokens with it."""
-    topic = _workspace_topic(call)
+    topic = workspace_topic(call)
     outcome = await call.submit(RevokeKey(call.path["key_id"]), topic=topic)
     wire = outcome.records[0].wire
     return RevokedKey(wire["payload"]["key_id"], "revoked", event_id(wire["wire_id"]))
 
 
-def _workspace_topic(call: Call) -> str:
+def workspace_topic(call: Call) -> str:
     """The topic of the workspace in the path: the caller's own, or any for operators; else as if it were missing."""
     workspace_id = call.path["workspace_id"]
     if workspace_id == call.caller.workspace_id:

@@ -41,7 +41,7 @@ def create(
       redkey key create --scope agent --agent atlas
     """
     agent_id = agent_id_of(rk, agent) if agent else None
-    made = rk.keys.create(workspace or _own(rk), scopes=scopes, name=name, agent_id=agent_id)
+    made = rk.keys.create(workspace or own_workspace(rk), scopes=scopes, name=name, agent_id=agent_id)
     if as_json:
         print_item(made)
     else:
@@ -55,7 +55,7 @@ def create(
 def list_keys(rk: RedKey, workspace: str | None, ids_only: bool, as_json: bool) -> None:
     """All keys, by prefix; never their secrets."""
     print_list(
-        rk.keys.list(workspace or _own(rk)),
+        rk.keys.list(workspace or own_workspace(rk)),
         ("KEY", "PREFIX", "STATE", "CREATED", "SCOPES", "NAME"),
         lambda key: (
             key.key_id,
@@ -77,14 +77,14 @@ def list_keys(rk: RedKey, workspace: str | None, ids_only: bool, as_json: bool) 
 @daily
 def revoke(rk: RedKey, key_id: str, workspace: str | None, as_json: bool) -> None:
     """Make a key invalid, at once and for good."""
-    done = rk.keys.revoke(workspace or _own(rk), key_id)
+    done = rk.keys.revoke(workspace or own_workspace(rk), key_id)
     if as_json:
         print_item(done)
     else:
         tell(f"{done.key_id} is revoked")
 
 
-def _own(rk: RedKey) -> str:
+def own_workspace(rk: RedKey) -> str:
     """The workspace that is meant when none is named; an operator may have to choose."""
     found = list(rk.workspaces.list())
     if len(found) != 1:

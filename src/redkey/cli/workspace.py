@@ -1,4 +1,4 @@
-"""`redkey workspace`: the workspaces of a server; operators begin new ones."""
+"""`redkey workspace`: the workspaces of a server, and what each decides for itself; operators begin new ones."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from redkey.cli.screen import ago, print_item, print_list, tell
+from redkey.cli.key import own_workspace
+from redkey.cli.screen import ago, print_facts, print_item, print_list, tell
 from redkey.cli.session import daily, ids_option
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def command() -> None:
-    """See workspaces, and begin new ones. Each has its own order, ledger and keys."""
+    """See workspaces, set their policies, and begin new ones. Each has its own order, ledger and keys."""
 
 
 @command.command("list")
@@ -43,3 +44,63 @@ def create(rk: RedKey, name: str | None, as_json: bool) -> None:
         print_item(made)
         return
     tell(f"{made.workspace_id}\n\n  {made.api_key}\n", next_step="keep the key: it is not shown again")
+
+
+_workspace_option = click.option("--workspace", metavar="ID", help="The workspace [your key's own].")
+
+
+@command.command()
+@click.option(
+    "--block-route",
+    "routes",
+    multiple=True,
+    metavar="TYPE=ROLES",
+    help="Tell these roles (comma-separated, none: the humans alone) of blocks of this type; may be repeated.",
+)
+@_workspace_option
+@daily
+def policy(rk: RedKey, routes: tuple[str, ...], workspace: str | None, as_json: bool) -> None:
+    """Show the policies of a workspace, or set some of them.
+
+    \b
+      redkey workspace policy
+      redkey workspace policy --block-route ambiguity=role_editor,role_pm --block-route auth=
+    """
+    workspace_id = workspace or own_workspace(rk)
+    if routes:
+        changed = rk.workspaces.set_policy(workspace_id, block_routes=dict(map(_route, routes)))
+        if as_json:
+            print_item(changed)
+        else:
+            tell(f"changed: {', '.join(changed.block_routes)}" if changed.block_routes else "nothing changed")
+        return
+    found = rk.workspaces.policy(workspace_id)
+    if as_json:
+        print_item(found)
+        return
+    shown = [(f"block {kind}", ", ".join(roles) or "-") for kind, roles in found.block_routes.items()]
+    print_facts([("workspace", found.workspace_id), ("rules", found.rules), *shown])
+
+
+@command.command("raise-rules")
+@click.option("--to", "rules", type=click.IntRange(2), default=2, show_default=True, help="The rules.")
+@_workspace_option
+@daily
+def raise_rules(rk: RedKey, rules: int, workspace: str | None, as_json: bool) -> None:
+    """Let later records of a workspace fold under newer rules. For operators; there is no way back.
+
+    Records that are there keep their rules. Servers that do not know the new rules stop serving the workspace, so
+    upgrade all of them first.
+    """
+    raised = rk.workspaces.raise_rules(workspace or own_workspace(rk), rules)
+    if as_json:
+        print_item(raised)
+    else:
+        tell(f"{raised.workspace_id} is under rules {raised.rules}")
+
+
+def _route(text: str) -> tuple[str, list[str]]:
+    kind, equals, roles = text.partition("=")
+    if not equals:
+        raise click.UsageError(f"--block-route {text!r} is not TYPE=ROLES, as in ambiguity=role_pm")
+    return kind, [role.strip() for role in roles.split(",") if role.strip()]

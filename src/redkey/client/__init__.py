@@ -14,7 +14,8 @@
 
 What there is, by the words of the API; `AsyncRedKey` has the same, awaited:
 
-    workspaces  list create                      keys         list create revoke
+    workspaces  list create policy set_policy raise_rules
+    keys        list create revoke
     agents      register list get update heartbeat deactivate claim_history events follow inbox
     roles       create list get grant revoke     queues       create list get update claim_next
     tasks       create create_many list available get explain claim cancel retry unblock add_message messages

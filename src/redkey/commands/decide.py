@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from redkey.commands import claims, holds, registry, tasks, workflows
+from redkey.commands import claims, holds, policies, registry, tasks, workflows
 from redkey.commands.caller import Caller
 from redkey.commands.decision import Decision
 from redkey.commands.draft import Ids
@@ -21,6 +21,8 @@ DECIDERS: Mapping[type, Decide] = {
     workflows.StartWorkflow: workflows.start,
     workflows.PublishDefinition: workflows.publish,
     registry.CreateWorkspace: registry.create_workspace,
+    policies.SetPolicy: policies.set_policy,
+    policies.RaiseRules: policies.raise_rules,
     registry.CreateKey: registry.create_key,
     registry.RevokeKey: registry.revoke_key,
     registry.RegisterAgent: registry.register_agent,

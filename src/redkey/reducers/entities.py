@@ -198,6 +198,8 @@ class Workspace(msgspec.Struct, omit_defaults=True):
     price_sha256: str = ""
     # event type -> credits; a request that is not listed costs one.
     prices: dict[str, int] = {}
+    # blocker type -> the roles that are told, where they are others than the rules name.
+    block_routes: dict[str, tuple[str, ...]] = {}
 
 
 class Workflow(msgspec.Struct, omit_defaults=True):

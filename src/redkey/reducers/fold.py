@@ -19,6 +19,9 @@ Void = str | None
 _ACT_GRAIN_NANOSECONDS = LOST_AFTER_NANOSECONDS // 9
 
 
+# Types that came after the first version, and the rules that they came with.
+_SINCE = {"workspace.policy_set": 2}
+
 # What may let an agent claim that could not before, without a task becoming available.
 _REOPENING = frozenset({"role.granted", "agent.updated", "queue.updated", "workflow.resumed"})
 
@@ -46,7 +49,12 @@ def fold(
     if world.tombstones:
         world.bury(timestamp, changes)
     e = event(wire, sequence, timestamp, changes, structure)
-    void = DUPLICATE_WIRE if copied else reducer(world, e)
+    if copied:
+        void: Void = DUPLICATE_WIRE
+    elif e.type in _SINCE and workspace.rules < _SINCE[e.type]:
+        void = "rules_too_old"
+    else:
+        void = reducer(world, e)
     world.sequence, world.timestamp = sequence, timestamp
     if void is None and "idem" in e.payload:
         world.remember(e.payload["idem"], e.payload.get("body", ""), sequence, timestamp)
@@ -130,6 +138,7 @@ REDUCERS: Mapping[str, Callable[[World, Event], Void]] = {
     "queue.updated": registry.queue_updated,
     "workspace.created": registry.workspace_created,
     "workspace.rules_raised": registry.rules_raised,
+    "workspace.policy_set": registry.policy_set,
     "key.created": registry.key_created,
     "key.revoked": registry.key_revoked,
     "credits.granted": registry.credits_granted,

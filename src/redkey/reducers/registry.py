@@ -233,6 +233,13 @@ def rules_raised(world: World, e: Event) -> Void:
     return None
 
 
+def policy_set(world: World, e: Event) -> Void:
+    _advance(world, e)
+    route = e.payload["block_route"]
+    world.workspace.block_routes = {**world.workspace.block_routes, route["blocker_type"]: tuple(route["roles"])}
+    return None
+
+
 def key_created(world: World, e: Event) -> Void:
     _advance(world, e)
     payload: dict[str, Any] = e.payload

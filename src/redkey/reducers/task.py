@@ -18,7 +18,7 @@ from redkey.reducers import workflow
 from redkey.reducers.entities import PRIORITIES, Artifact, Task
 from redkey.reducers.event import Event
 from redkey.reducers.machine import RESUME, SAME, Moves, machine
-from redkey.reducers.world import SECOND, SUPERVISOR_ROLE, World
+from redkey.reducers.world import BLOCK_ROUTES, SECOND, SUPERVISOR_ROLE, World
 from redkey.wire.rules import SYSTEM_FAILURES
 from redkey.wire.times import parse_time
 
@@ -322,10 +322,16 @@ def _blocked(world: World, task: Task, e: Event, before: str) -> None:
 
 def recipients(world: World, blocker_type: str) -> list[str]:
     """Who is told of a block: each active holder of the roles that can lift it; without one, the humans."""
-    roles = (*world.routes.get(blocker_type, ()), SUPERVISOR_ROLE)
+    roles = (*block_route(world, blocker_type), SUPERVISOR_ROLE)
     agents = [agent_id for role in roles if role in world.roles for agent_id in world.roles[role].agents]
     told = dict.fromkeys(f"agent:{agent_id}" for agent_id in agents if world.agents[agent_id].active)
     return [*told, "human"]
+
+
+def block_route(world: World, blocker_type: str) -> tuple[str, ...]:
+    """The roles that are told of a block: by the policy of the workspace, else by the rules."""
+    found = world.workspace.block_routes.get(blocker_type)
+    return BLOCK_ROUTES.get(blocker_type, ()) if found is None else found
 
 
 def _unblocked(world: World, task: Task, e: Event, before: str) -> None:

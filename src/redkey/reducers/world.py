@@ -46,10 +46,11 @@ IDEMPOTENCY_LIMIT = 250_000
 # Below this many entries a heap is not looked through for those that are no longer true.
 SMALL_HEAP = 1024
 # The largest set of rules this code folds under; a ledger of newer rules needs newer code.
-RULES = 1
+RULES = 2
 
 
-# Blocks go to those who can lift them; a copy always goes to the supervisor role and to the humans.
+# Blocks go to those who can lift them, where the workspace has no other policy; a copy always goes to the supervisor
+# role and to the humans.
 BLOCK_ROUTES = {
     "spec_gap": ("role_ba",),
     "tool_failure": ("role_infra",),
@@ -136,8 +137,6 @@ class World:
         # Tasks that have ended, in the order they will leave the world: (when, task, attempt).
         self.tombstones: deque[tuple[int, str, int]] = deque()
         self.done: OrderedDict[str, Done] = OrderedDict()
-        # Which roles are told of which blockers; configuration, read only where mail is derived.
-        self.routes: dict[str, tuple[str, ...]] = dict(BLOCK_ROUTES)
 
     def follows(self, kind: str, subject: str, cause: str) -> None:
         """Something follows from the wire `cause`; it stays on the agenda until the wire that says so is folded."""

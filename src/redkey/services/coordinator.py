@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -53,10 +53,9 @@ class Coordinator:
         ids: Ids,
         *,
         on_fatal: Callable[[BaseException], None],
-        block_routes: Mapping[str, tuple[str, ...]] | None = None,
     ) -> None:
         self._store, self._ids, self._on_fatal = store, ids, on_fatal
-        self._worlds, self._waiters = Worlds(store, block_routes), Waiters()
+        self._worlds, self._waiters = Worlds(store), Waiters()
         self._arrived: deque[Submission] = deque()
         # Requests with an idempotency key that are on their way: a retry joins the first.
         self._flights: dict[tuple[str, str], Submission] = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from typing import Any
 
@@ -11,6 +11,7 @@ import msgspec
 from redkey.commands.caller import Caller
 from redkey.commands.decision import key_reused
 from redkey.commands.draft import Ids
+from redkey.commands.policies import SetPolicy
 from redkey.commands.registry import CreateKey, CreateWorkspace
 from redkey.ledger import content
 from redkey.ledger.ports import Content, Reader, SequencedStore, Unit
@@ -48,10 +49,13 @@ def begin_workspace(
     key: CreateKey,
     name: Content | None = None,
     *,
+    block_routes: Mapping[str, tuple[str, ...]] | None = None,
     idem: str = "",
     body: str = "",
 ) -> Begun:
     """Begin a workspace with its first key and its first checkpoint. Waits for the writer lock, so call it in a thread.
+
+    `block_routes` is what the configuration gives new workspaces; from then on it is their own policy.
 
     A new workspace has no past in which a repeated request could be found, so its id follows from the request:
     asked for again with the same key, it is there already.
@@ -64,11 +68,13 @@ def begin_workspace(
         topic = unit.create_topic()
         work = TopicWork(unit, topic, World(), ids)
         create = CreateWorkspace(workspace_id, content.ref(name) if name is not None else None)
-        for command in (create, key):
+        policies = (SetPolicy(block_routes, defaults=True),) if block_routes else ()
+        for command in (create, key, *policies):
             drafts = work.judge(command, caller).drafts
             if idem and command is create:
                 drafts[0].payload |= {"idem": idem, "body": body}
-            work.note(drafts)
+            if drafts:
+                work.note(drafts)
         work.finish()
         unit.put_content(topic, [name] if name is not None else [])
         effects.apply(unit, topic, key)

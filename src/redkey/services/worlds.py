@@ -5,7 +5,7 @@ A world changes inside a unit only; whoever ran the unit drops the worlds it cha
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
 from redkey.commands.due import next_time
 from redkey.errors import UpgradeNeeded
@@ -26,10 +26,8 @@ _TRIES = 3
 class Worlds:
     """The worlds of one store, the most recently used last."""
 
-    def __init__(self, store: SequencedStore, block_routes: Mapping[str, tuple[str, ...]] | None = None) -> None:
+    def __init__(self, store: SequencedStore) -> None:
         self._store = store
-        # Which roles are told of which blockers, where the configuration says otherwise than the defaults.
-        self._block_routes = dict(block_routes or {})
         self._loaded: dict[str, World] = {}
         # Up to where each world was loaded from rows: what an agent was told before stands there and not in memory.
         self._loaded_at: dict[str, int] = {}
@@ -125,8 +123,6 @@ class Worlds:
     def _keep(self, topic: str, world: World) -> World:
         if world.workspace.rules > RULES:
             raise UpgradeNeeded(f"workspace {world.workspace.workspace_id} is under rules {world.workspace.rules}")
-        if self._block_routes:
-            world.routes |= self._block_routes
         self._loaded[topic] = world
         self._recent.add(topic)
         self._asleep.pop(topic, None)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from redkey.client.operation import Listing, Mode, Operation, Resource
 from redkey.client.replies import Page, Reply, SecretReply
-from redkey.client.request import Request, at, delete, get, post
+from redkey.client.request import Request, at, delete, get, patch, post
 
 Scope = Literal["operator", "admin", "produce", "agent", "runner", "read"]
 
@@ -26,6 +26,30 @@ class CreatedWorkspace(SecretReply, frozen=True, kw_only=True):
     workspace_id: str
     key_id: str
     api_key: str
+    event_id: str
+
+
+class Policy(Reply, frozen=True, kw_only=True):
+    """What a workspace decides for itself. `block_routes`: blocker type -> roles that are told."""
+
+    workspace_id: str
+    rules: int
+    block_routes: dict[str, tuple[str, ...]]
+
+
+class PolicyChange(Reply, frozen=True, kw_only=True):
+    """What was changed; `event_id` is None when all of it was so before."""
+
+    workspace_id: str
+    block_routes: dict[str, tuple[str, ...]]
+    event_id: str | None
+
+
+class RaisedRules(Reply, frozen=True, kw_only=True):
+    """Later records fold under these rules."""
+
+    workspace_id: str
+    rules: int
     event_id: str
 
 
@@ -71,6 +95,21 @@ class Workspaces(Resource[Mode]):
     def create(self, *, name: str | None = None) -> Request[CreatedWorkspace]:
         """Begin a workspace; its first key is shown once."""
         return post("/workspaces", CreatedWorkspace, name=name)
+
+    @Operation
+    def policy(self, workspace_id: str) -> Request[Policy]:
+        """The policies of a workspace, defaults included."""
+        return get(at("workspaces", workspace_id, "policy"), Policy)
+
+    @Operation
+    def set_policy(self, workspace_id: str, *, block_routes: Mapping[str, Sequence[str]]) -> Request[PolicyChange]:
+        """Set who is told of which blocks: blocker type -> roles. What is not named stays."""
+        return patch(at("workspaces", workspace_id, "policy"), PolicyChange, block_routes=block_routes)
+
+    @Operation
+    def raise_rules(self, workspace_id: str, rules: int) -> Request[RaisedRules]:
+        """Let later records fold under newer rules (operators only). There is no way back."""
+        return post(at("workspaces", workspace_id, "rules"), RaisedRules, rules=rules)
 
 
 class Keys(Resource[Mode]):
