@@ -97,7 +97,7 @@ def _pages(store: MemoryStore, topic: str) -> Any:
 def _fold(records: list[Any], wires: list[dict[str, Any]], structures: list[Any]) -> None:
     world = World()
     for record, wire, structure in zip(records, wires, structures, strict=True):
-        fold(world, Changes(), wire, record.sequence, record.timestamp, structure)
+        fold(world, Changes(), wire, record.sequence, record.timestamp, record.payer, structure)
     assert not world.runs
 
 

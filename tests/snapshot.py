@@ -20,7 +20,7 @@ def snapshot(world: World) -> dict[str, Any]:
         "workspace": _plain(world.workspace),
         **{
             name: {key: _plain(entity) for key, entity in sorted(getattr(world, name).items())}
-            for name in ("agents", "roles", "queues", "tasks", "messages", "keys", "gates", "definitions")
+            for name in ("agents", "roles", "queues", "tasks", "messages", "keys", "parties", "gates", "definitions")
         },
         "runs": {
             key: {

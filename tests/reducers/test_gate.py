@@ -14,6 +14,7 @@ from redkey.commands.registry import SendMessage
 from redkey.commands.tasks import CreateTask, RetryTask
 from redkey.commands.workflows import ApproveGate, RejectGate
 from redkey.ledger import content
+from redkey.ledger.record import LOCAL_PAYER
 from redkey.reducers.changes import Changes
 from redkey.reducers.fold import fold
 from redkey.reducers.world import TOMBSTONE_NANOSECONDS
@@ -289,7 +290,7 @@ def test_an_approval_by_the_worker_is_void_whoever_wrote_it(desk: RunDesk) -> No
     wire["stream"]["stream_id"] = f"workflow:{desk.run}"
     wire["payload"] = {"gate_id": desk.gate_of("a"), "by": desk.planned("a").ended_by}
     world = desk.world
-    assert fold(world, Changes(), wire, world.sequence + 1, world.timestamp + 1) == "own_gate"
+    assert fold(world, Changes(), wire, world.sequence + 1, world.timestamp + 1, LOCAL_PAYER) == "own_gate"
     wire["payload"]["gate_id"] = "gate_01JTMX9A2B3C4D5E6F7G8H9JKM"
-    assert fold(world, Changes(), wire, world.sequence + 1, world.timestamp + 1) == "unknown_gate"
+    assert fold(world, Changes(), wire, world.sequence + 1, world.timestamp + 1, LOCAL_PAYER) == "unknown_gate"
     desk.reload()

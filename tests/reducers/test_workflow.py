@@ -10,6 +10,7 @@ from redkey.commands.claims import FailClaim
 from redkey.commands.decision import Refused
 from redkey.commands.tasks import CancelTask, RetryTask, UnblockTask
 from redkey.commands.workflows import CancelWorkflow, PauseWorkflow, ResumeWorkflow
+from redkey.ledger.record import LOCAL_PAYER
 from redkey.reducers.changes import Changes
 from redkey.reducers.fold import fold
 from redkey.reducers.world import World
@@ -307,4 +308,4 @@ def test_wires_that_come_too_early_are_void(desk: RunDesk) -> None:
 
 
 def _fold(world: World, wire: dict[str, object]) -> str | None:
-    return fold(world, Changes(), wire, world.sequence + 1, world.timestamp + 1)
+    return fold(world, Changes(), wire, world.sequence + 1, world.timestamp + 1, LOCAL_PAYER)

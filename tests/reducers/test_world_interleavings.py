@@ -23,6 +23,7 @@ from redkey.commands.draft import seal
 from redkey.commands.due import follow_ups
 from redkey.commands.past import NoPast
 from redkey.commands.tasks import CancelTask
+from redkey.ledger.record import LOCAL_PAYER
 from redkey.reducers.changes import Changes
 from redkey.reducers.fold import fold
 from redkey.reducers.replay import Replayed
@@ -46,7 +47,7 @@ class Net:
         self.alone = Replayed()
         self._seen: set[str] = set()
         for one in _BEFORE:
-            fold(self.world, Changes(), one.wire, one.sequence, one.timestamp)
+            fold(self.world, Changes(), one.wire, one.sequence, one.timestamp, LOCAL_PAYER)
             self._seen.add(one.wire["wire_id"])
             if one.wire["stream"]["stream_id"].startswith(f"task:{task_id}:"):
                 self.alone.apply(one.wire)
@@ -58,7 +59,7 @@ class Net:
         # A mirror knows every wire id it has shown before.
         copied = wire["wire_id"] in self._seen
         self._seen.add(wire["wire_id"])
-        void = fold(self.world, Changes(), wire, place, self.now, copied=copied)
+        void = fold(self.world, Changes(), wire, place, self.now, LOCAL_PAYER, copied=copied)
         if wire["stream"]["stream_id"].startswith(f"task:{self.task_id}:"):
             alone = self.alone.apply(wire)
             assert (alone is None) == (void is None), f"{wire['type']}: alone {alone}, in the topic {void}"

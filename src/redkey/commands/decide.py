@@ -23,6 +23,8 @@ DECIDERS: Mapping[type, Decide] = {
     registry.CreateWorkspace: registry.create_workspace,
     policies.SetPolicy: policies.set_policy,
     policies.RaiseRules: policies.raise_rules,
+    policies.AddParty: policies.add_party,
+    policies.RemoveParty: policies.remove_party,
     registry.CreateKey: registry.create_key,
     registry.RevokeKey: registry.revoke_key,
     registry.RegisterAgent: registry.register_agent,

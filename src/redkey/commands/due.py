@@ -10,8 +10,8 @@ from typing import Any
 
 from redkey.commands.claims import stream
 from redkey.commands.draft import Draft, derived_id
-from redkey.commands.holds import retries
 from redkey.reducers.entities import PRIORITIES, Pending, Task
+from redkey.reducers.task import retries
 from redkey.reducers.world import SECOND, World, in_order
 from redkey.wire.ids import task_stream
 from redkey.wire.times import write_time

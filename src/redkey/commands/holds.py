@@ -29,7 +29,7 @@ from redkey.commands.draft import Draft, Ids
 from redkey.commands.past import Past
 from redkey.reducers.claim import CLAIM_LIFE_NANOSECONDS, lease_end
 from redkey.reducers.entities import Agent, Task
-from redkey.reducers.task import missing_outputs
+from redkey.reducers.task import missing_outputs, retries
 from redkey.reducers.world import SECOND, World
 from redkey.wire.times import write_time
 
@@ -222,10 +222,3 @@ def _check_next(world: World, caller: Caller, command: ClaimNext | None) -> None
         acting_agent(world, caller, command.agent_id)
         if command.queue_id not in world.queues:
             raise not_found("queue")
-
-
-def retries(task: Task, kind: str) -> bool:
-    """Another attempt follows a failure while the policy has attempts left; a rejected task is never tried again."""
-    if kind in ("rejected", "deadline", "dependency_failed"):
-        return False
-    return task.on_failure == "reopen" and task.attempt < task.max_attempts

@@ -1,18 +1,19 @@
-"""What a workspace decides for itself: its policies, and the rules that its records fold under."""
+"""What a workspace decides for itself: its policies, who may write on its topic, the rules its records fold under."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
 from redkey.commands.caller import Caller
-from redkey.commands.decision import Decision, Refused
+from redkey.commands.decision import Decision, Refused, not_found
 from redkey.commands.draft import Draft, Ids
 from redkey.reducers.task import block_route
 from redkey.reducers.world import RULES, World
 
-# Policies of the workspace came with these rules.
+# Policies of the workspace and parties came with these rules.
 POLICY_RULES = 2
 
 
@@ -28,6 +29,17 @@ class RaiseRules(msgspec.Struct, frozen=True):
     """Let later records fold under newer rules; there is no way back."""
 
     rules: int = RULES
+
+
+class AddParty(msgspec.Struct, frozen=True):
+    """Let an account write on the topic: as an agent, or, without one, as another server of the operator."""
+
+    payer: str
+    agent_id: str = ""
+
+
+class RemoveParty(msgspec.Struct, frozen=True):
+    payer: str
 
 
 def set_policy(world: World, command: SetPolicy, caller: Caller, now: int, ids: Ids) -> Decision:
@@ -55,8 +67,35 @@ def raise_rules(world: World, command: RaiseRules, caller: Caller, now: int, ids
     if command.rules <= world.workspace.rules:
         detail = f"The workspace is under rules {world.workspace.rules} already; rules are never lowered."
         raise Refused(409, "rules_not_raised", detail)
+    return _on_workspace(world, "workspace.rules_raised", {"rules": command.rules}, caller)
+
+
+def add_party(world: World, command: AddParty, caller: Caller, now: int, ids: Ids) -> Decision:
+    _check_operator(world, caller)
+    if command.payer == world.workspace.operator or command.payer in world.parties:
+        raise Refused(409, "party_exists", f"The account {command.payer} may write on this topic already.")
+    if command.agent_id and command.agent_id not in world.agents:
+        raise not_found("agent")
+    payload = {"payer": command.payer} | ({"agent_id": command.agent_id} if command.agent_id else {})
+    return _on_workspace(world, "party.added", payload, caller)
+
+
+def remove_party(world: World, command: RemoveParty, caller: Caller, now: int, ids: Ids) -> Decision:
+    _check_operator(world, caller)
+    if command.payer not in world.parties:
+        raise not_found("party")
+    return _on_workspace(world, "party.removed", {"payer": command.payer}, caller)
+
+
+def _check_operator(world: World, caller: Caller) -> None:
+    if "operator" not in caller.scopes:
+        raise Refused(403, "insufficient_scope", "Only an operator says who may write on the topic of a workspace.")
+    check_rules(world, POLICY_RULES)
+
+
+def _on_workspace(world: World, event: str, payload: dict[str, Any], caller: Caller) -> Decision:
     where = f"workspace:{world.workspace.workspace_id}"
-    return Decision([Draft("workspace.rules_raised", where, {"rules": command.rules}, where, caller.sender(world))])
+    return Decision([Draft(event, where, payload, where, caller.sender(world))])
 
 
 def check_rules(world: World, needed: int) -> None:

@@ -10,12 +10,10 @@ from collections.abc import Iterable, Iterator
 from hashlib import sha256
 
 from redkey.ledger.ports import Reader, Row
+from redkey.readmodel.ingest import fold_record
 from redkey.readmodel.rows import KINDS, take_rows, void_row
-from redkey.readmodel.structure import structure_of
 from redkey.reducers.changes import Changes
-from redkey.reducers.fold import fold
 from redkey.reducers.world import World
-from redkey.wire.decode import decode
 
 _PAGE = 1000
 
@@ -61,9 +59,7 @@ def replay_rows(reader: Reader, topic: str) -> dict[tuple[str, str], Row]:
 
     while records := reader.read(topic, world.sequence, _PAGE):
         for record in records:
-            wire = decode(record.wire)
-            structure = structure_of(reader, topic, wire)
-            void = fold(world, changes, wire, record.sequence, record.timestamp, structure)
+            _, void = fold_record(world, changes, record, reader)
             if void is not None:
                 put([void_row(record.sequence, void)])
         put(take_rows(world, changes))

@@ -26,6 +26,7 @@ from redkey.reducers.entities import (
     Key,
     Message,
     Miss,
+    Party,
     Queue,
     Role,
     Step,
@@ -70,6 +71,7 @@ KINDS: dict[str, type[Any]] = {
     "queue": Queue,
     "message": Message,
     "key": Key,
+    "party": Party,
     "miss": Miss,
     "workspace": Workspace,
     "workflow": Workflow,
@@ -163,6 +165,8 @@ def _row(world: World, kind: str, key: str, gone: Any) -> Row:
         return Row(kind, key, _encode(gone), "published", gone.sequence)
     if kind == "version":
         return Row(kind, key, _encode(gone), gone.definition_id, gone.version)
+    if kind == "party":
+        return Row(kind, key, _encode(gone), "removed" if gone.removed_at else "present", gone.sequence)
     if kind == "gate":
         return Row(kind, key, _encode(gone), "open" if gone.state == "open" else "closed", gone.sequence)
     entities: dict[str, dict[str, Any]] = {"role": world.roles, "queue": world.queues, "key": world.keys}
@@ -213,6 +217,7 @@ def load_world(reader: Reader, topic: str, decode: Callable[[bytes], Any]) -> Wo
     world.roles = {role.role_id: role for role in pages(reader, topic, "role")}
     world.queues = {queue.queue_id: queue for queue in pages(reader, topic, "queue")}
     world.keys = {key.key_id: key for key in pages(reader, topic, "key")}
+    world.parties = {party.payer: party for party in pages(reader, topic, "party", "present")}
     for to in ("human", *(f"agent:{agent_id}" for agent_id in world.agents)):
         for message in pages(reader, topic, "message", message_list(to, read=False)):
             world.messages[message.message_id] = message

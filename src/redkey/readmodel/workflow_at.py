@@ -92,5 +92,5 @@ def _records(reader: Reader, topic: str, workflow_id: str, sequence: int) -> Ite
 
 
 def _fold(world: World, wire: dict[str, Any], record: Record, structure: dict[str, Any] | None) -> None:
-    REDUCERS[wire["type"]](world, event(wire, record.sequence, record.timestamp, Changes(), structure))
+    REDUCERS[wire["type"]](world, event(wire, record.sequence, record.timestamp, Changes(), record.payer, structure))
     world.sequence, world.timestamp = record.sequence, record.timestamp

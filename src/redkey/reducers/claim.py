@@ -25,7 +25,7 @@ def attempted(world: World, e: Event) -> Void:
     _advance(world, agent, e)
     payload = e.payload
     claim_id, task_id = payload["claim_id"], payload["task_id"]
-    if claim_id in world.claims or claim_id in world.pending:
+    if claim_id in world.claims or claim_id in world.pending or claim_id in world.expired:
         return "duplicate_claim"
     task = world.tasks.get(task_id)
     reason, detail = "", ""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
+from redkey.ledger.record import LOCAL_PAYER
 from redkey.plans.structure import GatePolicy
 
 DEFAULT_LEASE_SECONDS = 900
@@ -198,8 +199,20 @@ class Workspace(msgspec.Struct, omit_defaults=True):
     price_sha256: str = ""
     # event type -> credits; a request that is not listed costs one.
     prices: dict[str, int] = {}
+    # Who paid for workspace.created: the log itself.
+    operator: str = LOCAL_PAYER
     # blocker type -> the roles that are told, where they are others than the rules name.
     block_routes: dict[str, tuple[str, ...]] = {}
+
+
+class Party(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An account that may write on the topic: as one agent, or, without one, as another server of the operator."""
+
+    payer: str
+    added_at: int
+    sequence: int
+    agent_id: str = ""
+    removed_at: int = 0
 
 
 class Workflow(msgspec.Struct, omit_defaults=True):

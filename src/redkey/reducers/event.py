@@ -13,7 +13,7 @@ from redkey.wire.ids import parse_stream
 class Event(msgspec.Struct, gc=False):
     """One wire at its place; `structure` is the pinned document it names, when it names one.
 
-    `changes` takes what the fold of the wire brings with it beside the world.
+    `changes` takes what the fold of the wire brings with it beside the world; `payer` is the account that paid for it.
     """
 
     wire: dict[str, Any]
@@ -25,11 +25,17 @@ class Event(msgspec.Struct, gc=False):
     sequence: int
     timestamp: int
     changes: Changes
+    payer: str
     structure: dict[str, Any] | None = None
 
 
 def event(
-    wire: dict[str, Any], sequence: int, timestamp: int, changes: Changes, structure: dict[str, Any] | None = None
+    wire: dict[str, Any],
+    sequence: int,
+    timestamp: int,
+    changes: Changes,
+    payer: str,
+    structure: dict[str, Any] | None = None,
 ) -> Event:
     """The event that a wire is at a place in the order."""
     stream = parse_stream(wire["stream"]["stream_id"])
@@ -43,5 +49,6 @@ def event(
         sequence,
         timestamp,
         changes,
+        payer,
         structure,
     )

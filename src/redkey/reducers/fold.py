@@ -6,9 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from redkey.errors import UpgradeNeeded
+from redkey.ledger.record import LOCAL_PAYER
 from redkey.reducers import claim, definition, gate, registry, task, workflow
 from redkey.reducers.changes import Changes
 from redkey.reducers.event import Event, event
+from redkey.reducers.parties import is_log, judge
 from redkey.reducers.registry import acted
 from redkey.reducers.replay import DUPLICATE_WIRE
 from redkey.reducers.world import LOST_AFTER_NANOSECONDS, RULES, World
@@ -20,7 +22,7 @@ _ACT_GRAIN_NANOSECONDS = LOST_AFTER_NANOSECONDS // 9
 
 
 # Types that came after the first version, and the rules that they came with.
-_SINCE = {"workspace.policy_set": 2}
+_SINCE = {"workspace.policy_set": 2, "party.added": 2, "party.removed": 2}
 
 # What may let an agent claim that could not before, without a task becoming available.
 _REOPENING = frozenset({"role.granted", "agent.updated", "queue.updated", "workflow.resumed"})
@@ -32,31 +34,40 @@ def fold(
     wire: dict[str, Any],
     sequence: int,
     timestamp: int,
+    payer: str,
     structure: dict[str, Any] | None = None,
     *,
     copied: bool = False,
 ) -> Void:
     """Fold the record at `sequence` into the world; the reason when it is void. `changes` takes what comes with it.
 
-    `copied` is told by whoever reads from a network that orders after submission: the wire's id stands before it on
-    the ledger. Units of a sequenced store write no wire twice.
+    The wire is valid by schema (`readmodel.ingest` sees to it where others than the log write). Nothing that it says
+    raises an error; only newer rules, which the log alone can raise, stop a reader that does not know them.
+
+    `copied` is told by whoever reads from a network that orders after submission: a wire that counted stands before it
+    on the ledger under the same `parties.copy_key`. Units of a sequenced store write no wire twice.
     """
-    if sequence != world.sequence + 1:
-        raise ValueError(f"record {sequence} cannot follow {world.sequence}")
-    reducer, workspace = REDUCERS.get(wire["type"]), world.workspace
-    if reducer is None or workspace.rules > RULES:
-        raise UpgradeNeeded(f"record {sequence} is {wire['type']} under rules {workspace.rules}")
-    if world.tombstones:
-        world.bury(timestamp, changes)
-    e = event(wire, sequence, timestamp, changes, structure)
+    pass_over(world, changes, sequence, timestamp)
+    e = event(wire, sequence, timestamp, changes, payer, structure)
+    own = payer == LOCAL_PAYER
+    if not own or not world.workspace.workspace_id:
+        refused = judge(world, e, payer)
+        if refused is not None:
+            return refused
+        own = is_log(world, payer)
+        if not own:
+            e.wire = _with_true_place(world, wire)
+    reducer = REDUCERS.get(e.type)
     if copied:
         void: Void = DUPLICATE_WIRE
-    elif e.type in _SINCE and workspace.rules < _SINCE[e.type]:
+    elif reducer is None:
+        void = "unknown_type"
+    elif e.type in _SINCE and world.workspace.rules < _SINCE[e.type]:
         void = "rules_too_old"
     else:
         void = reducer(world, e)
-    world.sequence, world.timestamp = sequence, timestamp
-    if void is None and "idem" in e.payload:
+    # Keys of requests are hashes that the log makes; one that somebody else names could take another's place.
+    if own and void is None and "idem" in e.payload:
         world.remember(e.payload["idem"], e.payload.get("body", ""), sequence, timestamp)
     if e.type in _REOPENING:
         changes.reopened = True
@@ -65,6 +76,24 @@ def fold(
             _charge(world, e)
         _note_act(world, e)
     return void
+
+
+def pass_over(world: World, changes: Changes, sequence: int, timestamp: int) -> None:
+    """Go on to the place of the next record; all that a record does that is no wire."""
+    if sequence != world.sequence + 1:
+        raise ValueError(f"record {sequence} cannot follow {world.sequence}")
+    if world.workspace.rules > RULES:
+        raise UpgradeNeeded(f"record {sequence} stands under rules {world.workspace.rules}")
+    if world.tombstones:
+        world.bury(timestamp, changes)
+    world.sequence, world.timestamp = sequence, timestamp
+
+
+def _with_true_place(world: World, wire: dict[str, Any]) -> dict[str, Any]:
+    """The wire with no larger number in its stream than it can have: what others count is a hint."""
+    stream = wire["stream"]
+    number = min(stream["stream_seq"], world.next_seq(stream["stream_id"]))
+    return {**wire, "stream": {**stream, "stream_seq": number}}
 
 
 def _charge(world: World, e: Event) -> None:
@@ -139,6 +168,8 @@ REDUCERS: Mapping[str, Callable[[World, Event], Void]] = {
     "workspace.created": registry.workspace_created,
     "workspace.rules_raised": registry.rules_raised,
     "workspace.policy_set": registry.policy_set,
+    "party.added": registry.party_added,
+    "party.removed": registry.party_removed,
     "key.created": registry.key_created,
     "key.revoked": registry.key_revoked,
     "credits.granted": registry.credits_granted,

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from redkey.reducers import gate
-from redkey.reducers.entities import Agent, Key, Message, Queue, Role, Settings
+from redkey.reducers.entities import Agent, Key, Message, Party, Queue, Role, Settings
 from redkey.reducers.event import Event
 from redkey.reducers.world import LOST_AFTER_NANOSECONDS, World
 
@@ -221,6 +221,8 @@ def workspace_created(world: World, e: Event) -> Void:
     world.workspace.workspace_id = e.subject
     world.workspace.rules = e.payload["rules"]
     world.workspace.created_at = e.timestamp
+    if world.workspace.rules > 1:
+        world.workspace.operator = e.payer
     world.workspace.name_sha256 = ref["sha256"] if ref else ""
     return None
 
@@ -237,6 +239,27 @@ def policy_set(world: World, e: Event) -> Void:
     _advance(world, e)
     route = e.payload["block_route"]
     world.workspace.block_routes = {**world.workspace.block_routes, route["blocker_type"]: tuple(route["roles"])}
+    return None
+
+
+def party_added(world: World, e: Event) -> Void:
+    _advance(world, e)
+    payer, agent_id = e.payload["payer"], e.payload.get("agent_id", "")
+    if payer == world.workspace.operator or payer in world.parties:
+        return "party_exists"
+    if agent_id and agent_id not in world.agents:
+        return "unknown_agent"
+    world.parties[payer] = Party(payer, e.timestamp, e.sequence, agent_id)
+    e.changes.touch("party", payer, world.parties[payer])
+    return None
+
+
+def party_removed(world: World, e: Event) -> Void:
+    _advance(world, e)
+    party = world.parties.pop(e.payload["payer"], None)
+    if party is None:
+        return "unknown_party"
+    e.changes.touch("party", party.payer, msgspec.structs.replace(party, removed_at=e.timestamp))
     return None
 
 

@@ -132,6 +132,13 @@ def is_hopeless(task: Task) -> bool:
     return task.state == "cancelled" or (task.on_failure != "block" and (task.state == "failed" or was_rejected(task)))
 
 
+def retries(task: Task, kind: str) -> bool:
+    """Another attempt follows a failure while the policy has attempts left; a rejected task is never tried again."""
+    if kind in ("rejected", "deadline", "dependency_failed"):
+        return False
+    return task.on_failure == "reopen" and task.attempt < task.max_attempts
+
+
 def was_rejected(task: Task) -> bool:
     """True when the attempt was completed and not accepted."""
     return task.state == "completed" and task.gate is not None and not task.gate_passed and not task.gate_id

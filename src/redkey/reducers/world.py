@@ -27,6 +27,7 @@ from redkey.reducers.entities import (
     Key,
     Message,
     Miss,
+    Party,
     Pending,
     Queue,
     Requirement,
@@ -122,6 +123,8 @@ class World:
         self.expired: dict[str, str] = {}
         self.messages: dict[str, Message] = {}
         self.keys: dict[str, Key] = {}
+        # Who may write on the topic beside the log itself, by the account that pays.
+        self.parties: dict[str, Party] = {}
         self.runs: dict[str, Run] = {}
         self.gates: dict[str, Gate] = {}
         self.definitions: dict[str, Definition] = {}

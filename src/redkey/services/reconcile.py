@@ -8,13 +8,11 @@ from collections.abc import Iterator
 import msgspec
 
 from redkey.ledger.ports import Reader, SequencedStore
+from redkey.readmodel.ingest import fold_record
 from redkey.readmodel.meter import Meter
 from redkey.readmodel.rows import entity
-from redkey.readmodel.structure import structure_of
 from redkey.reducers.changes import Changes
-from redkey.reducers.fold import fold
 from redkey.reducers.world import World
-from redkey.wire.decode import decode
 
 _METERED = ("type/", "agent/")
 _PAGE = 1000
@@ -69,10 +67,9 @@ class _Count:
         world = self.world
         while records := reader.read(self._topic, world.sequence, _PAGE):
             for record in records:
-                wire = decode(record.wire)
-                structure = structure_of(reader, self._topic, wire)
-                void = fold(world, Changes(), wire, record.sequence, record.timestamp, structure)
-                self._meter.note(world, wire, len(record.wire), record.timestamp, void)
+                wire, void = fold_record(world, Changes(), record, reader)
+                if wire is not None:
+                    self._meter.note(world, wire, len(record.wire), record.timestamp, void)
             self._counts += self._meter.take()
             # Nothing is decided here: what only decisions need would grow with the history.
             world.heaps.clear()

@@ -18,6 +18,7 @@ from redkey.readmodel.rows import take_rows, void_row
 from redkey.readmodel.structure import structure_ref
 from redkey.reducers.changes import Changes
 from redkey.reducers.fold import fold
+from redkey.reducers.parties import is_log
 from redkey.reducers.world import World
 
 # The structure with this hash, when anybody has it.
@@ -41,11 +42,12 @@ class Replay:
 
     def fold(self, record: Record, wire: dict[str, Any]) -> str | None:
         """Fold the next record, and say why when it is void; structure that it names must be known by now."""
-        named = structure_ref(wire)
+        # Nobody but the log is asked for structure: what others name may be nowhere.
+        named = structure_ref(wire) if is_log(self._world, record.payer) else None
         structure = self._structures(named) if named is not None else None
         if named is not None and structure is None:
             raise LedgerError(f"the structure {named} is missing", code="structure_missing")
-        void = fold(self._world, self._changes, wire, record.sequence, record.timestamp, structure)
+        void = fold(self._world, self._changes, wire, record.sequence, record.timestamp, record.payer, structure)
         self._meter.note(self._world, wire, len(record.wire), record.timestamp, void)
         if void is not None:
             self.void += 1

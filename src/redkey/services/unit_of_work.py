@@ -20,6 +20,7 @@ from redkey.commands.past import NOTHING, Recalled
 from redkey.commands.wanted import wanted
 from redkey.errors import Finding, RedKeyError, StoreFailed
 from redkey.ledger.ports import Content, Entry, Unit
+from redkey.ledger.record import LOCAL_PAYER
 from redkey.readmodel.meter import Meter
 from redkey.readmodel.rows import KEYED, take_rows
 from redkey.readmodel.structure import pinned, read, structure_ref
@@ -238,7 +239,7 @@ class TopicWork:
         if findings:
             self._refuse(draft, findings[0], fresh)
         structure = draft.structure or self._structure(wire)
-        void = fold(world, self.changes, wire, world.sequence + 1, timestamp, structure)
+        void = fold(world, self.changes, wire, world.sequence + 1, timestamp, LOCAL_PAYER, structure)
         if void is not None:
             raise BrokenInvariant(f"a {draft.type} was decided that changes nothing: {void}")
         self._timestamp += 1

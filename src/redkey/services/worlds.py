@@ -10,10 +10,9 @@ from collections.abc import Collection
 from redkey.commands.due import next_time
 from redkey.errors import UpgradeNeeded
 from redkey.ledger.ports import Reader, SequencedStore, Unit
+from redkey.readmodel.ingest import fold_record
 from redkey.readmodel.rows import load_world
-from redkey.readmodel.structure import structure_of
 from redkey.reducers.changes import Changes
-from redkey.reducers.fold import fold
 from redkey.reducers.world import RULES, World
 from redkey.wire.decode import decode
 
@@ -154,8 +153,6 @@ class Worlds:
         changes = Changes()
         while records := reader.read(topic, world.sequence, _PAGE):
             for record in records:
-                wire = decode(record.wire)
-                structure = structure_of(reader, topic, wire)
-                fold(world, changes, wire, record.sequence, record.timestamp, structure)
+                fold_record(world, changes, record, reader)
             changes.rows.clear()
         self.tell(topic, changes)
