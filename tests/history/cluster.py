@@ -35,10 +35,13 @@ class Cluster:
         self._directory, self._python = directory, python
         self._ports = _free_ports(count)
         self._pool = ThreadPoolExecutor(count)
-        self._starting: dict[int, Future[Server]] = {number: self._begin(number) for number in range(count)}
+        # The first one makes the key that all are called with.
+        self._starting: dict[int, Future[Server]] = {0: self._begin(0)}
         self.servers: dict[int, Server] = {}
         self.settle()
-        self.places = [place for one in self.servers.values() for place in (one.url, str(one.uds))]
+        self._starting = {number: self._begin(number) for number in range(1, count)}
+        self.settle()
+        self.places = [place for _, one in sorted(self.servers.items()) for place in (one.url, str(one.uds))]
 
     def _begin(self, number: int) -> Future[Server]:
         arguments = ("--port", str(self._ports[number]), "--uds", str(self._directory / f"s{number}"))

@@ -6,6 +6,7 @@ The check shares no code with the server: it reads the SQLite file with SQL of i
 from __future__ import annotations
 
 import ast
+import json
 import os
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from tests.api.acts import until
 from tests.history.check import check_history
 from tests.history.cluster import run_faults
 from tests.history.ledger_file import read_ledger
@@ -47,6 +49,21 @@ def test_what_clients_saw_is_what_the_ledger_says(tmp_path: Path, servers: int, 
     record_property("total kills of servers under load", kills)
     record_property("total freezes of servers under load", freezes)
     record_property("total calls held against the ledger by independent code", len(answered))
+
+
+def test_servers_that_start_together_begin_one_workspace(tmp_path: Path) -> None:
+    serve = [sys.executable, "-m", "redkey", "serve", "--data", str(tmp_path / "data"), "--port", "0", "--ready-file"]
+    ready = [tmp_path / f"ready{number}" for number in range(3)]
+    servers = [subprocess.Popen([*serve, str(path)], stdout=subprocess.DEVNULL) for path in ready]
+    try:
+        until(lambda: all(path.exists() for path in ready), 60)
+        (workspace_id,) = {json.loads(path.read_text())["workspaceId"] for path in ready}
+        assert workspace_id == json.loads((tmp_path / "data" / "credentials.json").read_text())["workspaceId"]
+    finally:
+        for server in servers:
+            server.kill()
+            server.wait()
+    assert read_ledger(tmp_path / "data" / "redkey.db").findings == []
 
 
 def _is_whole(data: Path) -> None:
