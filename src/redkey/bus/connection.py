@@ -1,14 +1,17 @@
 """One connection over a Unix socket: lines in, lines out, both bounded.
 
 It owns framing, the agents that speak through it and the streams that it follows; what a command does is left to
-`commands`. A reader that is too slow holds up nobody: replies stop its own reading, messages and records wait in the
-log, and what it could only have heard live it is told it has missed.
+`commands`. While a reader takes less than it is sent, messages and records wait in the log, live events are counted as
+missed, and requests wait in a bounded queue. Acknowledgements are still read and done: they cause no output, and a
+client that must acknowledge before it reads on would otherwise wait for a bus that waits for the client.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+from collections import deque
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -39,6 +42,11 @@ class Connection(asyncio.Protocol):
         self.streams: dict[str, Any] = {}
         self.paused = False
         self._buffer = bytearray()
+        # Requests that arrived while output was blocked.
+        self._deferred: deque[bytes] = deque()
+        self._deferred_bytes = 0
+        # Bytes given to the transport so far, and how many of them the reader had taken at the last look.
+        self._written = self._taken = 0
         self._outgoing: list[bytes] = []
         self._outgoing_bytes = 0
         self._missed = 0
@@ -89,9 +97,8 @@ class Connection(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         self.paused = True
-        # Whoever does not read replies is not asked for more requests.
-        self._transport.pause_reading()
-        self._stalled = self._loop.call_later(self.bus.limits.stalled_seconds, self._too_slow)
+        self._taken = self._written - self._transport.get_write_buffer_size()
+        self._stalled = self._loop.call_later(self.bus.limits.stalled_seconds, self._check_progress)
 
     def resume_writing(self) -> None:
         self.paused = False
@@ -100,7 +107,9 @@ class Connection(asyncio.Protocol):
             self._stalled = None
         if self._closing:
             return
-        self._transport.resume_reading()
+        self._run_deferred()
+        if self.paused or self._closing:
+            return
         if self._missed:
             missed, self._missed = self._missed, 0
             self.say("events.missed", payload={"count": missed})
@@ -124,7 +133,9 @@ class Connection(asyncio.Protocol):
 
     def _flush(self) -> None:
         if self._outgoing:
-            lines, self._outgoing, self._outgoing_bytes = self._outgoing, [], 0
+            lines, self._outgoing = self._outgoing, []
+            self._written += self._outgoing_bytes
+            self._outgoing_bytes = 0
             self._transport.write(b"".join(lines))
 
     def tell(self, line: bytes) -> None:
@@ -215,6 +226,7 @@ class Connection(asyncio.Protocol):
             self.bus.leave(self, session_id, agent_id)
         self.agents.clear()
         self._buffer.clear()
+        self._deferred.clear()
 
     # Inside.
 
@@ -222,6 +234,12 @@ class Connection(asyncio.Protocol):
         line = line.rstrip()
         if not line or self._closing:
             return
+        if self.paused or self._deferred:
+            self._defer(line)
+        else:
+            self._run(line)
+
+    def _run(self, line: bytes) -> None:
         try:
             asked = read_line(line)
         except (BusRefused, JsonRefused) as refused:
@@ -235,15 +253,49 @@ class Connection(asyncio.Protocol):
             _log.error("a command failed", type=asked.type[:64], code=failed.code, reason=failed.message)
             self.reply(asked, fault=Fault("unavailable", "the bus cannot do this now; try again"))
 
+    def _defer(self, line: bytes) -> None:
+        """Keep a request until output has drained. An acknowledgement is done at once: only its refusal is output."""
+        if b"message.ack" in line:
+            with suppress(RedKeyError):
+                asked = read_line(line)
+                if asked.type == "message.ack":
+                    self._face.run(self, asked)
+                    return
+            # A refused one is run again, and answered, when there is room for the answer.
+        self._deferred.append(line)
+        self._deferred_bytes += len(line)
+        if self._deferred_bytes > self.bus.limits.input_bytes:
+            self._transport.pause_reading()
+
+    def _run_deferred(self) -> None:
+        """Do what waits, in order, until the output is full again."""
+        was_full = self._deferred_bytes > self.bus.limits.input_bytes
+        while self._deferred and not self.paused and not self._closing:
+            line = self._deferred.popleft()
+            self._deferred_bytes -= len(line)
+            self._run(line)
+            # Write now, so that the next one knows whether there is room.
+            self._flush()
+        if was_full and self._deferred_bytes <= self.bus.limits.input_bytes and not self._closing:
+            self._transport.resume_reading()
+
     def _refuse(self, fault: Fault) -> None:
         self.say("error", fault=fault)
         self.close()
-        self._patience = self._loop.call_later(_FAREWELL_SECONDS, self._transport.abort)
+        self._patience = self._loop.call_later(
+            min(_FAREWELL_SECONDS, self.bus.limits.stalled_seconds), self._transport.abort
+        )
 
-    def _too_slow(self) -> None:
-        self._stalled = None
+    def _check_progress(self) -> None:
+        """Close a connection that has taken nothing since the last look; a slow reader may take its time."""
         seconds = self.bus.limits.stalled_seconds
-        self._refuse(Fault("slow_reader", f"nothing was taken for {seconds:g} seconds; come back for what waits"))
+        taken = self._written - self._transport.get_write_buffer_size()
+        if taken > self._taken:
+            self._taken = taken
+            self._stalled = self._loop.call_later(seconds, self._check_progress)
+            return
+        self._stalled = None
+        self._refuse(Fault("slow_reader", f"nothing was read for {seconds:g} seconds; reconnect for what waits"))
 
     def _watch(self) -> None:
         """A line that has begun must end; somebody who is nobody here and says nothing is not kept."""

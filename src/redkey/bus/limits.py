@@ -25,6 +25,8 @@ class BusLimits(msgspec.Struct, frozen=True, kw_only=True):
     stalled_seconds: float = 30.0
     # What is kept in memory for a reader that is slow.
     output_bytes: int = 256 * 1024
+    # Requests that wait while their sender does not read; beyond it nothing more is read from that connection.
+    input_bytes: int = 2 * 1024 * 1024
     # A connection that is no agent, follows nothing and says nothing for so long is closed.
     idle_seconds: float = 600.0
     history: int = 5_000

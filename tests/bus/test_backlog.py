@@ -1,0 +1,176 @@
+"""A large backlog reaches a client that reads little at a time and confirms one by one: nobody waits for ever."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from redkey.bus import AsyncBusClient, BusClient
+from redkey.bus.limits import BusLimits
+from tests.bus.process import BusProcess
+from tests.bus.running import Running
+from tests.bus.test_http import Caller
+from tests.bus.weave import Link
+
+LONG = os.environ.get("REDKEY_TEST_LONG") == "1"
+COUNT = 10_000
+SMALLEST, LARGEST = 500, 200_000
+READERS = ("raw", "blocking", "awaited")
+
+
+def sizes() -> list[int]:
+    """Many small messages and some large ones; every size is as likely as any other at the large size of this test."""
+    rng = random.Random(24)
+    if LONG:
+        return [int(SMALLEST * (LARGEST / SMALLEST) ** rng.random()) for _ in range(COUNT)]
+    return [rng.randint(SMALLEST, LARGEST) if rng.random() < 0.02 else SMALLEST for _ in range(COUNT)]
+
+
+def fill(link: Link, session: str) -> None:
+    """Send the backlog to every agent that is away, with some requests under way at once."""
+    keys: list[str] = []
+    for number, size in enumerate(sizes()):
+        payload = {"text": f"{number} ".ljust(size, "x")}
+        keys.append(link.tell("message.send", "ann", session=session, topic="agents", payload=payload))
+        if len(keys) > 50:
+            link.answer(keys.pop(0))
+    for key in keys:
+        link.answer(key)
+
+
+@pytest.fixture(scope="module")
+def backlog(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running, str]]:
+    import tempfile
+
+    # A connection that takes nothing is closed soon, so that one that hangs is seen to hang.
+    limits = BusLimits(stalled_seconds=5.0)
+    with tempfile.TemporaryDirectory(prefix="rkbus") as folder, Running(Path(folder) / "weave", limits) as running:
+        session = running.session()
+        for reader in READERS:
+            running.join(session, reader).close()
+        with running.join(session, "ann") as ann:
+            fill(ann, session)
+        yield running, session
+
+
+def numbers(texts: list[str]) -> list[int]:
+    return [int(text.split()[0]) for text in texts]
+
+
+def read_little(path: Path, session: str, agent: str, seconds: float = 30.0) -> list[str]:
+    """Read 8 KB, confirm each message of it by a write that may block, read on."""
+    texts: list[str] = []
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as link:
+        link.settimeout(seconds)
+        link.connect(str(path))
+
+        def tell(kind: str, key: str, **fields: Any) -> None:
+            common = {"v": 0, "type": kind, "id": key, "ts": "2026-01-01T00:00:00Z", "src": agent, "session": session}
+            link.sendall(json.dumps({**common, **fields}).encode() + b"\n")
+
+        tell("agent.add", "add", payload={"id": agent})
+        rest = b""
+        while len(texts) < COUNT:
+            data = link.recv(8192)
+            assert data, f"cut off after {len(texts)} messages"
+            *lines, rest = (rest + data).split(b"\n")
+            for line in lines:
+                envelope = json.loads(line)
+                assert envelope.get("status") != "error", envelope
+                if envelope["type"] == "message.send":
+                    texts.append(envelope["payload"]["text"])
+                    tell("message.ack", f"a{len(texts)}", corr=envelope["id"], payload={"acked": envelope["id"]})
+    return texts
+
+
+def test_a_client_that_confirms_one_by_one_gets_a_large_backlog(backlog: tuple[Running, str]) -> None:
+    running, session = backlog
+    assert numbers(read_little(running.home / "coord.sock", session, "raw")) == list(range(COUNT))
+
+
+def test_the_blocking_client_gets_a_large_backlog(backlog: tuple[Running, str]) -> None:
+    running, session = backlog
+    with BusClient(running.home, reconnect_seconds=0) as bus:
+        bus.join(session, "blocking")
+        found = []
+        while len(found) < COUNT:
+            message = bus.receive(30)
+            assert message is not None, f"nothing came after {len(found)} messages"
+            found.append(message.text)
+    assert numbers(found) == list(range(COUNT))
+
+
+def test_the_asynchronous_client_gets_a_large_backlog(backlog: tuple[Running, str]) -> None:
+    running, session = backlog
+
+    async def script() -> list[str]:
+        async with AsyncBusClient(running.home, reconnect_seconds=0) as bus:
+            await bus.join(session, "awaited")
+            async with asyncio.timeout(120):
+                return [(await bus.receive()).text for _ in range(COUNT)]
+
+    assert numbers(asyncio.run(script())) == list(range(COUNT))
+
+
+def test_requests_wait_while_their_sender_does_not_read_and_are_answered_in_order(home: Path) -> None:
+    with Running(home, BusLimits(output_bytes=4096, stalled_seconds=20.0)) as running:
+        session = running.session()
+        with running.join(session, "ann") as ann, running.join(session, "bob") as bob:
+            for _ in range(20):
+                ann.ask("message.send", "ann", session=session, dst="bob", payload={"text": "x" * 100_000})
+            # Nothing was read yet: these wait, and so does what is wrong.
+            keys = [bob.tell("agent.list", "bob", session=session) for _ in range(50)]
+            bob.raw(b"no JSON\n")
+            keys += [bob.tell("agent.list", "bob", session=session) for _ in range(50)]
+            answered = []
+            while len(answered) < len(keys) + 1:
+                found = bob.line()
+                if found["type"] == "message.send":
+                    bob.tell("message.ack", "bob", session=session, payload={"acked": found["id"]})
+                elif found["type"] in ("agent.list", "error"):
+                    answered.append(found.get("corr"))
+            assert answered == [*keys[:50], None, *keys[50:]]
+
+
+def test_what_waits_for_a_sender_that_never_reads_is_bounded(home: Path) -> None:
+    limits = BusLimits(output_bytes=4096, input_bytes=64 * 1024, stalled_seconds=2.0)
+    with Running(home, limits) as running:
+        session = running.session()
+        with running.join(session, "ann") as ann, running.join(session, "bob") as bob:
+            for _ in range(10):
+                ann.ask("message.send", "ann", session=session, dst="bob", payload={"text": "x" * 100_000})
+            line = b'{"v":0,"type":"agent.list","id":"l","ts":"t","src":"bob","session":"%s"}\n' % session.encode()
+            with pytest.raises((OSError, EOFError)):
+                while True:
+                    bob.raw(line * 100)
+            # The others go on, and the backlog stays for the next connection.
+            ann.ask("agent.list", "ann", session=session)
+        with running.join(session, "bob") as back:
+            assert [len(back.receive("bob")["payload"]["text"]) for _ in range(10)] == [100_000] * 10
+
+
+def test_a_backlog_reaches_a_follower_by_http_that_reads_little_at_a_time(home: Path) -> None:
+    with BusProcess(home) as bus:
+        ask, session = Caller(bus), bus.session()
+        bus.join(session, "bob").close()
+        with bus.join(session, "ann") as ann:
+            for number in range(300):
+                payload = {"text": f"{number} ".ljust(20_000, "x")}
+                ann.ask("message.send", "ann", session=session, dst="bob", payload=payload)
+        events = [event for _, event in ask.events(f"/sessions/{session}/events/stream?after=3", 300)]
+        texts = [one["payload"]["envelope"]["payload"]["text"] for one in events if one["type"] == "message.send"]
+        assert numbers(texts) == list(range(len(texts)))
+        taken: list[str] = []
+        while waiting := ask("GET", f"/sessions/{session}/agents/bob/messages")[1]:
+            for one in waiting:
+                taken.append(one["text"])
+                ask("POST", f"/sessions/{session}/messages/{one['id']}/ack", {"agent_id": "bob"})
+        assert numbers(taken) == list(range(300))
