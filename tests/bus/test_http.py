@@ -83,8 +83,8 @@ def session(ask: Caller) -> str:
 def test_sessions_have_the_fields_of_the_seed(ask: Caller, session: str) -> None:
     status, found = ask("GET", f"/sessions/{session}")
     assert status == 200
-    assert found.keys() == {"id", "name", "status", "created_at", "updated_at"}
-    assert (found["name"], found["status"]) == ("talk", "open")
+    assert found.keys() == {"id", "name", "status", "policy", "created_at", "updated_at"}
+    assert (found["name"], found["status"], found["policy"]) == ("talk", "open", "open")
     status, listed = ask("GET", "/sessions")
     assert found in listed
     assert [one["id"] for one in listed] == sorted(one["id"] for one in listed)

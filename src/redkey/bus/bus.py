@@ -18,10 +18,24 @@ from redkey.bus.commits import Commits, Done
 from redkey.bus.deliveries import Deliveries
 from redkey.bus.envelope import BUS, Envelope
 from redkey.bus.feed import Feed, Follower
+from redkey.bus.guarding import Guard
 from redkey.bus.limits import BusLimits
 from redkey.bus.log import Log
 from redkey.bus.mailbox import Outlet
-from redkey.bus.state import MESSAGE, Agent, Decided, Posted, Record, Route, Session, State, Write
+from redkey.bus.runtime.conduct import Breach
+from redkey.bus.runtime.events import Message
+from redkey.bus.state import (
+    MESSAGE,
+    Agent,
+    Decided,
+    Posted,
+    Record,
+    Route,
+    Session,
+    SessionPolicy,
+    State,
+    Write,
+)
 from redkey.errors import BusRefused, StoreError
 from redkey.wire.times import write_time
 
@@ -73,6 +87,7 @@ class Bus:
         self._opened: list[Callable[[Session], None]] = []
         self._closed: list[Callable[[Session], None]] = []
         self._posted: list[Callable[[Session, Record], None]] = []
+        self._guard = Guard(self._find_message, self._find_owner, self._tell_refusal)
         self._load()
 
     def on_session(self, opened: Callable[[Session], None], closed: Callable[[Session], None]) -> None:
@@ -148,13 +163,14 @@ class Bus:
         *,
         session_id: str | None = None,
         workspace: str = "",
+        policy: SessionPolicy = "open",
         also: Also = None,
     ) -> Session:
         if session_id is not None and self.log.session(session_id) is not None:
             raise BusRefused("there is a session of this id already", code="session_exists", pointer="/id")
         if session_id is not None and session_id in self._state.sessions:
             raise BusRefused("there is a session of this id already", code="session_exists", pointer="/id")
-        decided = self._state.create(self.now(), src, session_id, name, workspace)
+        decided = self._state.create(self.now(), src, session_id, name, workspace, policy)
         self._feeds[decided.session.id] = Feed(self.log, decided.session.number, 0)
         self._commit(decided, done, also=also)
         return decided.session
@@ -268,7 +284,7 @@ class Bus:
     def send(self, session_id: str, envelope: Envelope, done: Done, *, also: Also = None) -> Decided:
         """Record a message for those that it goes to."""
         session = self._state.open(session_id)
-        decided = self._state.send(session, self.now(), envelope, self._find, self._route)
+        decided = self._state.send(session, self.now(), envelope, self._find, self._route, self._guard)
         self._commit(decided, done, also=also)
         return decided
 
@@ -297,6 +313,25 @@ class Bus:
             return fresh
         record = self.log.find(session.number, message_id)
         return _decode_envelope(record.envelope) if record is not None else None
+
+    def _find_message(self, session_id: str, message_id: str) -> Envelope | None:
+        found = self._find(self._state.open(session_id), message_id)
+        return found if found is not None and found.type == MESSAGE else None
+
+    def _find_owner(self, session_id: str, conversation_id: str) -> str | None:
+        return self.log.conversation_owner(self._state.open(session_id).number, conversation_id)
+
+    def _tell_refusal(self, session: Session, message: Message, breach: Breach) -> None:
+        payload = {
+            "message_id": message.id,
+            "src": message.src,
+            "dst": message.dst,
+            "conversation_id": message.conversation_id,
+            "code": breach.code,
+            "reason": breach.message,
+        }
+        noted = self._state.note(session, self.now(), "message.refused", BUS, payload)
+        self._commit(noted, lambda _: None)
 
     # From a decision to those who are told.
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from redkey.bus.connection import Connection
 from redkey.bus.envelope import Envelope, agent_id, display_name
-from redkey.bus.state import Session
+from redkey.bus.state import POLICIES, Session
 from redkey.bus.streams import RecordStream
 from redkey.errors import BusRefused
 
@@ -18,18 +18,22 @@ _STREAMS = 64
 
 
 def session_list(connection: Connection, asked: Envelope) -> None:
-    sessions = [{"id": one.id, "name": one.name or "", "status": one.status} for one in connection.bus.open_sessions()]
+    # Existing clients want a name that is text.
+    sessions = [{**one.as_json(), "name": one.name or ""} for one in connection.bus.open_sessions()]
     connection.reply(asked, {"sessions": sessions})
 
 
 def session_create(connection: Connection, asked: Envelope) -> None:
-    name = display_name(asked.fields().get("name"))
+    fields = asked.fields()
+    name, policy = display_name(fields.get("name")), fields.get("policy", "open")
+    if policy not in POLICIES:
+        raise BusRefused(f"policy is one of {', '.join(POLICIES)}", code="policy_invalid", pointer="/payload/policy")
     made: list[Session] = []
 
     def done(refused: BusRefused | None) -> None:
         connection.done(asked, session=made[0].id)(refused)
 
-    made.append(connection.bus.create_session(asked.src, name, done, workspace=connection.workspace))
+    made.append(connection.bus.create_session(asked.src, name, done, workspace=connection.workspace, policy=policy))
 
 
 def session_close(connection: Connection, asked: Envelope) -> None:

@@ -23,7 +23,7 @@ from redkey.errors import StoreError, StoreFailed, StoreFull, StorePoisoned, Sto
 FILE = "bus.db"
 # "RKbs" in ASCII.
 APPLICATION_ID = 0x524B6273
-VERSION = 1
+VERSION = 2
 _SEQ_MASK = (1 << 40) - 1
 _SETTINGS = {"journal_mode": "wal", "synchronous": 2, "fullfsync": 1, "temp_store": 2, "wal_autocheckpoint": 0}
 _SAFE: dict[str, str | int] = {"journal_mode": "wal", "synchronous": 2, "wal_autocheckpoint": 0}
@@ -35,9 +35,12 @@ _COMMITS = 256
 _FSYNC_FAILED = frozenset({sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_DIR_FSYNC})
 
 
+def _sql(name: str) -> str:
+    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
 def _read_statements() -> dict[str, str]:
-    text = resources.files(__package__).joinpath("statements.sql").read_text(encoding="utf-8")
-    parts = (part.split("\n", 2) for part in text.split("-- name: ")[1:])
+    parts = (part.split("\n", 2) for part in _sql("statements.sql").split("-- name: ")[1:])
     return {name: sql.strip() for name, _purpose, sql in parts}
 
 
@@ -99,6 +102,7 @@ class Log:
                 if self._writer.execute(SQL["forget_records"], given).rowcount == limit:
                     return True
                 self._writer.execute(SQL["forget_session_records"], given)
+                self._writer.execute(SQL["forget_conversations"], {**given, "over": over})
                 if over:
                     self._writer.execute(SQL["forget_agents"], given)
                     self._writer.execute(SQL["forget_session"], given)
@@ -175,6 +179,9 @@ class Log:
     def answer(self, scope: str, key: str) -> tuple[bytes, int, bytes] | None:
         return next(iter(self._fetch("answer", scope, key)), None)
 
+    def conversation_owner(self, session: int, conversation_id: str) -> str | None:
+        return next((owner for (owner,) in self._fetch("conversation_owner", session, conversation_id)), None)
+
     def last_seq(self, session: int) -> int:
         base = session << 40
         ((position,),) = self._fetch("last_seq", base, base | _SEQ_MASK)
@@ -207,8 +214,7 @@ def _statement(write: Write) -> str:
 
 
 def _session(row: Sequence[Any]) -> Session:
-    number, key, name, created_at, updated_at, workspace, status, _cursor = row
-    return Session(number, key, name, created_at, updated_at, workspace, status)
+    return Session(*row[:-1])
 
 
 def _records(rows: Sequence[Any]) -> list[Record]:
@@ -233,19 +239,22 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def _prepare(connection: sqlite3.Connection) -> None:
-    """Make the tables of a new file; refuse a file that is not the bus's, or of a format to come."""
+    """Make the tables of a new file, migrate an older one; refuse a file that is not the bus's, or newer."""
     with _translated():
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
         if application == APPLICATION_ID and version == VERSION:
             return
+        if application == APPLICATION_ID and 0 < version < VERSION:
+            steps = "".join(_sql(f"migrate_{step}.sql") for step in range(version, VERSION))
+            connection.executescript(f"BEGIN EXCLUSIVE; {steps} PRAGMA user_version = {VERSION}; COMMIT;")
+            return
         if application or version or tables:
             message = "bus.db is not a file of this bus, or was written by a newer RedKey"
             raise StoreRefused(message, code="not_redkey" if application != APPLICATION_ID else "newer_format")
-        schema = resources.files(__package__).joinpath("schema.sql").read_text(encoding="utf-8")
         stamp = f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {VERSION};"
-        connection.executescript(f"BEGIN EXCLUSIVE; {schema} {stamp} COMMIT;")
+        connection.executescript(f"BEGIN EXCLUSIVE; {_sql('schema.sql')} {stamp} COMMIT;")
 
 
 @contextmanager

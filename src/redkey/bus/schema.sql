@@ -8,7 +8,8 @@ CREATE TABLE session (
     created_at TEXT NOT NULL,
     updated_at TEXT NOT NULL,
     workspace TEXT NOT NULL,
-    ledger_cursor INTEGER
+    ledger_cursor INTEGER,
+    policy TEXT NOT NULL DEFAULT 'open'
 );
 CREATE TABLE agent (
     number INTEGER PRIMARY KEY,
@@ -18,6 +19,8 @@ CREATE TABLE agent (
     lead INTEGER NOT NULL,
     status TEXT,
     place INTEGER NOT NULL,
+    online INTEGER NOT NULL DEFAULT 0,
+    seen_at TEXT,
     UNIQUE (session, id)
 );
 CREATE TABLE record (
@@ -44,3 +47,11 @@ CREATE TABLE answer (
     PRIMARY KEY (scope, key)
 ) WITHOUT ROWID;
 CREATE INDEX answer_at ON answer (at);
+-- Who owns a conversation of a guarded session that does not have the id of its first message.
+CREATE TABLE conversation (
+    session INTEGER NOT NULL,
+    id TEXT NOT NULL,
+    owner TEXT NOT NULL,
+    at TEXT NOT NULL,
+    PRIMARY KEY (session, id)
+) WITHOUT ROWID;

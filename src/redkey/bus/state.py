@@ -23,6 +23,9 @@ from redkey.bus.envelope import (
 from redkey.bus.limits import BusLimits
 from redkey.errors import BusRefused
 
+# In a guarded session the bus keeps the rules of conduct; in an open one it carries what it is given.
+SessionPolicy = Literal["guarded", "open"]
+POLICIES: tuple[SessionPolicy, ...] = ("guarded", "open")
 _SESSION_ID = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}")
 MESSAGE = "message.send"
 Write = tuple[str, tuple[Any, ...]]
@@ -53,12 +56,13 @@ class Session(msgspec.Struct):
     created_at: str
     updated_at: str
     workspace: str = ""
+    policy: SessionPolicy = "open"
     status: Literal["open", "closed"] = "open"
     seq: int = 0
     agents: dict[str, Agent] = {}
 
     def as_json(self) -> dict[str, Any]:
-        names = ("id", "name", "status", "created_at", "updated_at")
+        names = ("id", "name", "status", "policy", "created_at", "updated_at")
         return {name: getattr(self, name) for name in names}
 
 
@@ -96,6 +100,8 @@ class Decided(msgspec.Struct):
 
 Find = Callable[[Session, str], Envelope | None]
 Route = Callable[[Session, Envelope], Sequence[Envelope]]
+# Refuses a message that breaks a rule of its session; gives the rows to be written with one that does not.
+Guard = Callable[[Session, Envelope], Sequence[Write]]
 
 
 class State:
@@ -122,7 +128,9 @@ class State:
 
     # Sessions.
 
-    def create(self, now: str, src: str, session_id: str | None, name: str | None, workspace: str) -> Decided:
+    def create(
+        self, now: str, src: str, session_id: str | None, name: str | None, workspace: str, policy: SessionPolicy
+    ) -> Decided:
         if len(self.sessions) >= self._limits.sessions:
             raise BusRefused("the bus has as many open sessions as it takes", code="too_many_sessions")
         if session_id is None:
@@ -131,11 +139,11 @@ class State:
             message = "a session id has 1 to 64 letters, digits, dots, dashes or underscores, and no dot in front"
             raise BusRefused(message, code="session_id_invalid", pointer="/id")
         self._session_numbers += 1
-        session = Session(self._session_numbers, session_id, name, now, now, workspace)
+        session = Session(self._session_numbers, session_id, name, now, now, workspace, policy)
         self.sessions[session_id] = session
         decided = Decided(session)
-        decided.writes.append(("insert_session", (session.number, session_id, name, now, now, workspace)))
-        self._event(decided, now, "session.created", src, {"id": session_id, "name": name})
+        decided.writes.append(("insert_session", (session.number, session_id, name, now, now, workspace, policy)))
+        self._event(decided, now, "session.created", src, {"id": session_id, "name": name, "policy": policy})
         return decided
 
     def close(self, session: Session, now: str, src: str) -> Decided:
@@ -206,7 +214,7 @@ class State:
 
     # Messages.
 
-    def send(self, session: Session, now: str, asked: Envelope, find: Find, route: Route) -> Decided:
+    def send(self, session: Session, now: str, asked: Envelope, find: Find, route: Route, guard: Guard) -> Decided:
         """Record a message for those that it goes to; the same message again changes nothing."""
         envelope = message(session, asked)
         before = find(session, envelope.id)
@@ -219,8 +227,9 @@ class State:
         if not receivers and not relayed:
             raise BusRefused("nobody is there that this message could go to", code="no_destination", pointer="/dst")
         posts = [(envelope, receivers), *((one, self._receivers(session, one)) for one in relayed)]
-        self._make_room([agent for _, some in posts for agent in some])
-        decided = Decided(session)
+        self._check_room([agent for _, some in posts for agent in some])
+        decided = Decided(session, writes=list(guard(session, envelope)))
+        self._take_room([agent for _, some in posts for agent in some])
         for one, some in posts:
             self._post(decided, now, one, some)
         return decided
@@ -248,13 +257,15 @@ class State:
             raise BusRefused("there is no such agent in this session", code="agent_not_found", pointer="/dst")
         return (found,)
 
-    def _make_room(self, receivers: Sequence[Agent]) -> None:
+    def _check_room(self, receivers: Sequence[Agent]) -> None:
         for agent in receivers:
             if agent.waiting >= self._limits.mailbox:
                 message = f"{agent.waiting:,} messages wait for {agent.id}; it must take some first"
                 raise BusRefused(message, code="mailbox_full", pointer="/dst")
         if self.pending + len(receivers) > self._limits.pending:
             raise BusRefused("as many messages wait as the bus takes", code="bus_full")
+
+    def _take_room(self, receivers: Sequence[Agent]) -> None:
         for agent in receivers:
             agent.waiting += 1
         self.pending += len(receivers)

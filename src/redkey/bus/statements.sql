@@ -2,7 +2,7 @@
 
 -- name: insert_session
 -- A session begins.
-INSERT INTO session (number, id, name, created_at, updated_at, workspace) VALUES (?, ?, ?, ?, ?, ?)
+INSERT INTO session (number, id, name, created_at, updated_at, workspace, policy) VALUES (?, ?, ?, ?, ?, ?, ?)
 
 -- name: close_session
 -- A session is over; its records stay.
@@ -69,7 +69,8 @@ SELECT request, status, body FROM answer WHERE scope = ? AND key = ?
 
 -- name: open_sessions
 -- Everything that is alive, at the start.
-SELECT number, id, name, created_at, updated_at, workspace FROM session WHERE status = 'open' ORDER BY number
+SELECT number, id, name, created_at, updated_at, workspace, policy FROM session WHERE status = 'open'
+ORDER BY number
 
 -- name: agents
 -- The agents of open sessions, in their order.
@@ -95,11 +96,11 @@ SELECT coalesce(max(position), 0) FROM record WHERE position > ? AND position <=
 
 -- name: session
 -- A session, open or closed.
-SELECT number, id, name, created_at, updated_at, workspace, status, ledger_cursor FROM session WHERE id = ?
+SELECT number, id, name, created_at, updated_at, workspace, policy, status, ledger_cursor FROM session WHERE id = ?
 
 -- name: sessions
 -- All sessions of a workspace by id.
-SELECT number, id, name, created_at, updated_at, workspace, status, ledger_cursor FROM session
+SELECT number, id, name, created_at, updated_at, workspace, policy, status, ledger_cursor FROM session
 WHERE workspace = ? AND id > ? ORDER BY id LIMIT ?
 
 -- name: bound_sessions
@@ -158,6 +159,18 @@ AND position NOT IN (SELECT position FROM record WHERE position > :session << 40
 -- name: forget_agents
 -- The agents of a session that is forgotten.
 DELETE FROM agent WHERE session = :session
+
+-- name: put_conversation
+-- A conversation of a guarded session has an owner.
+INSERT INTO conversation (session, id, owner, at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING
+
+-- name: conversation_owner
+-- Who owns a conversation.
+SELECT owner FROM conversation WHERE session = ? AND id = ?
+
+-- name: forget_conversations
+-- Conversations that began long ago, and those of a session that is forgotten.
+DELETE FROM conversation WHERE session = :session AND (:over OR at < :before)
 
 -- name: forget_session
 -- A session that is forgotten.

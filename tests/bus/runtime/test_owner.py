@@ -190,7 +190,8 @@ def test_user_messages_that_answer_each_other_stop_at_the_chains_bound() -> None
     mine = Owner("me", lambda: "c", chain=4)
     answered = 0
     for number in range(10):
-        one = reply("bob", kind="user", id=f"m{number}", parent_message_id=f"m{number - 1}" if number else None)
+        parent = f"m{number - 1}" if number else None
+        one = reply("bob", kind="user", id=f"m{number}", parent_message_id=parent, conversation_owner="bob")
         answered += len(prompts(mine.received(one)))
         mine.output("again")
     assert answered == 4
@@ -254,3 +255,20 @@ def test_a_relay_on_a_real_bus_with_a_command(running: Running) -> None:
 def test_a_command_that_fails_says_how(command: list[str], message: str) -> None:
     with pytest.raises(BusRefused, match=message):
         asyncio.run(CommandModel(command, seconds=1.0 if "sleep" in command[-1] else 30)(Prompt("answer", "hi")))
+
+
+def test_a_strangers_follow_up_is_not_answered() -> None:
+    mine = owner()
+    first = reply("bob", "talk", "do it", kind="user", conversation_owner="bob")
+    assert len(prompts(mine.received(first))) == 1
+    assert sends(mine.output("done")) == [("bob", "reply", "done")]
+    for stranger in (
+        reply("cid", "talk", "and this", kind="user", conversation_owner="bob"),
+        reply("cid", "talk", "mine now", kind="user", conversation_owner="cid"),
+    ):
+        actions = mine.received(stranger)
+        assert prompts(actions) == []
+        assert shows(actions) == ["cid follows up in a conversation of bob; not answered"]
+    # Its owner may.
+    again = reply("bob", "talk", "again", kind="user", conversation_owner="bob")
+    assert len(prompts(mine.received(again))) == 1

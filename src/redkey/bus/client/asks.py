@@ -35,9 +35,9 @@ def sessions() -> Ask[list[SessionInfo]]:
 
 
 def create_session(name: str | None) -> Ask[str]:
-    # Sent again it would make a second session.
-    fields = {"payload": {"name": name}} if name else {}
-    return Ask("session.create", lambda answer: str(answer["session"]), fields, again=False)
+    # Sent again it would make a second session. Sessions of RedKey's own clients are guarded.
+    payload = {"name": name, "policy": "guarded"} if name else {"policy": "guarded"}
+    return Ask("session.create", lambda answer: str(answer["session"]), {"payload": payload}, again=False)
 
 
 def close_session(session: str) -> Ask[None]:

@@ -85,17 +85,27 @@ class BusClient:
         dst: str | None,
         text: str,
         *,
-        kind: Kind = "user",
+        kind: Kind | None = None,
         reply_to: Message | None = None,
         conversation: tuple[str, str] | None = None,
         ack: dict[str, Any] | None = None,
         to_all: bool = False,
         message_id: str | None = None,
     ) -> Message:
-        """Send a message; it is durable when this returns. `conversation` is an id and its owner."""
+        """Send a message; it is durable when this returns. `conversation` is an id and its owner.
+
+        Without a `kind`, an answer in somebody else's conversation is a reply, and anything else a user message.
+        """
         message = self._core.compose(self.session, self.name, dst, text, kind, reply_to, conversation, message_id)
         self._ask(asks.send(message, ack, to_all=to_all), key=message.id)
         return message
+
+    def reply(self, message: Message, text: str) -> Message | None:
+        """Answer a message in its conversation. None, and nothing is sent, where an answer would only make a loop:
+        to a reply, to a notice, at the end of a chain, or to a stranger in somebody else's conversation."""
+        if not self._core.may_reply(message):
+            return None
+        return self.send(message.src, text, kind="reply", reply_to=message)
 
     def receive(self, timeout: float | None = None) -> Message | None:
         """The next message; None when none came in time."""

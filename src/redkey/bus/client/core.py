@@ -1,7 +1,8 @@
 """What both clients do: bytes in, answers and messages out; requests in, bytes out. No sockets.
 
 A message is handed to the application once for each id, whatever the bus delivers: redelivered copies are confirmed
-again and go no further. The memory of ids outlives the connection, so that this holds over reconnects too.
+again and go no further. The memory of ids outlives the connection, so that this holds over reconnects too. What the
+agent sends keeps the rules of conduct, whatever the bus at the other end enforces.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import msgspec
 import orjson
 
 from redkey.bus.envelope import VERSION
+from redkey.bus.runtime.conduct import DIRECTING, Conduct
 from redkey.bus.runtime.events import Kind, Message, message_of
 from redkey.errors import BusRefused
 from redkey.wire.times import write_time
@@ -58,6 +60,7 @@ class ClientCore:
     def __init__(self) -> None:
         self._buffer = b""
         self._received = Received()
+        self._conduct = Conduct()
         self._answers: dict[str, Envelope] = {}
         self._pending: set[str] = set()
         self._streams: set[str] = set()
@@ -80,17 +83,22 @@ class ClientCore:
         name: str | None,
         dst: str | None,
         text: str,
-        kind: Kind,
+        kind: Kind | None,
         reply_to: Message | None,
         conversation: tuple[str, str] | None,
         message_id: str | None,
     ) -> Message:
-        """A message of the agent: an answer stays in its conversation, another begins one of its own."""
+        """A message of the agent: an answer stays in its conversation, another begins one of its own.
+
+        BusRefused when it would break a rule of conduct.
+        """
         key = message_id or self.new_id()
         if conversation is None and reply_to is not None:
             conversation = (reply_to.conversation_id, reply_to.conversation_owner)
         conversation_id, owner = conversation or (key, self.agent)
-        return Message(
+        if kind is None:
+            kind = "user" if owner == self.agent else "reply"
+        message = Message(
             id=key,
             session_id=session,
             src=self.agent,
@@ -103,6 +111,16 @@ class ClientCore:
             sender_name=name,
             created_at=_now(),
         )
+        breach = self._conduct.judge(message, time.monotonic())
+        if breach is not None:
+            raise BusRefused(breach.message, code=breach.code)
+        self._conduct.note(message, time.monotonic())
+        return message
+
+    def may_reply(self, message: Message) -> bool:
+        """True for a message that is answered: not for replies and notices, nor where the chain must end."""
+        answers = message.kind in DIRECTING and self._conduct.may_answer(message)
+        return answers and not self._conduct.is_follow_up_of_a_stranger(message)
 
     def encode(self, ask: Ask[Any], key: str, src: str) -> bytes:
         """The line of a request; its answer is waited for from now on."""
@@ -182,6 +200,8 @@ class ClientCore:
         if message.src == self.agent or message.dst != self.agent:
             return
         if self._received.first(message.id):
+            if not self._conduct.is_follow_up_of_a_stranger(message):
+                self._conduct.note(message, time.monotonic())
             self.messages.append(message)
         mode = (envelope.get("ack") or {}).get("mode")
         if mode == "auto":

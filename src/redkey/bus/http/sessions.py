@@ -8,7 +8,7 @@ import msgspec
 
 from redkey.bus.envelope import USER, agent_id, display_name
 from redkey.bus.http.call import Answer, Call
-from redkey.bus.state import Agent, Decided, Session
+from redkey.bus.state import Agent, Decided, Session, SessionPolicy
 from redkey.errors import BusRefused
 
 _PAGE = 1000
@@ -20,6 +20,7 @@ class NewSession(msgspec.Struct, frozen=True):
 
     id: str | None = None
     name: str | None = None
+    policy: SessionPolicy = "open"
 
 
 class NewAgent(msgspec.Struct, frozen=True):
@@ -80,6 +81,7 @@ async def create_session(call: Call, body: NewSession) -> Answer:
             done,
             session_id=body.id or call.derived_id("session"),
             workspace=call.caller.workspace,
+            policy=body.policy,
             also=call.answered(show),
         )
     )

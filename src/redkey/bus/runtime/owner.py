@@ -13,9 +13,9 @@ from typing import Literal
 
 import msgspec
 
+from redkey.bus.runtime.conduct import CHAIN_LIMIT, Conduct
 from redkey.bus.runtime.events import AgentsUpdated, Message, Peer
 from redkey.bus.runtime.intents import Invalid, LocalAnswer, MessageAgent, TaskDone, read_intent, wants_plan
-from redkey.bus.runtime.relay import CHAIN_LIMIT, Chains
 from redkey.bus.runtime.targets import mentions, resolve
 
 # Invalid output is answered with what is wrong with it, this often.
@@ -87,7 +87,7 @@ class Owner:
     """The runtime of one agent in one session."""
 
     def __init__(self, agent: str, ids: Callable[[], str], *, chain: int = CHAIN_LIMIT) -> None:
-        self._agent, self._ids, self._chains = agent, ids, Chains(chain)
+        self._agent, self._ids, self._conduct = agent, ids, Conduct(chain=chain)
         self._peers: tuple[Peer, ...] = ()
         self.conversation: Conversation | None = None
         self._asking: _Work | None = None
@@ -101,7 +101,7 @@ class Owner:
 
     def sent(self, message: Message) -> None:
         """A message of ours went out: answers to it stand in its chain."""
-        self._chains.note(message)
+        self._conduct.note(message, 0.0)
 
     def local(self, text: str) -> list[Action]:
         """The local user says something: with mentions it begins a conversation, else it is for the model."""
@@ -110,7 +110,11 @@ class Owner:
 
     def received(self, message: Message) -> list[Action]:
         """A message came. Only a user message is answered; a reply goes on with the relay it belongs to."""
-        may_answer = self._chains.may_answer(message)
+        if self._conduct.is_follow_up_of_a_stranger(message):
+            owner = self._conduct.owner(message.session_id, message.conversation_id) or message.conversation_owner
+            return [Show(f"{message.src} follows up in a conversation of {owner}; not answered", "error")]
+        self._conduct.note(message, 0.0)
+        may_answer = self._conduct.may_answer(message)
         if message.kind == "reply" and self._is_ours(message):
             self._replies.append(_Work(message.text, message))
             return self._next()

@@ -2,20 +2,18 @@
 
 User messages are relayed; replies are not unless a policy says so; control and system never are. A message with a
 destination goes there alone, one without goes to the leads. A chain of messages that answer each other ends at a
-bound, so two agents told to answer each other for ever stop at the same message every time.
+bound (`conduct`), so two agents told to answer each other for ever stop at the same message every time.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from typing import Literal
 
 import msgspec
 
+from redkey.bus.runtime.conduct import CHAIN_LIMIT, Conduct
 from redkey.bus.runtime.events import AgentsUpdated, Input, Kind, Message, MessageReceived, Peer, SessionUpdated
 
-CHAIN_LIMIT = 16
-_REMEMBERED = 10_000
 LeadPolicy = Literal["single", "multiple"]
 
 
@@ -38,37 +36,13 @@ class SendMessage(msgspec.Struct, frozen=True, kw_only=True):
     reply_to: str
 
 
-class Chains:
-    """How long the chains of answers are that messages stand in."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._depths: OrderedDict[str, int] = OrderedDict()
-
-    def note(self, message: Message) -> int:
-        """The place of a message in its chain: 0 for one that answers nothing that is known."""
-        known = self._depths.get(message.id)
-        if known is not None:
-            return known
-        cause = message.parent_message_id or message.reply_to
-        depth = self._depths.get(cause, -1) + 1 if cause is not None else 0
-        self._depths[message.id] = depth
-        if len(self._depths) > _REMEMBERED:
-            self._depths.popitem(last=False)
-        return depth
-
-    def may_answer(self, message: Message) -> bool:
-        """False when the chain has reached its bound: an answer to this would be one too many."""
-        return self.note(message) < self._limit
-
-
 class Relay:
     """One runtime's view of its sessions, and what it lets through."""
 
     def __init__(self, policy: Policy | None = None) -> None:
         self.policy = policy or Policy()
         self._agents: dict[str, tuple[Peer, ...]] = {}
-        self._chains = Chains(self.policy.chain)
+        self._conduct = Conduct(chain=self.policy.chain)
 
     def handle(self, event: Input) -> list[SendMessage]:
         """What follows from an input."""
@@ -103,7 +77,8 @@ class Relay:
     def _passes(self, message: Message) -> bool:
         if message.kind in ("control", "system") or (message.kind == "reply" and not self.policy.relay_replies):
             return False
-        return self._chains.may_answer(message)
+        self._conduct.note(message, 0.0)
+        return self._conduct.may_answer(message)
 
 
 def lead_targets(agents: tuple[Peer, ...], src: str, policy: LeadPolicy) -> list[str]:
