@@ -9,6 +9,7 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 import structlog
@@ -23,6 +24,7 @@ from redkey.api.surface import routes
 from redkey.bus.attached import AttachedBus
 from redkey.bus.http.call import BusCaller
 from redkey.bus.http.call import Exchange as BusExchange
+from redkey.bus.http.origin import KnownHosts
 from redkey.commands.caller import Caller
 from redkey.commands.registry import CreateKey
 from redkey.config import CREDENTIALS, Config, Credentials
@@ -122,6 +124,7 @@ class App:
             config.data.absolute() / "bus",
             self.workspace_id,
             self._admit_to_bus,
+            KnownHosts((urlsplit(config.public_url).hostname or "", config.host), addresses=True),
             store,
             self.coordinator,
             self.subscriptions,

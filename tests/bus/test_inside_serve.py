@@ -54,8 +54,26 @@ def key_of(api: Client, server: Server, *scopes: str, agent_id: str | None = Non
 def test_without_a_key_nothing_is_told(server: Server, session: str) -> None:
     with Client(server.url, checked=False) as nobody, bus(server, "rk_nobody00_" + "x" * 40) as wrong:
         for caller in (nobody, wrong):
-            for path in ("/api/sessions", f"/api/sessions/{session}", "/api/health"):
+            for path in ("/api/sessions", f"/api/sessions/{session}"):
                 assert (caller.get(path).status, caller.get(path).json["code"]) == (401, "unauthenticated")
+            # That it answers is no secret.
+            assert (caller.get("/api/health").status, caller.get("/api/health").json) == (200, {"status": "ok"})
+
+
+@pytest.mark.parametrize(
+    ("headers", "status", "code"),
+    [
+        ({"host": "evil.example"}, 403, "host_refused"),
+        ({"origin": "http://evil.example"}, 403, "origin_refused"),
+        ({"origin": "null"}, 403, "origin_refused"),
+        ({"host": "localhost:1", "origin": "http://127.0.0.1:3000"}, 200, ""),
+        ({"host": "192.0.2.7"}, 200, ""),
+    ],
+)
+def test_only_names_of_this_server_are_answered(admin: Client, headers: dict[str, str], status: int, code: str) -> None:
+    reply = admin.get("/api/sessions", headers=headers)
+    assert (reply.status, reply.json["code"] if code else "") == (status, code)
+    assert admin.get("/api/health", headers=headers).status == status
 
 
 def test_sessions_belong_to_a_workspace(server: Server, admin: Client, session: str) -> None:

@@ -136,7 +136,7 @@ def test_a_chat_with_a_model_relays(running: Running, tmp_path: Path) -> None:
     ("arguments", "code", "said"),
     [
         (("agents",), 2, "0 sessions are open"),
-        (("send", "nobody", "x"), 2, "0 sessions are open"),
+        (("send", "nobody", "x"), 2, "0 agents of the session are called 'nobody'"),
         (("agents", "--session", "none"), 2, "0 open sessions"),
         (("sessions", "--create", "\x07"), 1, "name_invalid"),
         (("send", "x", ""), 2, "nothing to send"),

@@ -14,6 +14,7 @@ from redkey.bus.bridge import Bridge, Nonces
 from redkey.bus.http.call import Exchange
 from redkey.bus.http.face import Gate, HttpFace
 from redkey.bus.http.ledger import routes
+from redkey.bus.http.origin import KnownHosts
 from redkey.bus.standing import StandingBus
 from redkey.errors import CannotListen
 from redkey.ledger.ports import SequencedStore
@@ -32,6 +33,7 @@ class AttachedBus:
         home: Path,
         workspace_id: str,
         gate: Gate,
+        hosts: KnownHosts,
         store: SequencedStore,
         coordinator: Coordinator,
         subscriptions: Subscriptions,
@@ -40,7 +42,7 @@ class AttachedBus:
     ) -> None:
         """`workspace_id` is where sessions belong that are made through the Unix socket, by this machine's owner."""
         self._home, self._workspace_id, self._gate, self._on_fatal = home, workspace_id, gate, on_fatal
-        self._store, self._coordinator = store, coordinator
+        self._hosts, self._store, self._coordinator = hosts, store, coordinator
         self._subscriptions, self._nonces = subscriptions, nonces
         self._standing: StandingBus | None = None
         self._face: HttpFace | None = None
@@ -50,6 +52,8 @@ class AttachedBus:
         try:
             standing = StandingBus(self._home, self._on_fatal, workspace=self._workspace_id, listens=False)
         except CannotListen as refused:
+            if refused.code != "bus_running":
+                raise
             _log.warning("the bus of this data directory runs elsewhere", reason=refused.message)
             return
         await standing.start()
@@ -57,7 +61,7 @@ class AttachedBus:
         bus = standing.bus
         self._bridge = Bridge(bus, self._store, self._coordinator, self._subscriptions, self._nonces)
         self._bridge.start()
-        self._face = HttpFace(bus, self._gate, more=routes(self._bridge))
+        self._face = HttpFace(bus, self._gate, self._hosts, more=routes(self._bridge))
 
     async def __call__(self, exchange: Exchange) -> None:
         if self._face is None:

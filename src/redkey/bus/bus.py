@@ -126,6 +126,17 @@ class Bus:
     def open_sessions(self) -> Iterator[Session]:
         return (session for session in self._state.sessions.values() if session.status == "open")
 
+    def open_session_named(self, name: str | None, workspace: str) -> Session | None:
+        """The first open session of a workspace that has a name."""
+        for session in self.open_sessions():
+            if session.name == name and session.workspace == workspace:
+                return session
+        return None
+
+    def settled(self, done: Done) -> None:
+        """Call back when everything that was decided so far is durable."""
+        self.commits.add((), done)
+
     def open_session(self, session_id: str) -> Session:
         """A session in which something may happen."""
         if self.session(session_id).status == "closed":

@@ -28,6 +28,13 @@ def session_create(connection: Connection, asked: Envelope) -> None:
     name, policy = display_name(fields.get("name")), fields.get("policy", "open")
     if policy not in POLICIES:
         raise BusRefused(f"policy is one of {', '.join(POLICIES)}", code="policy_invalid", pointer="/payload/policy")
+    reuse = fields.get("reuse", False)
+    if not isinstance(reuse, bool):
+        raise BusRefused("reuse is true or false", code="payload_invalid", pointer="/payload/reuse")
+    found = connection.bus.open_session_named(name, connection.workspace) if reuse else None
+    if found is not None:
+        connection.bus.settled(connection.done(asked, session=found.id))
+        return
     made: list[Session] = []
 
     def done(refused: BusRefused | None) -> None:

@@ -15,7 +15,7 @@ import stat
 from collections.abc import Mapping
 from pathlib import Path
 
-from redkey.errors import CannotListen, ConfigRefused
+from redkey.errors import BusLost, CannotListen, ConfigRefused
 
 VARIABLE = "WEAVE_HOME"
 SOCKET = "coord.sock"
@@ -31,6 +31,21 @@ def home_of(environment: Mapping[str, str]) -> Path:
     if not text.strip():
         raise ConfigRefused(f"{VARIABLE} is set and blank; name a directory, or unset it")
     return Path(text.strip()).expanduser().absolute()
+
+
+def find_home(environment: Mapping[str, str]) -> Path:
+    """The home of the bus that a client means: WEAVE_HOME, the bus of a `redkey serve` here, or ~/.weave."""
+    if VARIABLE not in environment:
+        served = Path(environment.get("REDKEY_DATA") or ".redkey").absolute() / "bus"
+        if (served / SOCKET).exists():
+            return served
+    return home_of(environment)
+
+
+def no_bus(path: Path, cause: OSError) -> BusLost:
+    """Nobody answers at a socket."""
+    text = f"no bus answers at {path}: {cause.strerror or cause}; start one with redkey bus serve, or redkey serve"
+    return BusLost(text, code="no_bus")
 
 
 def session_socket(home: Path, session_id: str) -> Path:
@@ -49,8 +64,13 @@ def socket_for(home: Path, session_id: str | None = None) -> Path:
 def prepare_home(home: Path) -> None:
     """Make the home where it is missing, for its owner alone; refuse one that others could change."""
     for directory in (home, home / "sessions"):
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found = directory.lstat()
+        try:
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            found = directory.lstat()
+        except (FileExistsError, NotADirectoryError):
+            raise CannotListen(f"{directory} is not a directory", code="home_unsafe") from None
+        except OSError as cause:
+            raise CannotListen(f"cannot make {directory}: {cause.strerror or cause}", code="home_unsafe") from cause
         if not stat.S_ISDIR(found.st_mode):
             raise CannotListen(f"{directory} is not a directory", code="home_unsafe")
         if found.st_uid != os.geteuid():
@@ -65,7 +85,11 @@ class HomeLock:
 
     def __init__(self, home: Path) -> None:
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-        self._descriptor = os.open(home / "bus.lock", flags, 0o600)
+        try:
+            self._descriptor = os.open(home / "bus.lock", flags, 0o600)
+        except OSError as cause:
+            message = f"{home / 'bus.lock'} cannot be opened (a link is refused): {cause.strerror or cause}"
+            raise CannotListen(message, code="home_unsafe") from cause
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from redkey.bus.http.call import Exchange
 from redkey.bus.http.face import HttpFace
+from redkey.bus.http.origin import KnownHosts
 from redkey.bus.http.token import TokenGate, open_token
 from redkey.bus.runtime.relay import Policy
 from redkey.bus.standing import StandingBus
@@ -26,7 +27,7 @@ class HostedBus:
 
     async def start(self) -> None:
         await self.standing.start()
-        self._face = HttpFace(self.standing.bus, self._gate)
+        self._face = HttpFace(self.standing.bus, self._gate, KnownHosts())
 
     def begin_stop(self) -> None:
         if self._face is not None:

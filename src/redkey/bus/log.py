@@ -53,7 +53,11 @@ class Log:
     def __init__(self, directory: Path) -> None:
         path = directory / FILE
         # Made private before SQLite opens it; its -wal and -shm get the same mode.
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
+        try:
+            os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
+        except OSError as cause:
+            message = f"{path} cannot be opened (a link is refused): {cause.strerror or cause}"
+            raise StoreRefused(message, code="file_unsafe") from cause
         self._writer = _connect(path)
         try:
             _prepare(self._writer)

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from redkey.bus import BusClient
 
 _HOME = click.option(
-    "--home", type=click.Path(path_type=Path, file_okay=False), help="The bus's home [WEAVE_HOME, or ~/.weave]."
+    "--home",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="The bus's home [WEAVE_HOME, the bus of a redkey serve in .redkey, or ~/.weave].",
 )
 _JSON = click.option("--json", "as_json", is_flag=True, help="As JSON, one document a line.")
 _SESSION = click.option("--session", metavar="ID", help="The session, by id or name [the only one that is open].")
@@ -56,13 +58,15 @@ def serve(home: Path | None, host: str, port: int, leads: str, ready_file: Path 
       redkey bus serve
       WEAVE_HOME=/srv/talk redkey bus serve --port 8750
     """
+    from redkey.bus.home import home_of
     from redkey.bus.runtime.relay import Policy
     from redkey.config import load
     from redkey.serving import serve_bus
 
+    where = home.expanduser().absolute() if home is not None else home_of(os.environ)
     arguments = {"host": host, "port": port, "ready_file": ready_file, "log_format": log_format}
     policy = Policy(leads="multiple" if leads == "multiple" else "single")
-    raise SystemExit(serve_bus(_home(home), load(None, {}, arguments), policy, say=click.echo))
+    raise SystemExit(serve_bus(where, load(None, {}, arguments), policy, say=click.echo))
 
 
 @command.command()
@@ -89,7 +93,7 @@ def sessions(home: Path | None, as_json: bool, create: str | None, ended: str | 
             if as_json:
                 print_json({"id": one.id, "name": one.name})
             else:
-                click.echo(f"{one.id}  {shown(one.name)}".rstrip())
+                click.echo(f"{one.id}  {shown(one.name or '')}".rstrip())
 
 
 @command.command()
@@ -137,7 +141,7 @@ def send(
     if not words.strip():
         raise click.UsageError("there is nothing to send")
     with _client(home) as bus:
-        chosen = _chosen(bus, session)
+        chosen = _chosen(bus, session, creates=True)
         name = agent or f"redkey-{os.getpid()}"
         bus.join(chosen, name, None if agent else "redkey")
         try:
@@ -228,7 +232,7 @@ def chat(home: Path | None, session: str | None, agent: str | None, name: str | 
     from redkey.cli.chat import run
 
     with _client(home) as bus:
-        chosen = _chosen(bus, session)
+        chosen = _chosen(bus, session, creates=True)
     key = agent or f"{os.environ.get('USER') or 'you'}-{os.getpid()}"
     raise SystemExit(run(_home(home), chosen, key, name, shlex.split(model) if model else None, leaves=agent is None))
 
@@ -247,13 +251,13 @@ def _client(home: Path | None) -> BusClient:
 
 
 def _home(given: Path | None) -> Path:
-    from redkey.bus.home import home_of
+    from redkey.bus.home import find_home
 
-    return given.expanduser().absolute() if given is not None else home_of(os.environ)
+    return given.expanduser().absolute() if given is not None else find_home(os.environ)
 
 
-def _chosen(bus: BusClient, given: str | None) -> str:
-    """The session that is meant: by id, by name, or the only one."""
+def _chosen(bus: BusClient, given: str | None, *, creates: bool = False) -> str:
+    """The session that is meant: by id, by name, or the only one. With `creates`, the first one is created."""
     found = bus.sessions()
     if given is not None:
         matches = [one.id for one in found if given == one.id] or [one.id for one in found if given == one.name]
@@ -261,6 +265,8 @@ def _chosen(bus: BusClient, given: str | None) -> str:
         matches = [one.id for one in found]
     if len(matches) == 1:
         return matches[0]
+    if creates and given is None and not matches:
+        return bus.open_session()
     if given is not None:
         raise click.UsageError(f"{len(matches)} open sessions are called {given!r}")
     advice = "choose one with --session" if matches else "make one: redkey bus sessions --create NAME"

@@ -11,8 +11,9 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from redkey.bus.client import asks
+from redkey.bus.client.asks import MAIN
 from redkey.bus.client.core import Ask, ClientCore, Envelope
-from redkey.bus.home import home_of, socket_for
+from redkey.bus.home import find_home, no_bus, socket_for
 from redkey.bus.runtime.events import Kind, Message
 from redkey.errors import BusLost
 
@@ -27,7 +28,7 @@ class AsyncBusClient:
     def __init__(
         self, home: Path | str | None = None, *, timeout: float = 30.0, reconnect_seconds: float = 30.0
     ) -> None:
-        self._home = Path(home) if home is not None else home_of(os.environ)
+        self._home = Path(home) if home is not None else find_home(os.environ)
         self._timeout, self._reconnect = timeout, reconnect_seconds
         self._core = ClientCore()
         self._writer: asyncio.StreamWriter | None = None
@@ -44,6 +45,10 @@ class AsyncBusClient:
 
     async def create_session(self, name: str | None = None) -> str:
         return await self._ask(asks.create_session(name))
+
+    async def open_session(self, name: str = MAIN) -> str:
+        """The open session of a name; it is created when there is none."""
+        return await self._ask(asks.open_session(name))
 
     async def close_session(self, session: str) -> None:
         await self._ask(asks.close_session(session))
@@ -211,7 +216,7 @@ class AsyncBusClient:
         try:
             reader, writer = await asyncio.open_unix_connection(path)
         except OSError as cause:
-            raise BusLost(f"no bus answers at {path}: {cause.strerror or cause}", code="no_bus") from cause
+            raise no_bus(path, cause) from cause
         self._writer = writer
         self._reading = asyncio.create_task(self._read(reader, writer))
         return writer

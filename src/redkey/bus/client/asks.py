@@ -11,13 +11,19 @@ from redkey.bus.runtime.events import Message, payload_of
 
 # How commands that no agent sends name their source.
 ANONYMOUS = "redkey-cli"
+# The session that is created on first use.
+MAIN = "main"
 
 
 class SessionInfo(msgspec.Struct, frozen=True):
-    """A session that is open."""
+    """A session."""
 
     id: str
-    name: str = ""
+    name: str | None = None
+    status: str = "open"
+    policy: str = "open"
+    created_at: str = ""
+    updated_at: str = ""
 
 
 class AgentInfo(msgspec.Struct, frozen=True):
@@ -38,6 +44,11 @@ def create_session(name: str | None) -> Ask[str]:
     # Sent again it would make a second session. Sessions of RedKey's own clients are guarded.
     payload = {"name": name, "policy": "guarded"} if name else {"policy": "guarded"}
     return Ask("session.create", lambda answer: str(answer["session"]), {"payload": payload}, again=False)
+
+
+def open_session(name: str) -> Ask[str]:
+    payload = {"name": name, "policy": "guarded", "reuse": True}
+    return Ask("session.create", lambda answer: str(answer["session"]), {"payload": payload})
 
 
 def close_session(session: str) -> Ask[None]:

@@ -12,8 +12,9 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from redkey.bus.client import asks
+from redkey.bus.client.asks import MAIN
 from redkey.bus.client.core import Ask, ClientCore, Envelope
-from redkey.bus.home import home_of, socket_for
+from redkey.bus.home import find_home, no_bus, socket_for
 from redkey.bus.runtime.events import Kind, Message
 from redkey.errors import BusLost
 
@@ -37,7 +38,7 @@ class BusClient:
     def __init__(
         self, home: Path | str | None = None, *, timeout: float = 30.0, reconnect_seconds: float = 30.0
     ) -> None:
-        self._home = Path(home) if home is not None else home_of(os.environ)
+        self._home = Path(home) if home is not None else find_home(os.environ)
         self._timeout, self._reconnect = timeout, reconnect_seconds
         self._core = ClientCore()
         self._socket: socket.socket | None = None
@@ -51,6 +52,10 @@ class BusClient:
 
     def create_session(self, name: str | None = None) -> str:
         return self._ask(asks.create_session(name))
+
+    def open_session(self, name: str = MAIN) -> str:
+        """The open session of a name; it is created when there is none."""
+        return self._ask(asks.open_session(name))
 
     def close_session(self, session: str) -> None:
         self._ask(asks.close_session(session))
@@ -207,7 +212,7 @@ class BusClient:
                 made.connect(str(path))
             except OSError as cause:
                 made.close()
-                raise BusLost(f"no bus answers at {path}: {cause.strerror or cause}", code="no_bus") from cause
+                raise no_bus(path, cause) from cause
             self._socket = made
         return self._socket
 

@@ -19,6 +19,7 @@ import structlog
 from redkey.bus.bus import Bus
 from redkey.bus.http import events, messages, sessions
 from redkey.bus.http.call import Answer, BusCaller, Call, Exchange, Headers
+from redkey.bus.http.origin import KnownHosts
 from redkey.errors import BusRefused, JsonRefused, RedKeyError
 from redkey.wire.decode import decode
 
@@ -30,7 +31,6 @@ Handler = Callable[..., Awaitable[Answer]]
 
 _SESSION, _AGENT, _MESSAGE = "/sessions/{session_id}", "/agents/{agent_id}", "/messages/{message_id}"
 _ROUTES: list[tuple[str, str, Any, type | None]] = [
-    ("GET", "/health", sessions.health, None),
     ("GET", "/sessions", sessions.list_sessions, None),
     ("POST", "/sessions", sessions.create_session, sessions.NewSession),
     ("GET", "/sessions/stream", events.SessionStream, None),
@@ -102,10 +102,16 @@ class HttpFace:
     """The bus behind `/api`."""
 
     def __init__(
-        self, bus: Bus, gate: Gate, *, prefix: str = "/api", more: list[tuple[str, str, Any, type | None]] | None = None
+        self,
+        bus: Bus,
+        gate: Gate,
+        hosts: KnownHosts,
+        *,
+        prefix: str = "/api",
+        more: list[tuple[str, str, Any, type | None]] | None = None,
     ) -> None:
         """`more` are further routes of whoever hosts the face."""
-        self._bus, self._gate, self._prefix = bus, gate, prefix
+        self._bus, self._gate, self._hosts, self._prefix = bus, gate, hosts, prefix
         # Searched in this order: a path of fixed words stands before one that takes anything in their place.
         self._routes = _compiled([*(more or []), *_ROUTES])
         self._flights: set[tuple[str, str]] = set()
@@ -130,6 +136,10 @@ class HttpFace:
 
     async def _answer(self, exchange: Exchange) -> Answer | None:
         headers = exchange.headers
+        self._hosts(exchange)
+        if exchange.path == f"{self._prefix}/health" and exchange.method in ("GET", "HEAD"):
+            # It tells nothing but that the bus answers, so it asks for no token.
+            return Answer(200, {"status": "ok"})
         caller = self._gate(exchange)
         method = "GET" if exchange.method == "HEAD" else exchange.method
         route, names = self._find(method, exchange.path.removeprefix(self._prefix))

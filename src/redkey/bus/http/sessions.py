@@ -21,6 +21,8 @@ class NewSession(msgspec.Struct, frozen=True):
     id: str | None = None
     name: str | None = None
     policy: SessionPolicy = "open"
+    # Give the open session of this name, if there is one.
+    reuse: bool = False
 
 
 class NewAgent(msgspec.Struct, frozen=True):
@@ -46,10 +48,6 @@ class Order(msgspec.Struct, frozen=True):
     agent_ids: list[str]
 
 
-async def health(call: Call) -> Answer:
-    return Answer(200, {"status": "ok"})
-
-
 async def list_sessions(call: Call) -> Answer:
     """Every session of the workspace by id, open and closed; `status` and `after` narrow it."""
     wanted, after = call.query.get("status"), call.query.get("after", "")
@@ -70,6 +68,10 @@ async def create_session(call: Call, body: NewSession) -> Answer:
                 raise BusRefused("this id cannot be used", code="session_id_invalid", pointer="/id")
             return Answer(200, known.as_json())
     name = display_name(body.name, "/name")
+    found = call.bus.open_session_named(name, call.caller.workspace) if body.reuse and body.id is None else None
+    if found is not None:
+        await call.durable(call.bus.settled)
+        return Answer(200, found.as_json())
 
     def show(decided: Decided) -> Answer:
         return Answer(201, decided.session.as_json())

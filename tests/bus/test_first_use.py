@@ -1,0 +1,112 @@
+"""The first minutes with a bus: it is found, a session is there when it is needed, and what is wrong takes one line."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from redkey.bus import BusClient
+from redkey.bus.home import find_home
+from redkey.errors import BusLost
+from tests.bus.process import BusProcess
+from tests.bus.running import Running
+from tests.bus.test_http import Caller
+
+
+def redkey(home: Path, *arguments: str, where: Path | None = None) -> subprocess.CompletedProcess[str]:
+    clean = {key: value for key, value in os.environ.items() if not key.startswith(("REDKEY_", "WEAVE_"))}
+    command = [sys.executable, "-m", "redkey", "bus", *arguments]
+    environment = {**clean, "WEAVE_HOME": str(home)} if where is None else {**clean, "HOME": str(home)}
+    return subprocess.run(command, env=environment, cwd=where, capture_output=True, text=True, timeout=60)
+
+
+def a_file(home: Path) -> None:
+    home.write_text("not a directory")
+
+
+def below_a_file(home: Path) -> None:
+    home.parent.rmdir()
+    home.parent.write_text("not a directory")
+
+
+def a_linked_log(home: Path) -> None:
+    home.mkdir()
+    (home / "bus.db").symlink_to(home.parent / "elsewhere")
+
+
+def a_linked_lock(home: Path) -> None:
+    home.mkdir()
+    (home / "bus.lock").symlink_to(home.parent / "elsewhere")
+
+
+@pytest.mark.parametrize(
+    ("prepare", "code"),
+    [
+        (a_file, "home_unsafe"),
+        (below_a_file, "home_unsafe"),
+        (a_linked_log, "file_unsafe"),
+        (a_linked_lock, "home_unsafe"),
+    ],
+)
+def test_a_home_that_cannot_be_used_takes_one_line(tmp_path: Path, prepare: Callable[[Path], None], code: str) -> None:
+    parent = tmp_path / "parent"
+    parent.mkdir()
+    prepare(parent / "weave")
+    ended = redkey(parent / "weave", "serve", "--port", "0")
+    assert ended.returncode == 1
+    assert "Traceback" not in ended.stderr
+    assert len(ended.stderr.strip().splitlines()) == 1, ended.stderr
+    assert f"[{code}]" in ended.stderr
+
+
+def test_where_no_bus_answers_the_way_to_start_one_is_told(tmp_path: Path) -> None:
+    ended = redkey(tmp_path / "weave", "sessions")
+    assert ended.returncode == 1
+    assert "start one with redkey bus serve" in ended.stderr
+    assert "[no_bus]" in ended.stderr
+    with BusClient(tmp_path / "weave", reconnect_seconds=0) as client, pytest.raises(BusLost, match="redkey bus serve"):
+        client.sessions()
+
+
+def test_the_bus_of_a_server_in_this_directory_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert find_home({}) == Path("~/.weave").expanduser()
+    served = tmp_path / ".redkey" / "bus"
+    served.mkdir(parents=True)
+    (served / "coord.sock").touch()
+    assert find_home({}) == served
+    assert find_home({"WEAVE_HOME": "/elsewhere"}) == Path("/elsewhere")
+    other = tmp_path / "data" / "bus"
+    other.mkdir(parents=True)
+    (other / "coord.sock").touch()
+    assert find_home({"REDKEY_DATA": str(tmp_path / "data")}) == other
+
+
+def test_a_session_is_created_on_first_use(running: Running) -> None:
+    ended = redkey(running.home, "send", "nobody", "hello")
+    assert "0 agents of the session are called 'nobody'" in ended.stderr
+    with BusClient(running.home) as ann, BusClient(running.home) as bob:
+        session = ann.open_session()
+        assert bob.open_session() == session
+        assert [(one.id, one.name, one.policy) for one in ann.sessions()] == [(session, "main", "guarded")]
+        assert ann.open_session("another") != session
+        ann.close_session(session)
+        assert ann.open_session() != session
+
+
+def test_a_session_is_created_on_first_use_by_http_and_health_needs_no_token(home: Path) -> None:
+    with BusProcess(home) as bus:
+        ask = Caller(bus)
+        status, first = ask("POST", "/sessions", {"name": "main", "policy": "guarded", "reuse": True})
+        assert (status, first["policy"]) == (201, "guarded")
+        assert ask("POST", "/sessions", {"name": "main", "reuse": True}) == (200, first)
+        with BusClient(home) as client:
+            assert client.open_session() == first["id"]
+        assert ask("GET", "/health", Authorization="") == (200, {"status": "ok"})
+        assert ask("GET", "/sessions", Authorization="")[1]["code"] == "unauthenticated"
+        assert ask("GET", "/health", Authorization="", Host="evil.example")[1]["code"] == "host_refused"
