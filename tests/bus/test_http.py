@@ -146,7 +146,11 @@ def test_a_message_by_http_arrives_on_the_socket_and_is_confirmed(bus: BusProces
             "parent_message_id", "created_at", "reply_to",
         } <= message.keys()  # fmt: skip
         assert (message["kind"], message["dst"], message["conversation_owner"]) == ("user", "bob", "user")
-        assert ask("GET", f"/sessions/{session}/messages/{got['id']}")[1] == {**message, "ack": got["ack"]}
+        assert ask("GET", f"/sessions/{session}/messages/{got['id']}")[1] == {
+            **message,
+            "ack": got["ack"],
+            "deliveries": [{"agent_id": "bob", "state": "acknowledged"}],
+        }
 
 
 def test_a_message_to_nobody_is_refused_as_older_clients_know_it(ask: Caller, session: str) -> None:

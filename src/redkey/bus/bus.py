@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 import structlog
@@ -22,6 +22,7 @@ from redkey.bus.guarding import Guard
 from redkey.bus.limits import BusLimits
 from redkey.bus.log import Log
 from redkey.bus.mailbox import Outlet
+from redkey.bus.presence import Key, Presence
 from redkey.bus.runtime.conduct import Breach
 from redkey.bus.runtime.events import Message
 from redkey.bus.state import (
@@ -80,6 +81,7 @@ class Bus:
         self._deliveries = Deliveries(limits, taken=self._take, given_up=self._give_up)
         self._feeds: dict[str, Feed] = {}
         self._members: dict[tuple[str, str], Member] = {}
+        self._presence = Presence(limits, self._went_away)
         # Messages that are decided and not durable yet, by session number and id.
         self._fresh: dict[tuple[int, str], Envelope] = {}
         # Those who watch sessions come and go.
@@ -101,8 +103,16 @@ class Bus:
         """Call this with every record once it is durable."""
         self._posted.append(heard)
 
+    def watch_presence(self) -> None:
+        """Agents that were here when the bus last stopped have a moment to come back."""
+        for session in self._state.sessions.values():
+            for agent in session.agents.values():
+                if agent.online and (session.id, agent.id) not in self._members:
+                    self._presence.went((session.id, agent.id))
+
     async def stop(self) -> None:
         """Make durable what was taken, then take nothing more."""
+        self._presence.stop()
         self._deliveries.stop()
         await self.commits.stop()
         self.log.close()
@@ -152,6 +162,14 @@ class Bus:
     def speaker(self, session: Session, agent_id: str) -> Member | None:
         """The connection that an agent speaks through; None while it is away."""
         return self._members.get((session.id, agent_id))
+
+    def is_online(self, session: Session, agent_id: str) -> bool:
+        key = session.id, agent_id
+        return key in self._members or self._presence.is_asking(key)
+
+    def show_agent(self, session: Session, agent: Agent) -> dict[str, Any]:
+        """An agent as both faces show it."""
+        return {**agent.as_json(), "online": self.is_online(session, agent.id)}
 
     def feed(self, session: Session) -> Feed:
         """The records of a session; of a closed one, as the log has them."""
@@ -212,12 +230,13 @@ class Bus:
             message = "an agent of this id speaks through another connection"
             raise BusRefused(message, code="agent_taken", pointer="/payload/id")
         known = agent_id in session.agents
-        decided = self._state.add(session, self.now(), agent_id, name, lead, status)
+        decided = self._state.add(session, self.now(), agent_id, name, lead, status, member is not None)
         agent = session.agents[agent_id]
         if not known:
             self._deliveries.open(session, agent, self._feeds[session_id])
         if member is not None:
             self._members[session_id, agent_id] = member
+            self._presence.came((session_id, agent_id))
 
         def durable(refused: BusRefused | None) -> None:
             done(refused)
@@ -234,11 +253,12 @@ class Bus:
         done: Done,
         *,
         actor: Member | None = None,
+        src: str | None = None,
         name: str | None = None,
         lead: bool | None = None,
         status: str | None = None,
     ) -> Agent:
-        """Change what is given of an agent."""
+        """Change what is given of an agent. `src` is who does it, if not the agent itself."""
         session = self._state.open(session_id)
         agent = self.agent(session, agent_id)
         decided = self._state.update(
@@ -248,14 +268,25 @@ class Bus:
             agent.name if name is None else name,
             agent.lead if lead is None else lead,
             agent.status if status is None else status,
+            src,
         )
         self._commit(decided, done, actor=actor)
         return agent
 
-    def remove_agent(self, session_id: str, agent_id: str, done: Done, *, actor: Member | None = None) -> None:
+    def remove_agent(
+        self,
+        session_id: str,
+        agent_id: str,
+        done: Done,
+        *,
+        actor: Member | None = None,
+        src: str | None = None,
+        reason: str | None = None,
+    ) -> None:
         session = self._state.open(session_id)
         agent = self.agent(session, agent_id)
-        decided = self._state.remove(session, self.now(), agent)
+        decided = self._state.remove(session, self.now(), agent, src, reason)
+        self._presence.forget((session_id, agent_id))
         member = self._members.pop((session_id, agent_id), None)
         self._deliveries.close(agent)
 
@@ -282,6 +313,24 @@ class Bus:
             agent = session.agents.get(agent_id) if session is not None else None
             if agent is not None:
                 self._deliveries.detach(agent, member)
+                self._presence.went((session_id, agent_id))
+
+    def seen(self, session: Session, agent: Agent) -> None:
+        """An agent without a connection has asked something by HTTP."""
+        if (session.id, agent.id) not in self._members:
+            self._presence.asked((session.id, agent.id))
+            self._commit_presence(session, agent, online=True)
+
+    def _went_away(self, key: Key) -> None:
+        session = self._state.sessions.get(key[0])
+        agent = session.agents.get(key[1]) if session is not None else None
+        if session is not None and agent is not None and session.status == "open" and key not in self._members:
+            self._commit_presence(session, agent, online=False)
+
+    def _commit_presence(self, session: Session, agent: Agent, *, online: bool) -> None:
+        if agent.online != online and not self.commits.stopped:
+            decided = self._state.present(session, self.now(), agent, online=online)
+            self._commit(decided, lambda _: None)
 
     def resume(self, session_id: str, agent_id: str) -> None:
         """A connection has room again."""
@@ -295,7 +344,8 @@ class Bus:
     def send(self, session_id: str, envelope: Envelope, done: Done, *, also: Also = None) -> Decided:
         """Record a message for those that it goes to."""
         session = self._state.open(session_id)
-        decided = self._state.send(session, self.now(), envelope, self._find, self._route, self._guard)
+        since = self._ago(self.limits.broadcast_seconds) if envelope.topic else ""
+        decided = self._state.send(session, self.now(), envelope, since, self._find, self._route, self._guard)
         self._commit(decided, done, also=also)
         return decided
 
@@ -305,8 +355,28 @@ class Bus:
         agent = self.agent(session, agent_id)
         return self._deliveries.confirm(agent, message_id, lambda key: self._seq_of(session, key))
 
+    def deliveries(self, session: Session, record: Record, dst: str | None) -> list[dict[str, str]]:
+        """How far a message has come: to its receiver, or to those of everybody who have not confirmed it."""
+        agents = [session.agents[dst]] if dst in session.agents else [] if dst else list(session.agents.values())
+        states = ((agent, self._deliveries.progress(agent, record.seq, record.id)) for agent in agents)
+        shown = ((agent, state) for agent, state in states if dst or state != "acknowledged")
+        return [{"agent_id": agent.id, "state": state} for agent, state in shown]
+
+    def remove_dead(self) -> None:
+        """Remove agents that are away for long: they have crashed, or nobody starts them any more."""
+        since, long_since = (self._ago(days * 86_400) for days in (self.limits.away_days, self.limits.retention_days))
+        for session in tuple(self.open_sessions()):
+            for agent in tuple(session.agents.values()):
+                seen = agent.seen_at
+                if not agent.online and seen is not None and seen < (long_since if agent.waiting else since):
+                    self.remove_agent(session.id, agent.id, lambda _: None, src=BUS, reason="away")
+
+    def _ago(self, seconds: float) -> str:
+        return write_time(max(0, self._wall() - int(seconds * 1e9)))[:23] + "Z"
+
     async def forget_old(self) -> None:
-        """Forget records beyond the retention that wait for nobody, a few at a time, and answers older than a day."""
+        """Forget agents that died, records beyond the retention that wait for nobody, and answers older than a day."""
+        self.remove_dead()
         moment = datetime.fromtimestamp(self._wall() / 1e9, UTC)
         old = _written(moment - timedelta(days=self.limits.retention_days))
         while await self.commits.aside(lambda: self.log.forget(old, _FORGET_AT_ONCE)):
@@ -432,6 +502,8 @@ class Bus:
             if feed is None:
                 feed = self._feeds[session.id] = Feed(self.log, session.number, session.seq)
             for agent in session.agents.values():
+                # An older file does not say when an agent was last here.
+                agent.seen_at = agent.seen_at or (None if agent.online else self.now())
                 self._deliveries.open(session, agent, feed, self.log.pending(agent.number))
 
     def _reload(self, failure: StoreError) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from redkey.bus.connection import Connection
-from redkey.bus.envelope import Envelope, agent_id, display_name
+from redkey.bus.envelope import USER, Envelope, agent_id, display_name
+from redkey.bus.shown import show_message
 from redkey.bus.state import POLICIES, Session
 from redkey.bus.streams import RecordStream
 from redkey.errors import BusRefused
@@ -49,12 +49,10 @@ def session_close(connection: Connection, asked: Envelope) -> None:
 
 def agent_list(connection: Connection, asked: Envelope) -> None:
     session = _session(connection, asked)
-    connection.reply(asked, {"agents": [_shown(connection, session, key) for key in session.agents]})
-
-
-def _shown(connection: Connection, session: Session, key: str) -> dict[str, Any]:
-    shown = {name: part for name, part in session.agents[key].as_json().items() if part is not None}
-    return {**shown, "online": connection.bus.speaker(session, key) is not None}
+    agents = [connection.bus.show_agent(session, agent) for agent in session.agents.values()]
+    # What has no value is left out on the socket.
+    shown = [{name: part for name, part in one.items() if part is not None} for one in agents]
+    connection.reply(asked, {"agents": shown})
 
 
 def agent_add(connection: Connection, asked: Envelope) -> None:
@@ -76,9 +74,12 @@ def agent_update(connection: Connection, asked: Envelope) -> None:
 
 
 def agent_remove(connection: Connection, asked: Envelope) -> None:
-    session = _session(connection, asked)
-    key = _own(asked, agent_id(asked.fields().get("id")))
-    _check_speaker(connection, session, key)
+    """Remove an agent: itself, or any one when it is the person at this machine (`user`) who asks."""
+    session, key = _session(connection, asked), agent_id(asked.fields().get("id"))
+    if asked.src == USER:
+        connection.bus.remove_agent(session.id, key, connection.done(asked), src=USER)
+        return
+    _check_speaker(connection, session, _own(asked, key))
     connection.bus.remove_agent(session.id, key, connection.done(asked), actor=connection)
     connection.agents.discard((session.id, key))
 
@@ -87,6 +88,14 @@ def message_send(connection: Connection, asked: Envelope) -> None:
     session = _session(connection, asked)
     _check_speaker(connection, session, asked.src)
     connection.bus.send(session.id, asked, connection.done(asked, {"message_id": asked.id}))
+
+
+def message_get(connection: Connection, asked: Envelope) -> None:
+    """One message of a session, and how far it has come."""
+    session, key = connection.bus.session(_session_id(connection, asked)), asked.fields().get("id")
+    if not isinstance(key, str):
+        raise BusRefused("name a message: payload.id", code="payload_invalid", pointer="/payload/id")
+    connection.reply(asked, {"message": show_message(connection.bus, session, key)})
 
 
 def message_ack(connection: Connection, asked: Envelope) -> None:
@@ -131,6 +140,7 @@ COMMANDS: dict[str, Command] = {
     "agent.update": agent_update,
     "agent.remove": agent_remove,
     "message.send": message_send,
+    "message.get": message_get,
     "message.ack": message_ack,
     "events.history": events_history,
     "events.stream": events_stream,

@@ -96,6 +96,11 @@ class Deliveries:
         delivery = self._all.get(agent.number)
         return delivery.mailbox.places if delivery is not None else []
 
+    def progress(self, agent: Agent, seq: int, message_id: str) -> str:
+        """How far a message has come to an agent: waiting, delivered (to its connection) or acknowledged."""
+        delivery = self._all.get(agent.number)
+        return delivery.mailbox.progress(seq, message_id) if delivery is not None else "acknowledged"
+
     def confirm(self, agent: Agent, message_id: str, seq_of: Callable[[str], int | None]) -> bool:
         """An agent has a message; false when none of this id waits for it."""
         delivery = self._all.get(agent.number)

@@ -29,6 +29,14 @@ class BusLimits(msgspec.Struct, frozen=True, kw_only=True):
     input_bytes: int = 2 * 1024 * 1024
     # A connection that is no agent, follows nothing and says nothing for so long is closed.
     idle_seconds: float = 600.0
+    # An agent is away when its connection has been gone for so long.
+    away_seconds: float = 2.0
+    # An agent without a connection is online for so long after it asked something by HTTP.
+    asking_seconds: float = 90.0
+    # What is sent to everybody goes to agents that were here within this time.
+    broadcast_seconds: float = 3600.0
+    # An agent that is away for so long is removed; while messages wait for it, only after `retention_days`.
+    away_days: float = 7.0
     history: int = 5_000
     history_bytes: int = 8 * 1024 * 1024
     # Records of messages that everybody has taken are forgotten after this many days.

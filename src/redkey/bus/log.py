@@ -132,7 +132,8 @@ class Log:
         waiting = dict(self._fetch("pending_counts"))
         for number, *row in self._fetch("agents"):
             agent = Agent(*row)
-            agent.lead, agent.waiting = bool(agent.lead), waiting.get(agent.number, 0)
+            agent.lead, agent.online = bool(agent.lead), bool(agent.online)
+            agent.waiting = waiting.get(agent.number, 0)
             sessions[number].agents[agent.id] = agent
         for session in sessions.values():
             session.seq = self.last_seq(session.number)

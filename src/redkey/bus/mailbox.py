@@ -66,6 +66,12 @@ class Mailbox:
         sent = [one.seq for one in self._in_flight.values()]
         return sorted([*sent, *self._parked.values(), *self._waiting])
 
+    def progress(self, seq: int, message_id: str) -> str:
+        """How far a message has come: waiting, delivered or acknowledged."""
+        if message_id in self._in_flight or message_id in self._parked:
+            return "delivered"
+        return "waiting" if seq in self._waiting else "acknowledged"
+
     def arrive(self, seq: int) -> None:
         self._waiting.append(seq)
 

@@ -69,6 +69,7 @@ class StandingBus:
                 raise
             # Not worth a warning to a server whose callers come by HTTP.
             _log.debug("the bus has no Unix socket", reason=cause.message)
+        self.bus.watch_presence()
         self._forgetting = asyncio.create_task(self._forget())
 
     async def stop(self) -> None:

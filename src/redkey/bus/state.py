@@ -40,11 +40,14 @@ class Agent(msgspec.Struct):
     lead: bool = False
     status: str | None = None
     place: int = 0
+    # Whether others were told that it is here, and when it was last here if not.
+    online: bool = False
+    seen_at: str | None = None
     # Messages that wait for it, counted from the decision on.
     waiting: int = 0
 
     def as_json(self) -> dict[str, Any]:
-        return {"id": self.id, "name": self.name, "lead": self.lead, "status": self.status}
+        return {"id": self.id, "name": self.name, "lead": self.lead, "status": self.status, "online": self.online}
 
 
 class Session(msgspec.Struct):
@@ -162,17 +165,20 @@ class State:
     # Agents.
 
     def add(
-        self, session: Session, now: str, key: str, name: str | None, lead: bool = False, status: str | None = None
+        self, session: Session, now: str, key: str, name: str | None, lead: bool, status: str | None, online: bool
     ) -> Decided:
-        """A new agent; one that comes back is as it was, but for the name it now gives."""
+        """A new agent; one that comes back is as it was, but for the name and status it now gives."""
         known = session.agents.get(key)
         if known is not None:
-            return self.update(session, now, known, name or known.name, known.lead, known.status)
+            decided = self.update(session, now, known, name or known.name, known.lead, status or known.status)
+            if online and not known.online:
+                self._set_presence(decided, now, known, online=True)
+            return decided
         if len(session.agents) >= self._limits.agents:
             raise BusRefused("the session has as many agents as it takes", code="too_many_agents")
         self._agent_numbers += 1
         place = max((agent.place for agent in session.agents.values()), default=0) + 1
-        agent = Agent(self._agent_numbers, agent_id(key), name, lead, status, place)
+        agent = Agent(self._agent_numbers, agent_id(key), name, lead, status, place, online, None if online else now)
         session.agents[key] = agent
         decided = Decided(session)
         self._put_agent(decided, agent)
@@ -180,23 +186,46 @@ class State:
         return decided
 
     def update(
-        self, session: Session, now: str, agent: Agent, name: str | None, lead: bool, status: str | None
+        self,
+        session: Session,
+        now: str,
+        agent: Agent,
+        name: str | None,
+        lead: bool,
+        status: str | None,
+        src: str | None = None,
     ) -> Decided:
+        """Change an agent; `src` is who does it, if not the agent itself."""
         decided = Decided(session)
         if (agent.name, agent.lead, agent.status) == (name, lead, status):
             return decided
         agent.name, agent.lead, agent.status = name, lead, status
         self._put_agent(decided, agent)
-        self._event(decided, now, "agent.updated", agent.id, agent.as_json())
+        self._event(decided, now, "agent.updated", src or agent.id, agent.as_json())
         return decided
 
-    def remove(self, session: Session, now: str, agent: Agent) -> Decided:
+    def present(self, session: Session, now: str, agent: Agent, *, online: bool) -> Decided:
+        """An agent is here, or away."""
+        decided = Decided(session)
+        if agent.online != online:
+            self._set_presence(decided, now, agent, online=online)
+        return decided
+
+    def _set_presence(self, decided: Decided, now: str, agent: Agent, *, online: bool) -> None:
+        agent.online, agent.seen_at = online, None if online else now
+        self._put_agent(decided, agent)
+        self._event(decided, now, "agent.online" if online else "agent.away", agent.id, agent.as_json())
+
+    def remove(
+        self, session: Session, now: str, agent: Agent, src: str | None = None, reason: str | None = None
+    ) -> Decided:
         """The agent leaves for good, and what waits for it goes with it."""
         del session.agents[agent.id]
         decided = Decided(session)
         self._forget_waiting(agent, decided)
         decided.writes.append(("delete_agent", (agent.number,)))
-        self._event(decided, now, "agent.deleted", agent.id, {"id": agent.id, "ok": True})
+        payload = {"id": agent.id, "ok": True, **({"reason": reason} if reason else {})}
+        self._event(decided, now, "agent.deleted", src or agent.id, payload)
         return decided
 
     def order(self, session: Session, now: str, src: str, keys: Sequence[str]) -> Decided:
@@ -214,19 +243,24 @@ class State:
 
     # Messages.
 
-    def send(self, session: Session, now: str, asked: Envelope, find: Find, route: Route, guard: Guard) -> Decided:
-        """Record a message for those that it goes to; the same message again changes nothing."""
+    def send(
+        self, session: Session, now: str, asked: Envelope, since: str, find: Find, route: Route, guard: Guard
+    ) -> Decided:
+        """Record a message for those that it goes to; the same message again changes nothing.
+
+        What is for everybody goes to agents that were here `since` a time: nobody reads it for those that died.
+        """
         envelope = message(session, asked)
         before = find(session, envelope.id)
         if before is not None:
             if _said(before) != _said(envelope):
                 raise BusRefused("another message of this session has this id", code="id_reused", pointer="/id")
             return Decided(session, repeated=True)
-        receivers = self._receivers(session, envelope)
+        receivers = self._receivers(session, envelope, since)
         relayed = () if receivers or envelope.dst or envelope.topic else route(session, envelope)
         if not receivers and not relayed:
             raise BusRefused("nobody is there that this message could go to", code="no_destination", pointer="/dst")
-        posts = [(envelope, receivers), *((one, self._receivers(session, one)) for one in relayed)]
+        posts = [(envelope, receivers), *((one, self._receivers(session, one, since)) for one in relayed)]
         self._check_room([agent for _, some in posts for agent in some])
         decided = Decided(session, writes=list(guard(session, envelope)))
         self._take_room([agent for _, some in posts for agent in some])
@@ -247,9 +281,10 @@ class State:
         self._event(decided, now, event, src, payload)
         return decided
 
-    def _receivers(self, session: Session, envelope: Envelope) -> tuple[Agent, ...]:
+    def _receivers(self, session: Session, envelope: Envelope, since: str) -> tuple[Agent, ...]:
         if envelope.topic == EVERYBODY:
-            return tuple(agent for agent in session.agents.values() if agent.id != envelope.src)
+            others = (agent for agent in session.agents.values() if agent.id != envelope.src)
+            return tuple(agent for agent in others if agent.online or (agent.seen_at or since) >= since)
         if envelope.dst is None:
             return ()
         found = session.agents.get(envelope.dst)
@@ -278,7 +313,7 @@ class State:
     @staticmethod
     def _put_agent(decided: Decided, agent: Agent) -> None:
         row = (agent.number, decided.session.number, agent.id, agent.name, agent.lead, agent.status, agent.place)
-        decided.writes.append(("put_agent", row))
+        decided.writes.append(("put_agent", (*row, agent.online, agent.seen_at)))
 
     def _event(self, decided: Decided, now: str, event: str, src: str, payload: dict[str, Any]) -> None:
         session = decided.session

@@ -10,9 +10,9 @@ UPDATE session SET status = 'closed', updated_at = ? WHERE number = ?
 
 -- name: put_agent
 -- An agent comes or changes.
-INSERT INTO agent (number, session, id, name, lead, status, place) VALUES (?, ?, ?, ?, ?, ?, ?)
+INSERT INTO agent (number, session, id, name, lead, status, place, online, seen_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (number) DO UPDATE SET name = excluded.name, lead = excluded.lead, status = excluded.status,
-    place = excluded.place
+    place = excluded.place, online = excluded.online, seen_at = excluded.seen_at
 
 -- name: delete_agent
 -- An agent leaves for good.
@@ -74,7 +74,8 @@ ORDER BY number
 
 -- name: agents
 -- The agents of open sessions, in their order.
-SELECT agent.session, agent.number, agent.id, agent.name, agent.lead, agent.status, agent.place
+SELECT agent.session, agent.number, agent.id, agent.name, agent.lead, agent.status, agent.place,
+    agent.online, agent.seen_at
 FROM agent JOIN session ON session.number = agent.session
 WHERE session.status = 'open' ORDER BY agent.session, agent.place, agent.number
 

@@ -100,11 +100,16 @@ def sessions(home: Path | None, as_json: bool, create: str | None, ended: str | 
 @_HOME
 @_SESSION
 @_JSON
+@click.option("--remove", "removed", metavar="AGENT", help="Remove an agent and what waits for it.")
 @until_reader_leaves()
-def agents(home: Path | None, session: str | None, as_json: bool) -> None:
-    """List the agents of a session, in its order."""
+def agents(home: Path | None, session: str | None, as_json: bool, removed: str | None) -> None:
+    """List the agents of a session, in its order, or remove one."""
     with _client(home) as bus:
-        for one in bus.agents(_chosen(bus, session)):
+        chosen = _chosen(bus, session)
+        if removed is not None:
+            bus.remove(_agent(bus, removed, chosen), chosen)
+            return
+        for one in bus.agents(chosen):
             if as_json:
                 print_json(msgspec.to_builtins(one))
                 continue
@@ -273,9 +278,9 @@ def _chosen(bus: BusClient, given: str | None, *, creates: bool = False) -> str:
     raise click.UsageError(f"{len(matches)} sessions are open; {advice}")
 
 
-def _agent(bus: BusClient, given: str) -> str:
+def _agent(bus: BusClient, given: str, session: str | None = None) -> str:
     """The agent that is meant, by id or name."""
-    found = bus.agents()
+    found = bus.agents(session)
     matches = [one.id for one in found if one.id == given] or [one.id for one in found if one.name == given]
     if len(matches) != 1:
         raise click.UsageError(f"{len(matches)} agents of the session are called {given!r}")

@@ -76,6 +76,10 @@ class AsyncBusClient:
         await self._ask(asks.leave(self.session, self._core.agent))
         self._core.agent = ""
 
+    async def remove(self, agent: str, session: str | None = None) -> None:
+        """Remove any agent of a session, as the person at this machine; what waits for it is not kept."""
+        await self._ask(asks.remove(session or self.session, agent))
+
     # Messages.
 
     async def send(
@@ -110,6 +114,10 @@ class AsyncBusClient:
         while not self._core.messages:
             await self._more()
         return self._core.messages.popleft()
+
+    async def progress(self, message: Message) -> list[asks.Delivery]:
+        """How far a message has come: waiting, delivered or acknowledged, for each receiver."""
+        return await self._ask(asks.progress(message))
 
     async def confirm(self, message: Message) -> None:
         """Confirm a message whose sender asked for a manual ack."""
@@ -164,7 +172,7 @@ class AsyncBusClient:
 
     async def _ask(self, ask: Ask[T], *, key: str = "") -> T:
         key = key or self._core.new_id()
-        src = self._core.agent or asks.ANONYMOUS
+        src = ask.src or self._core.agent or asks.ANONYMOUS
         while True:
             try:
                 await self._write(self._core.encode(ask, key, src))

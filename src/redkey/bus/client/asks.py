@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from redkey.bus.client.core import Ask, Envelope
+from redkey.bus.envelope import USER
 from redkey.bus.runtime.events import Message, payload_of
 
 # How commands that no agent sends name their source.
@@ -34,6 +35,13 @@ class AgentInfo(msgspec.Struct, frozen=True):
     lead: bool = False
     status: str | None = None
     online: bool = False
+
+
+class Delivery(msgspec.Struct, frozen=True):
+    """How far a message has come to one agent."""
+
+    agent_id: str
+    state: Literal["waiting", "delivered", "acknowledged"]
 
 
 def sessions() -> Ask[list[SessionInfo]]:
@@ -74,6 +82,18 @@ def rename(session: str, agent: str, name: str) -> Ask[None]:
 
 def leave(session: str, agent: str) -> Ask[None]:
     return Ask("agent.remove", _nothing, {"session": session, "payload": {"id": agent}}, again=False)
+
+
+def remove(session: str, agent: str) -> Ask[None]:
+    fields = {"session": session, "payload": {"id": agent}}
+    return Ask("agent.remove", _nothing, fields, again=False, src=USER)
+
+
+def progress(message: Message) -> Ask[list[Delivery]]:
+    def read(answer: Envelope) -> list[Delivery]:
+        return msgspec.convert(answer["payload"]["message"]["deliveries"], list[Delivery])
+
+    return Ask("message.get", read, {"session": message.session_id, "payload": {"id": message.id}})
 
 
 def send(message: Message, ack: dict[str, Any] | None, *, to_all: bool = False) -> Ask[None]:

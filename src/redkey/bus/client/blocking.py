@@ -83,6 +83,10 @@ class BusClient:
         self._ask(asks.leave(self.session, self._core.agent))
         self._core.agent = ""
 
+    def remove(self, agent: str, session: str | None = None) -> None:
+        """Remove any agent of a session, as the person at this machine; what waits for it is not kept."""
+        self._ask(asks.remove(session or self.session, agent))
+
     # Messages.
 
     def send(
@@ -122,6 +126,10 @@ class BusClient:
             except BusLost:
                 self._come_back()
         return self._core.messages.popleft()
+
+    def progress(self, message: Message) -> list[asks.Delivery]:
+        """How far a message has come: waiting, delivered or acknowledged, for each receiver."""
+        return self._ask(asks.progress(message))
 
     def confirm(self, message: Message) -> None:
         """Confirm a message whose sender asked for a manual ack."""
@@ -164,7 +172,7 @@ class BusClient:
     # The connection.
 
     def _ask(self, ask: Ask[T], *, key: str = "") -> T:
-        key, src = key or self._core.new_id(), self._core.agent or asks.ANONYMOUS
+        key, src = key or self._core.new_id(), ask.src or self._core.agent or asks.ANONYMOUS
         while True:
             try:
                 self._write(self._core.encode(ask, key, src))

@@ -34,6 +34,8 @@ class Ask(msgspec.Struct, Generic[T], frozen=True):
     read: Callable[[Envelope], T]
     fields: dict[str, Any] = {}
     again: bool = True
+    # Who asks, if not the agent of the client.
+    src: str = ""
 
 
 class Received:

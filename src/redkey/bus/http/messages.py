@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 import orjson
 
 from redkey.bus.envelope import EVERYBODY, USER, VERSION, Ack, Envelope
 from redkey.bus.http.call import Answer, Call
-from redkey.bus.runtime.events import Kind, Message, message_of, payload_of
-from redkey.bus.state import MESSAGE, Record, Session
+from redkey.bus.runtime.events import Kind, Message, payload_of
+from redkey.bus.shown import find_message, show_envelope, show_message
+from redkey.bus.state import MESSAGE, Session
 from redkey.errors import BusRefused
 
 _WAITING = 100
@@ -98,20 +99,21 @@ def _envelope(call: Call, session: Session, src: str, body: NewMessage, dst: str
 def _accepted(call: Call, envelopes: list[Envelope]) -> Answer:
     if b"return=representation" not in call.headers.get(b"prefer", b""):
         return Answer(202)
-    return Answer(202, [shown(msgspec.to_builtins(envelope)) for envelope in envelopes])
+    return Answer(202, [show_envelope(msgspec.to_builtins(envelope)) for envelope in envelopes])
 
 
 async def read(call: Call) -> Answer:
     """One message, with all fields of a message."""
-    return Answer(200, shown(orjson.loads(_record(call, call.session).envelope)))
+    return Answer(200, show_message(call.bus, call.session, call.names["message_id"]))
 
 
 async def waiting(call: Call) -> Answer:
     """The messages that wait for an agent, oldest first. Confirm each with its ack."""
     session = call.open_session
     agent = call.agent(session)
+    call.bus.seen(session, agent)
     records = call.bus.waiting(session, agent, call.number("limit", _WAITING, _WAITING))
-    return Answer(200, [{**shown(orjson.loads(one.envelope)), "dst": agent.id} for one in records])
+    return Answer(200, [{**show_envelope(orjson.loads(one.envelope)), "dst": agent.id} for one in records])
 
 
 async def acknowledge(call: Call, body: Taken) -> Answer:
@@ -119,19 +121,6 @@ async def acknowledge(call: Call, body: Taken) -> Answer:
     session = call.open_session
     call.check_speaks_for(body.agent_id)
     agent = call.bus.agent(session, body.agent_id)
-    record = _record(call, session)
+    record = find_message(call.bus, session, call.names["message_id"])
     call.bus.confirm(session.id, agent.id, record.id)
     return Answer(204)
-
-
-def _record(call: Call, session: Session) -> Record:
-    record = call.bus.log.find(session.number, call.names["message_id"])
-    if record is None or record.type != MESSAGE:
-        raise BusRefused("there is no such message in this session", code="message_not_found")
-    return record
-
-
-def shown(envelope: dict[str, Any]) -> dict[str, Any]:
-    """A message as JSON: the fields of the seed, null where there is nothing, and how it is confirmed."""
-    found: dict[str, Any] = msgspec.to_builtins(message_of(envelope))
-    return {**found, "ack": envelope.get("ack")}

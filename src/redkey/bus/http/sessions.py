@@ -140,7 +140,9 @@ async def change_agent(call: Call, body: AgentChange) -> Answer:
     if body.name is not None and name is None:
         raise BusRefused("a name must not be blank", code="name_blank", pointer="/name")
     await call.durable(
-        lambda done: call.bus.update_agent(session.id, agent.id, done, name=name, lead=body.lead, status=body.status)
+        lambda done: call.bus.update_agent(
+            session.id, agent.id, done, src=_actor(call, session, agent), name=name, lead=body.lead, status=body.status
+        )
     )
     return Answer(200, shown_agent(call, session, agent))
 
@@ -148,7 +150,7 @@ async def change_agent(call: Call, body: AgentChange) -> Answer:
 async def delete_agent(call: Call) -> Answer:
     session = call.open_session
     agent = call.agent(session)
-    await call.durable(lambda done: call.bus.remove_agent(session.id, agent.id, done))
+    await call.durable(lambda done: call.bus.remove_agent(session.id, agent.id, done, src=_actor(call, session, agent)))
     return Answer(204)
 
 
@@ -159,8 +161,14 @@ async def order_agents(call: Call, body: Order) -> Answer:
     return Answer(200, shown_agents(call, session))
 
 
+def _actor(call: Call, session: Session, agent: Agent) -> str | None:
+    """Who changes an agent: the agent itself, or `user` when it speaks through a connection of its own."""
+    own = bool(call.caller.agent_id) or call.bus.speaker(session, agent.id) is None
+    return None if own else USER
+
+
 def shown_agent(call: Call, session: Session, agent: Agent) -> dict[str, Any]:
-    return {**agent.as_json(), "online": call.bus.speaker(session, agent.id) is not None}
+    return call.bus.show_agent(session, agent)
 
 
 def shown_agents(call: Call, session: Session) -> list[dict[str, Any]]:
