@@ -94,8 +94,10 @@ def test_a_chat_sends_what_mentions_and_shows_what_comes(running: Running) -> No
             got = bob.receive("bob")
             assert (got["src"], got["payload"]["text"]) == ("me", "#Bob hello")
             assert got["payload"]["codex"]["conversation_owner"] == "me"
+            assert chat.stdout.readline() == "-> Bob\n"
             print("and again", file=chat.stdin)
             assert bob.receive("bob")["payload"]["text"] == "and again"
+            assert chat.stdout.readline() == "-> Bob\n"
             payload = {"text": "hi\x07", "codex": {"sender_name": "Bob", "kind": "reply"}}
             bob.ask("message.send", "bob", session=session, dst="me", payload=payload)
             assert chat.stdout.readline() == "Bob: hi\\x07\n"
@@ -125,6 +127,7 @@ def test_a_chat_with_a_model_relays(running: Running, tmp_path: Path) -> None:
             print("#bob please", file=chat.stdin)
             got = bob.receive("bob")
             assert got["payload"]["text"] == "go"
+            assert chat.stdout.readline() == "-> bob: go\n"
             meta = {**got["payload"]["codex"], "kind": "reply", "parent_message_id": got["id"]}
             bob.ask("message.send", "bob", session=session, dst="me", payload={"text": "ok", "codex": meta})
             assert chat.stdout.readline() == "they said ok\n"

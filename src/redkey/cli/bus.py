@@ -17,6 +17,7 @@ from redkey.cli.screen import until_reader_leaves
 
 if TYPE_CHECKING:
     from redkey.bus import BusClient
+    from redkey.bus.runtime.events import Message
 
 _HOME = click.option(
     "--home",
@@ -150,21 +151,23 @@ def send(
         name = agent or f"redkey-{os.getpid()}"
         bus.join(chosen, name, None if agent else "redkey")
         try:
-            message = bus.send(None if dst == "all" else _agent(bus, dst), words, to_all=dst == "all")
+            target = None if dst == "all" else _agent(bus, dst)
+            message = bus.send(target, words, to_all=target is None)
             if wait is None:
                 _print(message.id, {"message_id": message.id}, as_json=as_json)
                 return
-            _answered(bus, message.conversation_id, wait, as_json=as_json)
+            _answered(bus, message, wait, as_json=as_json)
         finally:
             if agent is None:
                 bus.leave()
 
 
-def _answered(bus: BusClient, conversation: str, seconds: float, *, as_json: bool) -> None:
+def _answered(bus: BusClient, asked: Message, seconds: float, *, as_json: bool) -> None:
+    """Wait for an answer: in the conversation, or whatever the agent that was asked writes."""
     deadline = time.monotonic() + seconds
     while (left := deadline - time.monotonic()) > 0:
         found = bus.receive(left)
-        if found is not None and found.conversation_id == conversation:
+        if found is not None and (found.conversation_id == asked.conversation_id or found.src == asked.dst):
             _print(found.text, {"src": found.src, "text": found.text}, as_json=as_json)
             return
     click.echo(f"redkey: no answer came within {seconds:g} seconds", err=True)
@@ -204,13 +207,14 @@ def _show(record: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
         print_json(record)
         return
+    from redkey.bus.runtime.chatting import destination
     from redkey.bus.runtime.events import message_of
 
     envelope = record["envelope"]
     what = envelope["type"]
     if what == "message.send":
         message = message_of(envelope)
-        what = f"{message.src} > {message.dst or envelope.get('topic') or 'leads'} ({message.kind}): {message.text}"
+        what = f"{message.src} > {destination(envelope)} ({message.kind}): {message.text}"
     else:
         payload = envelope.get("payload") or {}
         what = f"{what} {payload.get('id', envelope['src'])} {payload.get('name') or ''}".rstrip()
@@ -227,8 +231,9 @@ def _show(record: dict[str, Any], *, as_json: bool) -> None:
 def chat(home: Path | None, session: str | None, agent: str | None, name: str | None, model: str | None) -> None:
     """Talk in a session: an interactive terminal.
 
-    A line with #mentions goes to the agents it mentions, a line without goes to whom you spoke last. /agents, /name
-    NAME and /quit do what they say. With --model, a line with mentions is a task that the model relays.
+    A line with #mentions (a name in any case, or an id) goes to the agents it mentions; a line without goes to the last
+    writer, whom the prompt names. A mention of nobody is not sent. /agents, /to NAME, /name NAME and /quit do what they
+    say. With --model, a line with mentions is a task that the model relays, and what it answers is shown.
 
     \b
       redkey bus chat

@@ -1,123 +1,246 @@
-"""The terminal of `redkey bus chat`: lines of the user in, messages of the session out."""
+"""The terminal of `redkey bus chat`: lines of the user in, messages of the session out.
+
+On a terminal the line that is being typed stays below everything that is shown, can be edited, and has a history;
+elsewhere lines are read from standard input.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import sys
 import uuid
-from collections.abc import AsyncIterator, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
+from threading import Thread
+from typing import Any, Protocol
 
-import click
+import msgspec
 
 from redkey.bus import AsyncBusClient
+from redkey.bus.client.core import Envelope
+from redkey.bus.runtime.chatting import Chat, Outgoing
 from redkey.bus.runtime.driver import Driver
 from redkey.bus.runtime.events import Peer
 from redkey.bus.runtime.model import CommandModel
 from redkey.bus.runtime.owner import Owner, Show
-from redkey.bus.runtime.targets import mentions
 from redkey.cli.report import shown
 from redkey.errors import BusLost, BusRefused, RedKeyError
 
+_HELP = "#name addresses an agent, ##word is a plain word; /agents, /to NAME, /name NAME, /quit"
+
+
+class Typed(msgspec.Struct, frozen=True):
+    """A line, and who was its recipient when typing began."""
+
+    text: str
+    recipients: tuple[str, ...] | None = None
+
+
+class Input(Protocol):
+    """Where lines come from."""
+
+    def lines(self) -> AsyncIterator[Typed]: ...
+
 
 def run(home: Path, session: str, agent: str, name: str | None, model: Sequence[str] | None, *, leaves: bool) -> int:
-    """Talk until the end of input; the exit code."""
+    """Talk until the end of input or of the session; the exit code."""
     try:
-        asyncio.run(_run(home, session, agent, name, model, leaves))
+        return asyncio.run(_run(home, session, agent, name, model, leaves))
     except KeyboardInterrupt:
         return 130
-    return 0
 
 
 async def _run(
     home: Path, session: str, agent: str, name: str | None, model: Sequence[str] | None, leaves: bool
-) -> None:
+) -> int:
     async with AsyncBusClient(home, reconnect_seconds=10) as bus:
         await bus.join(session, agent, name)
-        chat = Chat(bus, agent)
-        driver = _driver(bus, agent, model) if model is not None else None
-        hearing = asyncio.create_task(driver.run() if driver is not None else chat.hear())
-        _say(f"You are {agent}. Mention agents with #name; /agents, /name NAME, /quit.")
+        with ExitStack() as stack:
+            talk = Talk(bus, agent, model)
+            source: Input = Terminal(talk.chat, stack) if sys.stdin.isatty() else StandardInput()
+            _say(f"You are {agent}. {_HELP}.")
+            try:
+                await talk.run(source)
+            except BusLost as lost:
+                _say(f"[error] {lost.message}")
+                return 1
+            finally:
+                if leaves:
+                    with suppress(RedKeyError):
+                        await bus.leave()
+    return 0
+
+
+class Talk:
+    """A person in a session, with or without a model that relays."""
+
+    def __init__(self, bus: AsyncBusClient, agent: str, model: Sequence[str] | None) -> None:
+        self._bus = bus
+        self.chat = Chat(agent, lambda: str(uuid.uuid4()))
+        self._driver: Driver | None = None
+        if model is not None:
+            owner = Owner(agent, lambda: str(uuid.uuid4()))
+            self._driver = Driver(bus, owner, CommandModel(model), _show, heard=self._heard)
+        self._over = asyncio.Event()
+
+    async def run(self, source: Input) -> None:
+        """Until the lines end, or the session does."""
+        await self._look_around()
+        working = [asyncio.create_task(one) for one in (self._type(source), *self._hearing())]
+        over = asyncio.create_task(self._over.wait())
         try:
-            async for line in _lines():
-                if driver is not None and not line.startswith("/"):
-                    await driver.say(line)
-                elif not await chat.take(line):
-                    break
+            done, _ = await asyncio.wait((over, *working), return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
         finally:
-            hearing.cancel()
-            with suppress(asyncio.CancelledError, RedKeyError):
-                await hearing
-            if leaves:
-                with suppress(BusLost, BusRefused):
-                    await bus.leave()
+            for task in (over, *working):
+                task.cancel()
+                with suppress(asyncio.CancelledError, RedKeyError, EOFError, KeyboardInterrupt):
+                    await task
 
+    def _hearing(self) -> list[Coroutine[Any, Any, None]]:
+        return [self._driver.run()] if self._driver is not None else [self._hear(), self._watch()]
 
-def _driver(bus: AsyncBusClient, agent: str, model: Sequence[str]) -> Driver:
-    def show(one: Show) -> None:
-        _say(one.text if one.kind in ("answer", "summary", "message") else f"[{one.kind}] {one.text}")
+    async def _type(self, source: Input) -> None:
+        async for typed in source.lines():
+            if not await self._take(typed):
+                return
 
-    return Driver(bus, Owner(agent, lambda: str(uuid.uuid4())), CommandModel(model), show)
-
-
-class Chat:
-    """What the lines of a terminal mean."""
-
-    def __init__(self, bus: AsyncBusClient, agent: str) -> None:
-        self._bus, self._agent = bus, agent
-        self._to: list[str] = []
-
-    async def hear(self) -> None:
-        """Show what comes."""
+    async def _hear(self) -> None:
         while True:
             message = await self._bus.receive()
-            _say(f"{message.sender_name or message.src}: {message.text}")
+            _say(self.chat.received(message))
 
-    async def take(self, line: str) -> bool:
+    async def _watch(self) -> None:
+        while True:
+            self._heard(await self._bus.event())
+
+    def _heard(self, event: Envelope) -> None:
+        line = self.chat.happened(event)
+        if line is not None:
+            _say(f"* {line}")
+        if event.get("type") == "session.closed":
+            self._over.set()
+
+    async def _look_around(self) -> None:
+        self.chat.agents([Peer(one.id, one.name, one.lead) for one in await self._bus.agents()])
+
+    async def _take(self, typed: Typed) -> bool:
         """Do what a line says; false when it says that it is over."""
-        word, _, rest = line.strip().partition(" ")
+        line = typed.text.strip()
+        word, _, rest = line.partition(" ")
         try:
             if word == "/quit":
                 return False
             if word == "/agents":
                 for one in await self._bus.agents():
-                    _say(f"  {one.name or one.id}  {one.id}  {'online' if one.online else 'away'}")
+                    _say(f"  {one.name or one.id}  #{one.id}  {'online' if one.online else 'away'}")
             elif word == "/name":
                 await self._bus.rename(rest)
+            elif word == "/to":
+                await self._address(rest)
             elif word.startswith("/"):
-                _say(f"there is no {word}; /agents, /name NAME, /quit")
-            elif line.strip():
-                await self._send(line.strip())
+                _say(f"there is no {word}; {_HELP}")
+            elif line and self._driver is not None:
+                await self._driver.say(line)
+            elif line:
+                await self._send(line, typed.recipients)
         except BusRefused as refused:
             _say(f"[error] {refused.message} [{refused.code}]")
         return True
 
-    async def _send(self, text: str) -> None:
-        peers = [Peer(one.id, one.name, one.lead) for one in await self._bus.agents()]
-        self._to = mentions(text, peers, self._agent) or self._to
-        if not self._to:
-            _say("mention somebody with #name; /agents shows who is here")
+    async def _address(self, names: str) -> None:
+        """Set who gets the lines without a mention."""
+        await self._look_around()
+        mentioned = " ".join(f"#{word.lstrip('#')}" for word in names.split())
+        found = self.chat.compose(mentioned, ())
+        if isinstance(found, str):
+            _say(found)
+        else:
+            self.chat.recipients = found.targets
+            _say(f"lines without a mention go to {self.chat.labels(found.targets)}")
+
+    async def _send(self, text: str, recipients: tuple[str, ...] | None) -> None:
+        await self._look_around()
+        found = self.chat.compose(text, recipients)
+        if isinstance(found, str):
+            _say(found)
             return
-        conversation = (str(uuid.uuid4()), self._agent)
-        for dst in self._to:
-            await self._bus.send(dst, text, conversation=conversation)
+        here = {one.id: one.online for one in await self._bus.agents()}
+        for dst in found.targets:
+            await self._bus.send(
+                dst, found.text, kind=found.kind, conversation=found.conversation, reply_to=found.reply_to
+            )
+        self.chat.sent(found)
+        _say(f"-> {self._told(found, here)}")
+
+    def _told(self, line: Outgoing, here: dict[str, bool]) -> str:
+        return ", ".join(f"{self.chat.label(key)}{'' if here.get(key) else ' (away)'}" for key in line.targets)
 
 
-async def _lines() -> AsyncIterator[str]:
+class StandardInput:
     """The lines of standard input, read beside the event loop."""
-    loop = asyncio.get_running_loop()
-    prompts = sys.stdin.isatty()
-    while True:
-        if prompts:
-            click.echo("> ", nl=False)
-        line = await loop.run_in_executor(None, sys.stdin.readline)
-        if not line:
-            return
-        yield line
+
+    async def lines(self) -> AsyncIterator[Typed]:
+        loop = asyncio.get_running_loop()
+        lines: asyncio.Queue[str] = asyncio.Queue()
+
+        def read() -> None:
+            line = "?"
+            while line:
+                line = sys.stdin.readline()
+                with suppress(RuntimeError):
+                    loop.call_soon_threadsafe(lines.put_nowait, line)
+
+        # A daemon: a session that ends must not wait for a line that nobody types.
+        Thread(target=read, daemon=True).start()
+        while line := await lines.get():
+            yield Typed(line)
+
+
+class Terminal:
+    """A line that is edited below what is shown. Its prompt names the recipients, which are fixed while one types."""
+
+    def __init__(self, chat: Chat, stack: ExitStack) -> None:
+        # Imported here: most commands draw no terminal.
+        from prompt_toolkit import PromptSession
+        from prompt_toolkit.history import InMemoryHistory
+        from prompt_toolkit.patch_stdout import patch_stdout
+
+        self._chat = chat
+        self._fixed: tuple[str, ...] | None = None
+        self._session: PromptSession[str] = PromptSession(history=InMemoryHistory())
+        self._session.default_buffer.on_text_changed += lambda buffer: self._fix(buffer.text)
+        stack.enter_context(patch_stdout())
+
+    async def lines(self) -> AsyncIterator[Typed]:
+        while True:
+            self._fixed = None
+            try:
+                text = await self._session.prompt_async(self._prompt)
+            except EOFError:
+                return
+            yield Typed(text, self._fixed)
+
+    def _fix(self, text: str) -> None:
+        """Fix the recipients at the first character; an empty line follows the last writer again."""
+        if not text:
+            self._fixed = None
+        elif self._fixed is None:
+            self._fixed = self._chat.recipients
+
+    def _prompt(self) -> str:
+        recipients = self._chat.recipients if self._fixed is None else self._fixed
+        return f"{shown(self._chat.labels(recipients))}> " if recipients else "> "
+
+
+def _show(one: Show) -> None:
+    _say(one.text if one.kind in ("answer", "summary", "message", "sent") else f"[{one.kind}] {one.text}")
 
 
 def _say(text: str) -> None:
     for line in text.splitlines() or [""]:
-        click.echo(shown(line))
+        # Not by click, which writes below the terminal's own standard output.
+        sys.stdout.write(shown(line) + "\n")
     sys.stdout.flush()

@@ -9,7 +9,7 @@ import pytest
 
 from redkey.bus.runtime.events import Peer
 from redkey.bus.runtime.intents import Invalid, LocalAnswer, MessageAgent, TaskDone, read_intent, wants_plan
-from redkey.bus.runtime.targets import mentions, resolve
+from redkey.bus.runtime.targets import read_mentions, resolve
 
 
 def said(**value: Any) -> str:
@@ -81,18 +81,22 @@ PEERS = [Peer("a1", "Ann"), Peer("b1", "Bob Smith"), Peer("c1"), Peer("a2", "ann
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "targets", "errors"),
     [
-        ("#Ann please", ["a1"]),
-        ("#ann and #c1", ["a2", "c1"]),
-        ("ask #b1, #Bob first", ["b1"]),
-        ("**#Ann** and `#c1`.", ["a1", "c1"]),
-        ("#me #nobody # Ann", []),
-        ("#Ann #Ann", ["a1"]),
+        ("#Ann please", ["a1"], []),
+        ("#ann and #c1", ["a2", "c1"], []),
+        ("#C1 in another case", ["c1"], []),
+        ("**#Ann** and `#c1`.", ["a1", "c1"], []),
+        ("#Ann #Ann", ["a1"], []),
+        ("ask #b1, #Bob first", ["b1"], ["#Bob is nobody here; write ##Bob for the plain word"]),
+        ("#ANN?", [], ["#ANN means 2 agents: #a1, #a2"]),
+        ("#me # Ann ##24", [], ["#me is you"]),
+        ("fix #24", [], ["#24 is nobody here; write ##24 for the plain word"]),
     ],
 )
-def test_mentions(text: str, found: list[str]) -> None:
-    assert mentions(text, PEERS, "me") == found
+def test_mentions(text: str, targets: list[str], errors: list[str]) -> None:
+    found = read_mentions(text, PEERS, "me")
+    assert (list(found.targets), list(found.errors)) == (targets, errors)
 
 
 @pytest.mark.parametrize(

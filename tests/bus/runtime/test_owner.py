@@ -206,7 +206,8 @@ async def _converse(home: Path, session: str, model: Model, worker: Model) -> li
 
     def show(one: Show) -> None:
         shown.append(one.text)
-        ended.set()
+        if one.kind == "summary":
+            ended.set()
 
     async with AsyncBusClient(home) as lead, AsyncBusClient(home) as help:
         await lead.join(session, "lead")
@@ -234,13 +235,13 @@ def test_a_relay_on_a_real_bus_with_callables(running: Running) -> None:
     async def worker(prompt: Prompt) -> str:
         return "42"
 
-    assert asyncio.run(_converse(running.home, running.session(), _leads, worker)) == ["it is 42"]
+    assert asyncio.run(_converse(running.home, running.session(), _leads, worker)) == ["-> Worker: 6 * 7?", "it is 42"]
 
 
 def test_a_relay_on_a_real_bus_with_a_command(running: Running) -> None:
     program = "import json, sys; print(len(json.load(sys.stdin)['text']))"
     worker = CommandModel([sys.executable, "-c", program])
-    assert asyncio.run(_converse(running.home, running.session(), _leads, worker)) == ["it is 6"]
+    assert asyncio.run(_converse(running.home, running.session(), _leads, worker)) == ["-> Worker: 6 * 7?", "it is 6"]
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from contextlib import suppress
 
 from redkey.bus.client.aio import AsyncBusClient
 from redkey.bus.client.asks import AgentInfo
+from redkey.bus.client.core import Envelope
 from redkey.bus.runtime.events import AgentsUpdated, Peer
 from redkey.bus.runtime.model import Model, ask
 from redkey.bus.runtime.owner import Action, AskModel, Owner, Send, Show
@@ -18,8 +19,18 @@ from redkey.errors import BusRefused, RedKeyError
 class Driver:
     """One agent at work: it takes messages, asks its model, and sends what follows."""
 
-    def __init__(self, client: AsyncBusClient, owner: Owner, model: Model, show: Callable[[Show], None]) -> None:
+    def __init__(
+        self,
+        client: AsyncBusClient,
+        owner: Owner,
+        model: Model,
+        show: Callable[[Show], None],
+        *,
+        heard: Callable[[Envelope], None] | None = None,
+    ) -> None:
+        """`heard` gets what happens in the session beside messages."""
         self._client, self._owner, self._model, self._show = client, owner, model, show
+        self._heard = heard
         self._asking: set[asyncio.Task[None]] = set()
         self._doing = asyncio.Lock()
 
@@ -46,6 +57,8 @@ class Driver:
         """Agents come, go and change their names."""
         while True:
             event = await self._client.event()
+            if self._heard is not None:
+                self._heard(event)
             if str(event.get("type", "")).startswith("agent."):
                 await self._look_around()
 
@@ -80,6 +93,7 @@ class Driver:
             self._show(Show(f"{action.dst}: {refused.message}", "error"))
         else:
             self._owner.sent(sent)
+            self._show(Show(f"-> {self._owner.label(action.dst)}: {action.text}", "sent"))
 
     async def _ask(self, action: AskModel) -> None:
         try:

@@ -16,7 +16,7 @@ import msgspec
 from redkey.bus.runtime.conduct import CHAIN_LIMIT, Conduct
 from redkey.bus.runtime.events import AgentsUpdated, Message, Peer
 from redkey.bus.runtime.intents import Invalid, LocalAnswer, MessageAgent, TaskDone, read_intent, wants_plan
-from redkey.bus.runtime.targets import mentions, resolve
+from redkey.bus.runtime.targets import plain, read_mentions, resolve
 
 # Invalid output is answered with what is wrong with it, this often.
 RETRIES = 2
@@ -70,7 +70,7 @@ class Show(msgspec.Struct, frozen=True):
     """Show something to the local user."""
 
     text: str
-    kind: Literal["answer", "summary", "message", "error", "plan"]
+    kind: Literal["answer", "summary", "message", "error", "plan", "sent"]
 
 
 Action = AskModel | Send | Show
@@ -99,12 +99,19 @@ class Owner:
     def agents(self, update: AgentsUpdated) -> None:
         self._peers = update.agents
 
+    def label(self, agent_id: str) -> str:
+        """How an agent is shown."""
+        return next((peer.label for peer in self._peers if peer.id == agent_id), agent_id)
+
     def sent(self, message: Message) -> None:
         """A message of ours went out: answers to it stand in its chain."""
         self._conduct.note(message, 0.0)
 
     def local(self, text: str) -> list[Action]:
         """The local user says something: with mentions it begins a conversation, else it is for the model."""
+        errors = read_mentions(text, self._peers, self._agent).errors
+        if errors:
+            return [Show(f"not sent: {'; '.join(errors)}", "error")]
         self._waiting.append(_Work(text))
         return self._next()
 
@@ -171,10 +178,10 @@ class Owner:
         if not self._waiting:
             return shown
         work = self._waiting.popleft()
-        targets = mentions(work.text, self._peers, self._agent) if work.message is None else []
+        targets = read_mentions(work.text, self._peers, self._agent).targets if work.message is None else ()
         if targets:
             self.conversation = Conversation(
-                self._ids(), self._agent, frozenset(targets), work.text, plans=wants_plan(work.text)
+                self._ids(), self._agent, frozenset(targets), plain(work.text), plans=wants_plan(work.text)
             )
             return shown + self._ask_relay(self.conversation, work, error=None)
         self._asking = work

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
+
 from redkey.bus.runtime.events import Peer
 
 # What Markdown puts around a word, and what may follow one in a sentence.
@@ -11,24 +13,54 @@ _WRAPPERS = "*_`~()[]<>\"'"
 _FOLLOWING = ".,:;!?"
 
 
-def mentions(text: str, agents: Iterable[Peer], own: str) -> list[str]:
-    """The agents that a text mentions as `#name` or `#id`, each once, in the order of the text; not oneself."""
-    peers = [agent for agent in agents if agent.id != own]
-    found: dict[str, None] = {}
+class Mentions(msgspec.Struct, frozen=True):
+    """The agents that a text mentions, and what is wrong with its other mentions."""
+
+    targets: tuple[str, ...] = ()
+    errors: tuple[str, ...] = ()
+
+
+def read_mentions(text: str, agents: Iterable[Peer], own: str) -> Mentions:
+    """The agents that a text mentions as `#name` (in any case) or `#id`, each once, in the order of the text.
+
+    A mention that means nobody, several agents or oneself is an error: words must not reach somebody else. `##word` is
+    the plain word `#word`.
+    """
+    peers = list(agents)
+    targets: dict[str, None] = {}
+    errors: dict[str, None] = {}
     for token in text.split():
+        bare = token.strip(_WRAPPERS)
         # As it stands first: a name may end in a full stop.
-        for bare in (token.strip(_WRAPPERS), token.strip(_WRAPPERS + _FOLLOWING)):
-            name = bare.removeprefix("#").strip(_WRAPPERS)
-            matched = [peer.id for peer in peers if bare.startswith("#") and name == _handle(peer)]
-            found.update(dict.fromkeys(matched))
-            if matched:
-                break
-    return list(found)
+        names = [bare.removeprefix("#"), token.strip(_WRAPPERS + _FOLLOWING).removeprefix("#").strip(_WRAPPERS)]
+        if not bare.startswith("#") or names[0].startswith("#") or not names[1]:
+            continue
+        found = next((ids for name in names if (ids := _matches(name, peers))), [])
+        if found == [own]:
+            errors[f"#{names[1]} is you"] = None
+        elif len(found) > 1:
+            errors[f"#{names[1]} means {len(found)} agents: {', '.join(f'#{key}' for key in found)}"] = None
+        elif not found:
+            errors[f"#{names[1]} is nobody here; write ##{names[1]} for the plain word"] = None
+        else:
+            targets[found[0]] = None
+    return Mentions(tuple(targets), tuple(errors))
 
 
-def _handle(peer: Peer) -> str:
-    """How an agent is mentioned: by its name, if that is one word, else by its id."""
-    return peer.name if peer.name is not None and len(peer.name.split()) == 1 else peer.id
+def plain(text: str) -> str:
+    """A text as it is sent: `##word` becomes `#word`."""
+    return " ".join("#" + word[2:] if word.startswith("##") else word for word in text.split(" "))
+
+
+def _matches(name: str, peers: list[Peer]) -> list[str]:
+    """The ids that a mention means: an exact id, an exact name, else every name or id that is equal in any case."""
+    if any(peer.id == name for peer in peers):
+        return [name]
+    exact = [peer.id for peer in peers if peer.name == name]
+    if exact:
+        return exact
+    folded = name.casefold()
+    return [peer.id for peer in peers if folded in ((peer.name or "").casefold(), peer.id.casefold())]
 
 
 def resolve(names: Iterable[str], agents: Iterable[Peer], allowed: frozenset[str]) -> list[str]:
