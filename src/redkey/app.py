@@ -23,7 +23,7 @@ from redkey.api.stream import frame
 from redkey.api.surface import routes
 from redkey.bus.attached import AttachedBus
 from redkey.bus.http.call import BusCaller
-from redkey.bus.http.call import Exchange as BusExchange
+from redkey.bus.http.face import BUS_ROUTES
 from redkey.bus.http.origin import KnownHosts
 from redkey.commands.caller import Caller
 from redkey.commands.registry import CreateKey
@@ -116,7 +116,8 @@ class App:
             limiter=limiter,
             logins=logins,
             threads=self._threads,
-            routes=surface,
+            # The document describes every door of the server.
+            routes=(*surface, *BUS_ROUTES),
         )
         self._authenticator = Authenticator(self.keys, self.tokens, limiter, logins)
         self.api = Api(surface, self.services, self._authenticator, self.metrics)
@@ -150,7 +151,7 @@ class App:
     def __call__(self, exchange: Exchange) -> Coroutine[Any, Any, None] | None:
         return self._bus(exchange) if exchange.path.startswith("/api/") else self.api(exchange)
 
-    def _admit_to_bus(self, exchange: BusExchange) -> BusCaller:
+    def _admit_to_bus(self, exchange: Exchange) -> BusCaller:
         """The holder of a key as the bus knows it: in its workspace, and an agent's key for that agent alone."""
         looks, address = exchange.method in ("GET", "HEAD"), exchange.connection.address
         try:

@@ -33,6 +33,8 @@ _RESERVED_FILES = 256
 _START_BYTES = 1024 * 1024
 # So many new objects, and the collector looks at them.
 _YOUNG_OBJECTS = 20_000
+# Where the HTTP face of a bus listens unless it is told otherwise.
+BUS_PORT = 8701
 
 
 class Ready(msgspec.Struct, frozen=True, rename="camel"):
@@ -125,8 +127,13 @@ class BusReady(msgspec.Struct, frozen=True):
     pid: int
 
 
-def serve_bus(home: Path, config: Config, policy: Policy, say: Callable[[str], Any]) -> int:
-    """Serve a bus until a signal comes or its log fails; the exit code."""
+def serve_bus(
+    home: Path, config: Config, policy: Policy, say: Callable[[str], Any], *, finds_port: bool = False
+) -> int:
+    """Serve a bus until a signal comes or its log fails; the exit code.
+
+    With `finds_port` it listens where it did before, so that its callers find it again.
+    """
     set_up_logs(config)
     config = _within_open_files(config)
     if not _is_loopback(config.host):
@@ -141,7 +148,7 @@ def serve_bus(home: Path, config: Config, policy: Policy, say: Callable[[str], A
             host.stop()
 
     bus = HostedBus(home, on_fatal, policy=policy)
-    sockets = listen(config)
+    sockets = _listen_again(home, config) if finds_port else listen(config)
     told = [path for path in (home / "http.json", config.ready_file) if path is not None]
 
     def on_ready() -> None:
@@ -159,6 +166,24 @@ def serve_bus(home: Path, config: Config, policy: Policy, say: Callable[[str], A
         for path in told:
             path.unlink(missing_ok=True)
     return 1 if failures else 0
+
+
+def _listen_again(home: Path, config: Config) -> list[Any]:
+    """Listen on the port that this home had before, else on the usual one, else on a free one; keep which it was."""
+    kept = home / "http.port"
+    before = kept.read_text().strip() if kept.is_file() else ""
+    ports = [int(before)] if before.isdigit() and int(before) < 65536 else []
+    sockets: list[Any] = []
+    for port in (*ports, BUS_PORT, 0):
+        try:
+            sockets = listen(msgspec.structs.replace(config, port=port))
+            break
+        except CannotListen as refused:
+            if port == 0:
+                raise
+            _log.warning("the port is in use; another one is taken", port=port, reason=refused.message)
+    replace_file(kept, str(sockets[0].getsockname()[1]).encode(), 0o600)
+    return sockets
 
 
 def _is_loopback(host: str) -> bool:

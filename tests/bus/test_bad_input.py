@@ -179,8 +179,9 @@ def test_a_blank_name_is_no_update(running: Running, session: str, name: Any) ->
 def test_nothing_happens_in_a_closed_session(running: Running, session: str) -> None:
     with running.link() as link:
         link.ask("session.close", "codex-cli", session=session)
+        # Closing it again is fine, as by HTTP.
+        assert link.ask("session.close", "x", session=session)["payload"]["session"]["status"] == "closed"
         for kind, payload in (
-            ("session.close", None),
             ("agent.list", None),
             ("agent.add", {"id": "ann"}),
             ("message.send", {"text": "x"}),

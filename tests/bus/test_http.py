@@ -283,7 +283,8 @@ def test_only_this_machine_with_the_token_is_let_in(
         ("POST", "/sessions", b"x" * (1024 * 1024 + 1), 413, "body_too_large"),
         ("GET", "/sessions?status=odd", None, 400, "query_invalid"),
         ("GET", "/sessions/nowhere", None, 404, "session_not_found"),
-        ("GET", "/sessions/nowhere/events?limit=x", None, 404, "session_not_found"),
+        ("GET", "/sessions/nowhere/events?limit=x", None, 400, "query_invalid"),
+        ("GET", "/sessions/nowhere/events?befor=1", None, 400, "query_invalid"),
     ],
 )
 def test_a_request_that_makes_no_sense_gets_a_code(

@@ -105,6 +105,59 @@ def test_keys_do_what_their_scopes_allow(server: Server, api: Client, admin: Cli
     assert [one["src"] for one in waiting] == [agent]
 
 
+def test_an_agents_key_neither_closes_a_session_nor_reads_what_others_say(
+    server: Server, api: Client, admin: Client, session: str
+) -> None:
+    base, agent = f"/api/sessions/{session}", register(api, "Curious")["agentId"]
+    for key in ("ann", "bob", agent):
+        admin.post(f"{base}/agents", {"id": key})
+    headers = {"prefer": "return=representation"}
+
+    def send(src: str, dst: str, text: str) -> str:
+        body = {"text": text, "agent_ids": [dst], "src": src}
+        return str(admin.post(f"{base}/messages", body, headers=headers).json[0]["id"])
+
+    secret, mine = send("ann", "bob", "between us"), send("ann", agent, "for you")
+    admin.post(f"{base}/messages", {"text": "for all", "to": "agents", "src": "ann"})
+
+    def texts(caller: Client) -> list[str]:
+        events = caller.get(f"{base}/events").json
+        messages = [one["payload"]["envelope"]["payload"] for one in events if one["type"] == "message.send"]
+        followed = caller.get(f"{base}/events/stream?follow=false").text
+        assert [text for text in ("between us", "for you", "for all") if text in followed] == [
+            one["text"] for one in messages
+        ]
+        return [one["text"] for one in messages]
+
+    with bus(server, key_of(api, server, "agent", agent_id=agent)) as own:
+        assert texts(own) == ["for you", "for all"]
+        assert own.get(f"{base}/messages/{mine}").status == 200
+        assert own.get(f"{base}/messages/{secret}").json["code"] == "message_not_found"
+        assert own.post(f"{base}/messages/{secret}/record", {}).json["code"] == "message_not_found"
+        for refused in (
+            own.post(f"{base}/close", {}),
+            own.post(f"{base}/agents/order", {"agent_ids": [agent, "bob", "ann"]}),
+            own.put(f"{base}/ledger", b""),
+            own.delete(f"{base}/ledger"),
+        ):
+            assert (refused.status, refused.json["code"]) == (403, "insufficient_scope")
+        # It cannot grant itself what an admin grants by making it a lead.
+        assert own.patch(f"{base}/agents/{agent}", {"lead": True}).status == 403
+        admin.patch(f"{base}/agents/{agent}", {"lead": True})
+        assert texts(own) == ["between us", "for you", "for all"]
+        assert own.post(f"{base}/close", {}).json["status"] == "closed"
+
+
+def test_the_bus_is_in_the_openapi_document(server: Server, api: Client) -> None:
+    found = api.get("/openapi.json").json
+    paths = {path: sorted(methods) for path, methods in found["paths"].items() if path.startswith("/api/")}
+    assert paths["/api/sessions"] == ["get", "post"]
+    assert paths["/api/sessions/{sessionId}/ledger"] == ["delete", "get", "put"]
+    assert sum(len(methods) for methods in paths.values()) == 21
+    refused = found["paths"]["/api/sessions"]["post"]["responses"]["422"]["content"]
+    assert refused == {"application/json": {"schema": {"$ref": "#/components/schemas/BusError"}}}
+
+
 def test_the_socket_of_the_data_directory_serves_the_first_workspace(server: Server, admin: Client) -> None:
     with Link(server.data / "bus" / "coord.sock") as link:
         made = link.ask("session.create", "codex-cli", payload={"name": "local"})["session"]
@@ -129,7 +182,11 @@ def test_a_bound_session_hears_tasks_missed_claims_and_mail(
     with join(path, session, winner) as first, join(path, session, loser) as second:
         assert admin.put(f"/api/sessions/{session}/ledger", b"").json["bound"] is True
         task = create_task(api, queue)
-        assert told(first, winner, "task.created")["redkey"]["event"]["data"]["taskId"] == task
+        created = told(first, winner, "task.created")
+        assert created["redkey"]["event"]["data"]["taskId"] == task
+        title = api.get(f"/tasks/{task}").json["title"]
+        assert created["redkey"]["task"] == {"id": task, "title": title}
+        assert f'"{title}"' in created["text"]
         claim(api, task, winner)
         assert claim(api, task, loser)["status"] == "missed"
         missed = told(second, loser, "task.claim_missed")

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tools.reference import commands, errors, events, http, settings, states
+from tools.reference import bus_faces, commands, errors, events, http, settings, states
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = "docs/reference"
@@ -16,6 +16,7 @@ _NOTE = "<!-- Written by `python -m tools.reference`; `make verify` proves it cu
 def generated() -> dict[str, bytes]:
     """Every page by its path from the root of the repository."""
     pages = {
+        "bus-faces": bus_faces.page(),
         "commands": commands.page(),
         "errors": errors.page(),
         "events": events.page(),

@@ -7,6 +7,7 @@ from typing import Any
 
 from redkey.api.openapi import document
 from redkey.api.surface import routes
+from redkey.bus.http.face import BUS_ROUTES
 from tools.reference.markdown import kind, table
 
 _INTRO = """# HTTP API
@@ -26,7 +27,7 @@ _USUAL = {"400", "401", "403", "408", "413", "415", "422", "429", "503"}
 
 def page() -> str:
     """The whole page: operations by family, then the shapes of bodies and replies."""
-    api: dict[str, Any] = json.loads(document(tuple(routes(open_metrics=True)), ""))
+    api: dict[str, Any] = json.loads(document((*routes(open_metrics=True), *BUS_ROUTES), ""))
     families: dict[str, list[str]] = {}
     for path, methods in api["paths"].items():
         for method, operation in methods.items():

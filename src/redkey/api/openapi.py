@@ -176,11 +176,12 @@ def _responses(route: Route, schemas: Schemas) -> dict[str, Any]:
     for status, when in statuses(route).items():
         if status == route.status:
             continue
-        failure = {_JSON: {"schema": schemas.of(route.failure)}} if route.failure is not None and status < 402 else None
-        answer: dict[str, Any] = {
-            "description": when,
-            "content": failure or {PROBLEM: {"schema": schemas.of(Problem)}},
-        }
+        content: dict[str, Any] = {PROBLEM: {"schema": schemas.of(Problem)}}
+        if 200 <= status < 300 and route.reply is not None:
+            content = {_JSON: {"schema": schemas.of(route.reply)}}
+        elif route.failure is not None and (status < 402 or route.fails_alike):
+            content = {_JSON: {"schema": schemas.of(route.failure)}}
+        answer: dict[str, Any] = {"description": when, "content": content}
         if status in (429, 503):
             answer["headers"] = _RETRY
         responses[str(status)] = answer

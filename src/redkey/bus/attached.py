@@ -11,12 +11,11 @@ from pathlib import Path
 import structlog
 
 from redkey.bus.bridge import Bridge, Nonces
-from redkey.bus.http.call import Exchange
 from redkey.bus.http.face import Gate, HttpFace
-from redkey.bus.http.ledger import routes
 from redkey.bus.http.origin import KnownHosts
 from redkey.bus.standing import StandingBus
 from redkey.errors import CannotListen
+from redkey.http.exchange import Exchange
 from redkey.ledger.ports import SequencedStore
 from redkey.services.coordinator import Coordinator
 from redkey.services.subscriptions import Subscriptions
@@ -61,7 +60,7 @@ class AttachedBus:
         bus = standing.bus
         self._bridge = Bridge(bus, self._store, self._coordinator, self._subscriptions, self._nonces)
         self._bridge.start()
-        self._face = HttpFace(bus, self._gate, self._hosts, more=routes(self._bridge))
+        self._face = HttpFace(bus, self._gate, self._hosts, self._bridge)
 
     async def __call__(self, exchange: Exchange) -> None:
         if self._face is None:

@@ -16,7 +16,7 @@ import structlog
 
 from redkey.bus.commits import Commits, Done
 from redkey.bus.deliveries import Deliveries
-from redkey.bus.envelope import BUS, Envelope
+from redkey.bus.envelope import BUS, USER, Envelope
 from redkey.bus.feed import Feed, Follower
 from redkey.bus.guarding import Guard
 from redkey.bus.limits import BusLimits
@@ -43,6 +43,7 @@ from redkey.wire.times import write_time
 _log = structlog.get_logger("redkey.bus")
 _decode_envelope = msgspec.json.Decoder(Envelope).decode
 _FORGET_AT_ONCE = 500
+_USER_MAIL = 1_000
 # A row that becomes durable together with what was decided.
 Also = Callable[[Decided], Write] | None
 
@@ -130,7 +131,7 @@ class Bus:
         """A session, open or closed."""
         found = self._state.sessions.get(session_id) or self.log.session(session_id)
         if found is None:
-            raise BusRefused("there is no such session", code="session_not_found", pointer="/session")
+            raise BusRefused("session not found", code="session_not_found", pointer="/session")
         return found
 
     def open_sessions(self) -> Iterator[Session]:
@@ -143,6 +144,13 @@ class Bus:
                 return session
         return None
 
+    def session_of_id(self, session_id: str, workspace: str) -> Session | None:
+        """The session that has an id already, open or closed."""
+        found = self._state.sessions.get(session_id) or self.log.session(session_id)
+        if found is not None and found.workspace != workspace:
+            raise BusRefused("this id cannot be used", code="session_id_invalid", pointer="/id")
+        return found
+
     def settled(self, done: Done) -> None:
         """Call back when everything that was decided so far is durable."""
         self.commits.add((), done)
@@ -154,10 +162,19 @@ class Bus:
         return self._state.open(session_id)
 
     def agent(self, session: Session, agent_id: str) -> Agent:
-        found = session.agents.get(agent_id)
+        found = session.agents.get(agent_id) if agent_id != USER else self._user(session)
         if found is None:
-            raise BusRefused("there is no such agent in this session", code="agent_not_found", pointer="/agent_id")
+            raise BusRefused("agent not found", code="agent_not_found", pointer="/agent_id")
         return found
+
+    def _user(self, session: Session) -> Agent:
+        """The mailbox of the person at the machine; it begins when it is first needed."""
+        if session.user is not None:
+            return session.user
+        agent, row = self._state.open_user(session, self.now())
+        self.commits.add([row], lambda _: None)
+        self._deliveries.open(session, agent, self._feeds[session.id])
+        return agent
 
     def speaker(self, session: Session, agent_id: str) -> Member | None:
         """The connection that an agent speaks through; None while it is away."""
@@ -176,11 +193,23 @@ class Bus:
         found = self._feeds.get(session.id)
         return found or Feed(self.log, session.number, self.log.last_seq(session.number), closed=True)
 
-    def waiting(self, session: Session, agent: Agent, limit: int) -> list[Record]:
-        """The messages that wait for an agent, oldest first."""
-        feed = self.feed(session)
-        found = (feed.record(seq) for seq in self._deliveries.places(agent)[:limit])
-        return [record for record in found if record is not None]
+    def waiting(self, session: Session, agent: Agent, limit: int, after: int = 0) -> list[Record]:
+        """The messages that wait for an agent, oldest first, as many as are within the limits."""
+        feed, size = self.feed(session), self.limits.history_bytes
+        found: list[Record] = []
+        for seq in self._deliveries.places(agent):
+            record = feed.record(seq) if seq > after else None
+            if record is None:
+                continue
+            size -= len(record.envelope)
+            if len(found) == limit or (size < 0 and found):
+                break
+            found.append(record)
+        return found
+
+    def sessions(self, workspace: str, after: str, limit: int, status: str | None) -> list[Session]:
+        """Sessions of a workspace by id, open and closed."""
+        return self.log.sessions(workspace, after, limit, status)
 
     # Sessions.
 
@@ -345,6 +374,9 @@ class Bus:
         """Record a message for those that it goes to."""
         session = self._state.open(session_id)
         since = self._ago(self.limits.broadcast_seconds) if envelope.topic else ""
+        if envelope.dst == USER and self._user(session).waiting >= _USER_MAIL:
+            # A person need not confirm anything: the oldest goes.
+            self._deliveries.drop_oldest(self._user(session))
         decided = self._state.send(session, self.now(), envelope, since, self._find, self._route, self._guard)
         self._commit(decided, done, also=also)
         return decided
@@ -357,7 +389,10 @@ class Bus:
 
     def deliveries(self, session: Session, record: Record, dst: str | None) -> list[dict[str, str]]:
         """How far a message has come: to its receiver, or to those of everybody who have not confirmed it."""
-        agents = [session.agents[dst]] if dst in session.agents else [] if dst else list(session.agents.values())
+        if dst == USER and session.user is not None:
+            agents = [session.user]
+        else:
+            agents = [session.agents[dst]] if dst in session.agents else [] if dst else list(session.agents.values())
         states = ((agent, self._deliveries.progress(agent, record.seq, record.id)) for agent in agents)
         shown = ((agent, state) for agent, state in states if dst or state != "acknowledged")
         return [{"agent_id": agent.id, "state": state} for agent, state in shown]
@@ -474,7 +509,7 @@ class Bus:
     def _end(self, session: Session, feed: Feed) -> None:
         feed.closed = True
         feed.wake()
-        for agent in session.agents.values():
+        for agent in (*session.agents.values(), *([session.user] if session.user else [])):
             self._deliveries.close(agent)
             member = self._members.pop((session.id, agent.id), None)
             if member is not None:
@@ -483,7 +518,7 @@ class Bus:
         del self._feeds[session.id]
 
     def _take(self, session: Session, agent: Agent, seq: int) -> None:
-        self._state.taken(session, agent.id)
+        self._state.taken(agent)
         self.commits.add_lazily(("delete_pending", (agent.number, seq)))
 
     def _give_up(self, session: Session, agent: Agent, message_id: str, deliveries: int) -> None:
@@ -501,7 +536,7 @@ class Bus:
             feed = self._feeds.get(session.id)
             if feed is None:
                 feed = self._feeds[session.id] = Feed(self.log, session.number, session.seq)
-            for agent in session.agents.values():
+            for agent in (*session.agents.values(), *([session.user] if session.user else [])):
                 # An older file does not say when an agent was last here.
                 agent.seen_at = agent.seen_at or (None if agent.online else self.now())
                 self._deliveries.open(session, agent, feed, self.log.pending(agent.number))

@@ -18,6 +18,7 @@ import msgspec
 import structlog
 
 from redkey.bus.envelope import BUS, LINE_LIMIT, VERSION, Envelope, Fault, asked_id, fault_of, read_line
+from redkey.bus.polls import Poll
 from redkey.bus.sockets import peer_user
 from redkey.errors import BusRefused, JsonRefused, RedKeyError
 
@@ -40,6 +41,7 @@ class Connection(asyncio.Protocol):
         # (session, agent) that speak through here.
         self.agents: set[tuple[str, str]] = set()
         self.streams: dict[str, Any] = {}
+        self._polls: set[Poll[Any]] = set()
         self.paused = False
         self._buffer = bytearray()
         # Requests that arrived while output was blocked.
@@ -152,6 +154,12 @@ class Connection(asyncio.Protocol):
 
     # What commands use.
 
+    def poll(self, poll: Poll[Any]) -> None:
+        """Keep a question that waits for its answer as long as this connection lasts."""
+        self._polls = {one for one in self._polls if one.waits}
+        if poll.waits:
+            self._polls.add(poll)
+
     def reply(
         self, asked: Envelope, payload: Any = None, *, session: str | None = None, fault: Fault | None = None
     ) -> None:
@@ -211,6 +219,12 @@ class Connection(asyncio.Protocol):
 
         return told
 
+    def end_stream(self, key: str, place: int, *, follow: bool) -> None:
+        """Say that a stream is over. One that was not to be followed ends its connection, if that has nothing else."""
+        self.say("events.end", payload={"seq": place}, corr=key)
+        if not follow and not self.agents and not self.streams and not self._deferred and not self._buffer:
+            self.close()
+
     def close(self) -> None:
         """End the connection after what was written; its agents are away from now on."""
         if not self._closing:
@@ -222,6 +236,8 @@ class Connection(asyncio.Protocol):
     def _depart(self) -> None:
         for stream in tuple(self.streams.values()):
             stream.end()
+        for poll in self._polls:
+            poll.leave()
         for session_id, agent_id in self.agents:
             self.bus.leave(self, session_id, agent_id)
         self.agents.clear()
@@ -306,7 +322,8 @@ class Connection(asyncio.Protocol):
         if self._buffer and silent >= limits.line_seconds:
             self._refuse(Fault("line_too_slow", f"a line must end within {limits.line_seconds:g} seconds"))
             return
-        if not self.agents and not self.streams and silent >= limits.idle_seconds:
+        waits = any(poll.waits for poll in self._polls)
+        if not self.agents and not self.streams and not waits and silent >= limits.idle_seconds:
             self._refuse(Fault("idle", f"nothing was said for {limits.idle_seconds:g} seconds"))
             return
         self._patience = self._loop.call_later(limits.line_seconds / 2, self._watch)

@@ -96,6 +96,13 @@ class Deliveries:
         delivery = self._all.get(agent.number)
         return delivery.mailbox.places if delivery is not None else []
 
+    def drop_oldest(self, agent: Agent) -> None:
+        """Take the oldest message off an agent's hands."""
+        delivery = self._all.get(agent.number)
+        places = self.places(agent)
+        if delivery is not None and places and delivery.mailbox.withdraw(places[0]):
+            self._taken(delivery.session, agent, places[0])
+
     def progress(self, agent: Agent, seq: int, message_id: str) -> str:
         """How far a message has come to an agent: waiting, delivered (to its connection) or acknowledged."""
         delivery = self._all.get(agent.number)

@@ -65,6 +65,18 @@ class Feed:
         found.reverse()
         return found
 
+    def between(self, after: int | None, before: int, limit: int, size: int) -> list[Record]:
+        """Records within two places: the first after `after` if it is given, else the last before `before`."""
+        if after is None:
+            return self.before(before, limit, size)
+        found: list[Record] = []
+        for record in self.after(after, limit):
+            size -= len(record.envelope)
+            if record.seq >= before or (size < 0 and found):
+                break
+            found.append(record)
+        return found
+
     def record(self, seq: int) -> Record | None:
         first = self._ring[0].seq if self._ring else self.last + 1
         if seq >= first:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from redkey.bus.http.call import Exchange
 from redkey.bus.http.face import HttpFace
 from redkey.bus.http.origin import KnownHosts
 from redkey.bus.http.token import TokenGate, open_token
 from redkey.bus.runtime.relay import Policy
 from redkey.bus.standing import StandingBus
+from redkey.http.exchange import Exchange
 
 
 class HostedBus:

@@ -12,6 +12,8 @@ from redkey.bus.runtime.events import META
 from redkey.bus.state import MESSAGE, Session
 from redkey.ledger.ports import Reader
 from redkey.readmodel.events import ShownEvent, show
+from redkey.readmodel.plan_text import task_document
+from redkey.readmodel.rows import entity
 from redkey.readmodel.view import read_document
 from redkey.reducers.world import World
 from redkey.services.outcome import Settled
@@ -50,7 +52,11 @@ def told(record: Settled, reader: Reader, topic: str, session: Session, to: str,
     """The message that tells of a record; its id follows from the record's, so that it is sent once."""
     event = show(record.wire, record.sequence, record.timestamp)
     body: dict[str, Any] = {"event": msgspec.to_builtins(event)}
-    text = _sentence(event)
+    task_id = event.data.get("taskId")
+    title = _title(reader, topic, task_id) if isinstance(task_id, str) else ""
+    if title:
+        body["task"] = {"id": task_id, "title": title}
+    text = _sentence(event, title)
     if event.type == "inbox.sent":
         said = read_document(reader, topic, record.wire["payload"]["body_ref"]["sha256"]) or {}
         body["message"] = {"subject": said.get("subject", ""), "body": said.get("body", "")}
@@ -68,5 +74,14 @@ def told(record: Settled, reader: Reader, topic: str, session: Session, to: str,
     )
 
 
-def _sentence(event: ShownEvent) -> str:
-    return f"{event.type} {event.subject.type}:{event.subject.id} by {event.actor.type}:{event.actor.id}"
+def _title(reader: Reader, topic: str, task_id: str) -> str:
+    """What a task is called; empty when its text was erased."""
+    row = reader.row(topic, "task", task_id)
+    document = task_document(reader, topic, entity(row)) if row is not None else None
+    return str((document or {}).get("title", ""))
+
+
+def _sentence(event: ShownEvent, title: str) -> str:
+    subject = f"{event.subject.type}:{event.subject.id}"
+    what = f'"{title}" ({subject})' if title else subject
+    return f"{event.type} {what} by {event.actor.type}:{event.actor.id}"

@@ -17,6 +17,7 @@ from typing import Any
 
 import orjson
 
+from redkey.bus.envelope import USER
 from redkey.bus.state import Agent, Record, Session, Write
 from redkey.errors import StoreError, StoreFailed, StoreFull, StorePoisoned, StoreRefused
 
@@ -134,7 +135,10 @@ class Log:
             agent = Agent(*row)
             agent.lead, agent.online = bool(agent.lead), bool(agent.online)
             agent.waiting = waiting.get(agent.number, 0)
-            sessions[number].agents[agent.id] = agent
+            if agent.id == USER:
+                sessions[number].user = agent
+            else:
+                sessions[number].agents[agent.id] = agent
         for session in sessions.values():
             session.seq = self.last_seq(session.number)
         ((session_numbers, agent_numbers),) = self._fetch("numbers")
@@ -153,8 +157,8 @@ class Log:
             return found
         return None
 
-    def sessions(self, workspace: str, after: str, limit: int) -> list[Session]:
-        return [_session(row) for row in self._fetch("sessions", workspace, after, limit)]
+    def sessions(self, workspace: str, after: str, limit: int, status: str | None) -> list[Session]:
+        return [_session(row) for row in self._fetch("sessions", workspace, after, status, status, limit)]
 
     def bound_sessions(self) -> list[tuple[str, int]]:
         return self._fetch("bound_sessions")

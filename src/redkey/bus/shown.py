@@ -13,6 +13,16 @@ from redkey.bus.state import MESSAGE, Record, Session
 from redkey.errors import BusRefused
 
 
+def show_session(session: Session) -> dict[str, Any]:
+    """A session as it is shown on the socket, where existing clients want a name that is text."""
+    return {**session.as_json(), "name": session.name or ""}
+
+
+def show_mail(record: Record, agent_id: str) -> dict[str, Any]:
+    """A message that waits for an agent."""
+    return {**show_envelope(orjson.loads(record.envelope)), "dst": agent_id, "seq": record.seq}
+
+
 def find_message(bus: Bus, session: Session, message_id: str) -> Record:
     record = bus.log.find(session.number, message_id)
     if record is None or record.type != MESSAGE:

@@ -14,6 +14,7 @@ import msgspec
 
 from redkey.bus.envelope import (
     EVERYBODY,
+    USER,
     VERSION,
     Envelope,
     agent_id,
@@ -63,6 +64,8 @@ class Session(msgspec.Struct):
     status: Literal["open", "closed"] = "open"
     seq: int = 0
     agents: dict[str, Agent] = {}
+    # The mailbox of the person at the machine, once somebody has written to it.
+    user: Agent | None = None
 
     def as_json(self) -> dict[str, Any]:
         names = ("id", "name", "status", "policy", "created_at", "updated_at")
@@ -124,7 +127,7 @@ class State:
     def open(self, session_id: str) -> Session:
         session = self.sessions.get(session_id)
         if session is None:
-            raise BusRefused("there is no such session", code="session_not_found", pointer="/session")
+            raise BusRefused("session not found", code="session_not_found", pointer="/session")
         if session.status == "closed":
             raise BusRefused("the session is closed", code="session_closed", pointer="/session")
         return session
@@ -152,7 +155,7 @@ class State:
     def close(self, session: Session, now: str, src: str) -> Decided:
         session.status, session.updated_at = "closed", now
         decided = Decided(session)
-        for agent in session.agents.values():
+        for agent in (*session.agents.values(), *([session.user] if session.user else [])):
             self._forget_waiting(agent, decided)
         decided.writes.append(("close_session", (now, session.number)))
         self._event(decided, now, "session.closed", src, {"status": "closed"})
@@ -268,10 +271,17 @@ class State:
             self._post(decided, now, one, some)
         return decided
 
-    def taken(self, session: Session, key: str) -> None:
+    def open_user(self, session: Session, now: str) -> tuple[Agent, Write]:
+        """Begin the mailbox of the person at the machine, and give its row."""
+        self._agent_numbers += 1
+        agent = session.user = Agent(self._agent_numbers, USER, seen_at=now)
+        decided = Decided(session)
+        self._put_agent(decided, agent)
+        return agent, decided.writes[0]
+
+    def taken(self, agent: Agent) -> None:
         """A message is off an agent's hands."""
-        agent = session.agents.get(key)
-        if agent is not None and agent.waiting:
+        if agent.waiting:
             agent.waiting -= 1
             self.pending -= 1
 
@@ -287,14 +297,14 @@ class State:
             return tuple(agent for agent in others if agent.online or (agent.seen_at or since) >= since)
         if envelope.dst is None:
             return ()
-        found = session.agents.get(envelope.dst)
+        found = session.agents.get(envelope.dst) if envelope.dst != USER else session.user
         if found is None:
-            raise BusRefused("there is no such agent in this session", code="agent_not_found", pointer="/dst")
+            raise BusRefused("agent not found", code="agent_not_found", pointer="/dst")
         return (found,)
 
     def _check_room(self, receivers: Sequence[Agent]) -> None:
         for agent in receivers:
-            if agent.waiting >= self._limits.mailbox:
+            if agent.waiting >= self._limits.mailbox and agent.id != USER:
                 message = f"{agent.waiting:,} messages wait for {agent.id}; it must take some first"
                 raise BusRefused(message, code="mailbox_full", pointer="/dst")
         if self.pending + len(receivers) > self._limits.pending:

@@ -102,7 +102,7 @@ SELECT number, id, name, created_at, updated_at, workspace, policy, status, ledg
 -- name: sessions
 -- All sessions of a workspace by id.
 SELECT number, id, name, created_at, updated_at, workspace, policy, status, ledger_cursor FROM session
-WHERE workspace = ? AND id > ? ORDER BY id LIMIT ?
+WHERE workspace = ? AND id > ? AND (? IS NULL OR status = ?) ORDER BY id LIMIT ?
 
 -- name: bound_sessions
 -- Open sessions of a workspace, and how far its ledger was told to each.

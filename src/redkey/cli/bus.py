@@ -25,6 +25,7 @@ _HOME = click.option(
     help="The bus's home [WEAVE_HOME, the bus of a redkey serve in .redkey, or ~/.weave].",
 )
 _JSON = click.option("--json", "as_json", is_flag=True, help="As JSON, one document a line.")
+_RESTART_SECONDS = 300.0
 _SESSION = click.option("--session", metavar="ID", help="The session, by id or name [the only one that is open].")
 
 
@@ -40,7 +41,11 @@ def command() -> None:
 @command.command()
 @_HOME
 @click.option("--host", default="127.0.0.1", show_default=True, help="Where the HTTP face listens: this machine only.")
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="The HTTP face's port [a free one].")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    help="The HTTP face's port; 0 is a free one [as before in this home, else 8701, else a free one].",
+)
 @click.option(
     "--leads",
     type=click.Choice(["single", "multiple"]),
@@ -50,7 +55,7 @@ def command() -> None:
 )
 @click.option("--ready-file", type=click.Path(path_type=Path), help="Written once the bus answers, as JSON.")
 @click.option("--log-format", type=click.Choice(["auto", "json", "text"]), default="auto", help="How logs are written.")
-def serve(home: Path | None, host: str, port: int, leads: str, ready_file: Path | None, log_format: str) -> None:
+def serve(home: Path | None, host: str, port: int | None, leads: str, ready_file: Path | None, log_format: str) -> None:
     """Serve a bus until a signal comes.
 
     The HTTP face takes the token that is kept in HOME/token, which its owner alone can read.
@@ -65,9 +70,9 @@ def serve(home: Path | None, host: str, port: int, leads: str, ready_file: Path 
     from redkey.serving import serve_bus
 
     where = home.expanduser().absolute() if home is not None else home_of(os.environ)
-    arguments = {"host": host, "port": port, "ready_file": ready_file, "log_format": log_format}
+    arguments = {"host": host, "port": port or 0, "ready_file": ready_file, "log_format": log_format}
     policy = Policy(leads="multiple" if leads == "multiple" else "single")
-    raise SystemExit(serve_bus(where, load(None, {}, arguments), policy, say=click.echo))
+    raise SystemExit(serve_bus(where, load(None, {}, arguments), policy, say=click.echo, finds_port=port is None))
 
 
 @command.command()
@@ -187,8 +192,9 @@ def tail(home: Path | None, session: str | None, count: int, follow: bool, as_js
     \b
       redkey bus tail -f
     """
-    with _client(home) as bus:
-        chosen = _chosen(bus, session)
+    # One that follows outlives a restart of the bus.
+    with _client(home, reconnect_seconds=_RESTART_SECONDS if follow else 0) as bus:
+        chosen = _chosen(bus, session, closed=True)
         last = 0
         for record in bus.history(chosen, max(count, 1)):
             last = record["seq"]
@@ -254,10 +260,10 @@ def _print(words: str, value: dict[str, Any], *, as_json: bool) -> None:
         click.echo(shown(words) if words.isprintable() else "\n".join(shown(line) for line in words.splitlines()))
 
 
-def _client(home: Path | None) -> BusClient:
+def _client(home: Path | None, *, reconnect_seconds: float = 0) -> BusClient:
     from redkey.bus import BusClient
 
-    return BusClient(_home(home), reconnect_seconds=0)
+    return BusClient(_home(home), reconnect_seconds=reconnect_seconds)
 
 
 def _home(given: Path | None) -> Path:
@@ -266,9 +272,14 @@ def _home(given: Path | None) -> Path:
     return given.expanduser().absolute() if given is not None else find_home(os.environ)
 
 
-def _chosen(bus: BusClient, given: str | None, *, creates: bool = False) -> str:
-    """The session that is meant: by id, by name, or the only one. With `creates`, the first one is created."""
+def _chosen(bus: BusClient, given: str | None, *, creates: bool = False, closed: bool = False) -> str:
+    """The session that is meant: by id, by name, or the only one that is open.
+
+    With `creates`, the first one is created; with `closed`, a closed one may be named by its id.
+    """
     found = bus.sessions()
+    if closed and given is not None and given not in (name for one in found for name in (one.id, one.name)):
+        return given
     if given is not None:
         matches = [one.id for one in found if given == one.id] or [one.id for one in found if given == one.name]
     else:

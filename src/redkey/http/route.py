@@ -48,6 +48,8 @@ class Route:
     consumes: str = "application/json"
     # What errors look like where they are not problems.
     failure: Any = None
+    # True when every error has the shape `failure`, not only those that the body or the key cause.
+    fails_alike: bool = False
     # JSON shown in the documentation; tests hold them against the schemas.
     example: Any = None
     reply_example: Any = None

@@ -137,15 +137,29 @@ class AsyncBusClient:
     async def follow(
         self, session: str | None = None, *, after: int = 0, follow: bool = True
     ) -> AsyncIterator[Envelope]:
-        """The records of a session from a place on; with `follow` it goes on until the session is over."""
-        await self._ask(asks.stream(session or self.session, follow=follow, after=after))
+        """The records of a session from a place on; with `follow` it goes on until the session is over.
+
+        It goes on over lost connections and restarts of the bus, within `reconnect_seconds` each.
+        """
+        place = after
         while True:
-            while not self._core.records:
-                await self._wait()
-            envelope = self._core.records.popleft()
-            if envelope["type"] == "events.end":
+            try:
+                await self._ask(asks.stream(session or self.session, follow=follow, after=place))
+                while (envelope := await self._next_record())["type"] != "events.end":
+                    place = envelope["payload"]["seq"]
+                    yield envelope["payload"]
+                if not self._core.agent:
+                    # The bus ends a connection that was there for this alone.
+                    await self.close()
                 return
-            yield envelope["payload"]
+            except BusLost:
+                self._core.records.clear()
+                await self._come_back()
+
+    async def _next_record(self) -> Envelope:
+        while not self._core.records:
+            await self._wait()
+        return self._core.records.popleft()
 
     async def close(self) -> None:
         if self._reading is not None:

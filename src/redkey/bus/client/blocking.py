@@ -141,15 +141,29 @@ class BusClient:
         return self._ask(asks.history(session or self.session, limit))
 
     def follow(self, session: str | None = None, *, after: int = 0, follow: bool = True) -> Iterator[Envelope]:
-        """The records of a session from a place on; with `follow` it goes on until the session is over."""
-        self._ask(asks.stream(session or self.session, follow=follow, after=after))
+        """The records of a session from a place on; with `follow` it goes on until the session is over.
+
+        It goes on over lost connections and restarts of the bus, within `reconnect_seconds` each.
+        """
+        place = after
         while True:
-            while not self._core.records:
-                self._read(None)
-            envelope = self._core.records.popleft()
-            if envelope["type"] == "events.end":
+            try:
+                self._ask(asks.stream(session or self.session, follow=follow, after=place))
+                while (envelope := self._next_record())["type"] != "events.end":
+                    place = envelope["payload"]["seq"]
+                    yield envelope["payload"]
+                if not self._core.agent:
+                    # The bus ends a connection that was there for this alone.
+                    self.close()
                 return
-            yield envelope["payload"]
+            except BusLost:
+                self._core.records.clear()
+                self._come_back()
+
+    def _next_record(self) -> Envelope:
+        while not self._core.records:
+            self._read(None)
+        return self._core.records.popleft()
 
     def fileno(self) -> int:
         """For select: readable when something has come."""

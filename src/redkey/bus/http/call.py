@@ -7,21 +7,26 @@ that a repeated request gets the same answer and does nothing, even when the bus
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 import orjson
 
+from redkey.bus.bridge import Bridge
 from redkey.bus.bus import Also, Bus
 from redkey.bus.commits import Done
-from redkey.bus.state import Agent, Decided, Session, Write
+from redkey.bus.envelope import EVERYBODY
+from redkey.bus.polls import Poll
+from redkey.bus.state import MESSAGE, Agent, Decided, Record, Session, Write
 from redkey.errors import BusRefused
+from redkey.http.exchange import Exchange
 
 T = TypeVar("T")
 Headers = Mapping[bytes, bytes]
 _KEY_LIMIT = 255
+_MANAGING = frozenset({"operator", "admin", "produce"})
 
 
 class BusCaller(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,45 +39,15 @@ class BusCaller(msgspec.Struct, frozen=True, kw_only=True):
     agent_id: str = ""
     may_write: bool = True
 
-
-class Caller(Protocol):
-    """The other end of a connection."""
+    @property
+    def manages(self) -> bool:
+        """May act for everybody: close sessions, order agents, bind ledgers. An agent's own key may not."""
+        return not self.agent_id or not _MANAGING.isdisjoint(self.scopes)
 
     @property
-    def address(self) -> str: ...
-
-
-class Exchange(Protocol):
-    """A request and the way back, as whoever hosts the face brings it."""
-
-    @property
-    def method(self) -> str: ...
-
-    @property
-    def path(self) -> str: ...
-
-    @property
-    def query(self) -> bytes: ...
-
-    @property
-    def headers(self) -> Headers: ...
-
-    @property
-    def connection(self) -> Caller:
-        """Where it comes from."""
-        ...
-
-    async def receive(self) -> dict[str, Any]:
-        """The next piece of the body; after the last, the news that the caller is gone."""
-        ...
-
-    def reply(self, status: int, head: bytes, body: bytes) -> None:
-        """Send a whole answer; `head` is its header lines but for the length of the body."""
-        ...
-
-    async def send(self, message: Mapping[str, Any]) -> None:
-        """Send the next part of an answer that writes itself."""
-        ...
+    def reads_all(self) -> bool:
+        """May read what is said between others. An agent's own key may not, unless its agent leads the session."""
+        return self.manages or "read" in self.scopes
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -92,10 +67,16 @@ class Call:
         method: str,
         path: str,
         names: Mapping[str, str],
-        query: Mapping[str, str],
-        headers: Headers,
+        query: Any,
         data: bytes,
+        exchange: Exchange,
+        polls: set[Poll[Any]],
+        streams: set[Any],
+        bridge: Bridge | None,
     ) -> None:
+        """`polls` and `streams` are those of the face, which a stop answers and ends."""
+        headers = exchange.headers
+        self.exchange, self.polls, self.streams, self._bridge = exchange, polls, streams, bridge
         self.bus, self.caller, self.names, self.query = bus, caller, names, query
         self.headers, self.data = headers, data
         self.scope = f"{caller.workspace}\n{caller.key_id}\n{method} {path}"
@@ -104,6 +85,13 @@ class Call:
             message = f"an Idempotency-Key has at most {_KEY_LIMIT} printable ASCII characters"
             raise BusRefused(message, code="idempotency_key_invalid")
 
+    @property
+    def bridge(self) -> Bridge:
+        """The way to the ledger of a bus inside a server."""
+        if self._bridge is None:
+            raise BusRefused("this bus stands alone, without a ledger", code="no_ledger")
+        return self._bridge
+
     # What was asked.
 
     @property
@@ -111,7 +99,7 @@ class Call:
         """The session of the path, if it is one of the caller's workspace."""
         found = self.bus.session(self.names["session_id"])
         if found.workspace != self.caller.workspace:
-            raise BusRefused("there is no such session", code="session_not_found", pointer="/session")
+            raise BusRefused("session not found", code="session_not_found", pointer="/session")
         return found
 
     @property
@@ -129,13 +117,27 @@ class Call:
         if own and own != agent_id:
             raise BusRefused("this key speaks for another agent", code="agent_forbidden", pointer="/agent_id")
 
-    def number(self, name: str, default: int, most: int) -> int:
-        text = self.query.get(name)
-        if text is None:
-            return default
-        if not text.isascii() or not text.isdigit() or len(text) > 12:
-            raise BusRefused(f"{name} is a whole number", code="query_invalid", pointer=f"/{name}")
-        return min(int(text), most)
+    def check_manages(self, *, leads: bool = False) -> None:
+        """Refuse an agent's own key; with `leads`, not that of an agent that leads the session."""
+        if not self.caller.manages and not (leads and self.leads):
+            raise BusRefused("an agent's key acts for its agent alone; use an admin key", code="insufficient_scope")
+
+    @property
+    def leads(self) -> bool:
+        """True for the key of an agent that was made a lead of the session: so it is granted what concerns all."""
+        agent = self.session.agents.get(self.caller.agent_id)
+        return agent is not None and agent.lead
+
+    def sees(self, record: Record) -> bool:
+        """Whether the caller may read a record: an agent's own key sees events, and messages from and to its agent."""
+        own = self.caller.agent_id
+        if self.caller.reads_all or not record.type.startswith("message.") or self.leads:
+            return True
+        envelope = orjson.loads(record.envelope)
+        payload = envelope.get("payload")
+        told = payload if record.type != MESSAGE and isinstance(payload, dict) else {}
+        parties = (envelope.get("src"), envelope.get("dst"), told.get("src"), told.get("dst"))
+        return own in parties or envelope.get("topic") == EVERYBODY
 
     # What is done.
 
@@ -154,6 +156,22 @@ class Call:
         found = act(done)
         await future
         return found
+
+    async def poll(self, session: Session, look: Callable[[], Sequence[Record]], seconds: float) -> Sequence[Record]:
+        """What there is to tell, as soon as there is something; given up when the caller disconnects."""
+        future: asyncio.Future[Sequence[Record]] = asyncio.get_running_loop().create_future()
+
+        def tell(found: Sequence[Record]) -> None:
+            if not future.done():
+                future.set_result(found)
+
+        poll = Poll(self.bus.feed(session), look, seconds, tell)
+        self.polls.add(poll)
+        try:
+            return await self.exchange.while_connected(future)
+        finally:
+            self.polls.discard(poll)
+            poll.leave()
 
     def answered(self, show: Callable[[Decided], Answer]) -> Also:
         """The row that keeps the answer to this request, to be written with what it does; none without a key."""

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
 import orjson
 
-from redkey.bus.bus import Bus
-from redkey.bus.feed import Feed
-from redkey.bus.http.call import Answer, Call, Exchange
+from redkey.bus.http.call import Answer, Call
+from redkey.bus.http.shapes import EventsQuery, StreamQuery
 from redkey.bus.state import Record
 from redkey.errors import BusRefused
+from redkey.http.event_stream import cursor_frame, event_frame, run_event_stream
 
 _LIMIT = 500
 _PAGE = 100
 _CURSOR_SECONDS = 15.0
-_STALLED_SECONDS = 30.0
 _PREFIX = "record-"
+_LAST = 1 << 39
 
 
 def event_of(session_id: str, record: Record) -> dict[str, Any]:
@@ -36,73 +35,111 @@ def event_of(session_id: str, record: Record) -> dict[str, Any]:
     }
 
 
-async def list_events(call: Call) -> Answer:
+async def bus_events(call: Call) -> Answer:
     """The last events of a session in order; with `after`, the next ones after that."""
     session, limits = call.session, call.bus.limits
-    limit = call.number("limit", _LIMIT, limits.history) or _LIMIT
+    query: EventsQuery = call.query
+    limit, before = min(query.limit or _LIMIT, limits.history), query.before if query.before is not None else _LAST
     feed = call.bus.feed(session)
-    if "after" in call.query:
-        records = feed.after(call.number("after", 0, 1 << 39), limit)
-    else:
-        records = feed.before(1 << 39, limit, limits.history_bytes)
-    return Answer(200, [event_of(session.id, record) for record in records])
+
+    def look() -> list[Record]:
+        return feed.between(query.after, before, limit, limits.history_bytes)
+
+    found = await call.poll(session, look, query.wait)
+    return Answer(200, [event_of(session.id, record) for record in found if call.sees(record)])
 
 
 def cursor_of(call: Call) -> int:
     """Where a follower goes on: Last-Event-ID, else `after`, else the beginning."""
-    text = call.headers.get(b"last-event-id", b"").decode("latin-1").strip() or call.query.get("after", "0")
-    text = text.removeprefix(_PREFIX)
+    query: StreamQuery = call.query
+    text = call.headers.get(b"last-event-id", b"").decode("latin-1").strip().removeprefix(_PREFIX)
+    if not text:
+        return query.after or 0
     if not text.isascii() or not text.isdigit() or len(text) > 12:
         raise BusRefused("Last-Event-ID is the id of an event of this stream", code="cursor_invalid")
     return int(text)
 
 
-class EventStream:
+class Followed:
+    """What both streams share: a place, and the news that there may be more."""
+
+    def __init__(self, call: Call) -> None:
+        self._call, self._bus, self._place = call, call.bus, cursor_of(call)
+        query: StreamQuery = call.query
+        self._follow = query.follow
+        self._more = asyncio.Event()
+        self._stopping = self._told = False
+
+    def wake(self) -> None:
+        self._more.set()
+
+    def stop(self) -> None:
+        """The server stops: the follower comes back with its last id."""
+        self._stopping = True
+        self._more.set()
+
+    @property
+    def behind(self) -> bool:
+        return False
+
+    async def wait(self, seconds: float) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._more.wait()
+        self._more.clear()
+
+
+class EventStream(Followed):
     """A session's events to one follower, at its pace."""
 
     def __init__(self, call: Call) -> None:
-        self._session, self._place = call.session, cursor_of(call)
-        self._feed: Feed = call.bus.feed(self._session)
-        self._more = asyncio.Event()
-
-    def wake(self) -> None:
-        self._more.set()
-
-    async def run(self, exchange: Exchange) -> None:
+        super().__init__(call)
+        self._session = call.session
+        self._feed = call.bus.feed(self._session)
+        self._until = self._feed.last
         self._feed.followers.add(self)
-        try:
-            await _stream(self._take, self._more, exchange)
-        finally:
-            self._feed.followers.discard(self)
 
-    def _take(self) -> bytes | None:
+    @property
+    def ended(self) -> bool:
+        over = self._feed.closed and self._place >= self._feed.last
+        return self._stopping or over or (not self._follow and self._place >= self._until)
+
+    def take(self) -> bytes:
         records = self._feed.after(self._place, _PAGE)
+        if not self._follow:
+            records = [record for record in records if record.seq <= self._until]
         if not records:
-            return None if self._feed.closed else b""
+            return b""
         self._place = records[-1].seq
-        return b"".join(_frame(f"{_PREFIX}{one.seq}", event_of(self._session.id, one)) for one in records)
+        seen = [record for record in records if self._call.sees(record)]
+        frames = [self._frame(record) for record in seen]
+        # A place behind what was left out, so that a stream resumes near the end.
+        return b"".join(frames) if seen and seen[-1] is records[-1] else b"".join([*frames, self.cursor()])
+
+    def _frame(self, record: Record) -> bytes:
+        return event_frame(f"{_PREFIX}{record.seq}", orjson.dumps(event_of(self._session.id, record)))
+
+    def cursor(self) -> bytes:
+        return cursor_frame(f"{_PREFIX}{self._place}")
+
+    def leave(self) -> None:
+        self._feed.followers.discard(self)
 
 
-class SessionStream:
+class SessionStream(Followed):
     """Sessions of a workspace that come and go."""
 
     def __init__(self, call: Call) -> None:
-        self._bus: Bus = call.bus
-        self._workspace, self._place = call.caller.workspace, cursor_of(call)
-        self._more = asyncio.Event()
-
-    def wake(self) -> None:
-        self._more.set()
-
-    async def run(self, exchange: Exchange) -> None:
+        super().__init__(call)
         self._bus.watchers.add(self)
-        try:
-            await _stream(self._take, self._more, exchange)
-        finally:
-            self._bus.watchers.discard(self)
 
-    def _take(self) -> bytes | None:
-        found = self._bus.log.session_records(self._workspace, self._place, _PAGE)
+    @property
+    def ended(self) -> bool:
+        return self._stopping or (not self._follow and self._told)
+
+    def take(self) -> bytes:
+        found = self._bus.log.session_records(self._call.caller.workspace, self._place, _PAGE)
+        self._told = len(found) < _PAGE
         if not found:
             return b""
         self._place = found[-1][0]
@@ -110,43 +147,29 @@ class SessionStream:
         for number, record in found:
             session_id = orjson.loads(record.envelope)["session"]
             event = {**event_of(session_id, record), "session": self._bus.session(session_id).as_json()}
-            frames.append(_frame(str(number), event))
+            frames.append(event_frame(number, orjson.dumps(event)))
         return b"".join(frames)
 
+    def cursor(self) -> bytes:
+        return cursor_frame(self._place)
 
-def _frame(key: str, event: dict[str, Any]) -> bytes:
-    return b"id: %s\ndata: %s\n\n" % (key.encode(), orjson.dumps(event))
+    def leave(self) -> None:
+        self._bus.watchers.discard(self)
 
 
-async def _stream(take: Callable[[], bytes | None], more: asyncio.Event, exchange: Exchange) -> None:
-    """Send what there is, then wait for more; a comment now and then tells that both ends are alive."""
-    gone, send = asyncio.ensure_future(_gone(exchange)), exchange.send
-    headers = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-store"), (b"x-accel-buffering", b"no")]
+async def bus_follow(call: Call) -> None:
+    """Follow the events of a session as server-sent events; Last-Event-ID resumes."""
+    await _run(call, EventStream(call))
+
+
+async def bus_watch_sessions(call: Call) -> None:
+    """Follow sessions that come and go as server-sent events."""
+    await _run(call, SessionStream(call))
+
+
+async def _run(call: Call, stream: EventStream | SessionStream) -> None:
+    call.streams.add(stream)
     try:
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
-        chunk: bytes | None = b"retry: 1000\n\n"
-        while chunk is not None and not gone.done():
-            if chunk:
-                # One that takes nothing for so long is taken for dead; its last id is its cursor.
-                async with asyncio.timeout(_STALLED_SECONDS):
-                    await send({"type": "http.response.body", "body": chunk, "more_body": True})
-            more.clear()
-            chunk = take()
-            if chunk == b"":
-                waiting = asyncio.ensure_future(more.wait())
-                done, _ = await asyncio.wait((waiting, gone), timeout=_CURSOR_SECONDS, return_when="FIRST_COMPLETED")
-                waiting.cancel()
-                chunk = b"" if done else b": alive\n\n"
-        if not gone.done():
-            await send({"type": "http.response.body", "body": b""})
-    except TimeoutError:
-        return
+        await run_event_stream(call.exchange, stream, cursor_seconds=_CURSOR_SECONDS)
     finally:
-        gone.cancel()
-        with suppress(asyncio.CancelledError):
-            await gone
-
-
-async def _gone(exchange: Exchange) -> None:
-    while (await exchange.receive())["type"] != "http.disconnect":
-        pass
+        call.streams.discard(stream)

@@ -6,48 +6,35 @@ Who may call is asked of a gate that whoever hosts the face brings: a token on t
 
 from __future__ import annotations
 
-import asyncio
-import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
-from urllib.parse import parse_qsl
 
 import msgspec
 import orjson
 import structlog
 
+from redkey.bus.bridge import Bridge
 from redkey.bus.bus import Bus
-from redkey.bus.http import events, messages, sessions
-from redkey.bus.http.call import Answer, BusCaller, Call, Exchange, Headers
+from redkey.bus.http.call import Answer, BusCaller, Call
+from redkey.bus.http.ledger import LEDGER_ROUTES
 from redkey.bus.http.origin import KnownHosts
+from redkey.bus.http.routes import HEALTH, ROUTES
+from redkey.bus.polls import Poll
+from redkey.commands.decision import Refused
 from redkey.errors import BusRefused, JsonRefused, RedKeyError
+from redkey.http.exchange import Exchange, header_lines
+from redkey.http.request import QueryReader, check_media, read_body
+from redkey.http.route import Route, Table
+from redkey.http.security import SECURITY
 from redkey.wire.decode import decode
 
 _log = structlog.get_logger("redkey.bus.http")
 BODY_LIMIT = 1024 * 1024
 # Who a request comes from; BusRefused when it may not be answered.
 Gate = Callable[[Exchange], BusCaller]
-Handler = Callable[..., Awaitable[Answer]]
-
-_SESSION, _AGENT, _MESSAGE = "/sessions/{session_id}", "/agents/{agent_id}", "/messages/{message_id}"
-_ROUTES: list[tuple[str, str, Any, type | None]] = [
-    ("GET", "/sessions", sessions.list_sessions, None),
-    ("POST", "/sessions", sessions.create_session, sessions.NewSession),
-    ("GET", "/sessions/stream", events.SessionStream, None),
-    ("GET", _SESSION, sessions.read_session, None),
-    ("POST", f"{_SESSION}/close", sessions.close_session, None),
-    ("GET", f"{_SESSION}/agents", sessions.list_agents, None),
-    ("POST", f"{_SESSION}/agents", sessions.create_agent, sessions.NewAgent),
-    ("POST", f"{_SESSION}/agents/order", sessions.order_agents, sessions.Order),
-    ("PATCH", f"{_SESSION}{_AGENT}", sessions.change_agent, sessions.AgentChange),
-    ("DELETE", f"{_SESSION}{_AGENT}", sessions.delete_agent, None),
-    ("GET", f"{_SESSION}{_AGENT}/messages", messages.waiting, None),
-    ("POST", f"{_SESSION}/messages", messages.send, messages.NewMessage),
-    ("GET", f"{_SESSION}{_MESSAGE}", messages.read, None),
-    ("POST", f"{_SESSION}{_MESSAGE}/ack", messages.acknowledge, messages.Taken),
-    ("GET", f"{_SESSION}/events", events.list_events, None),
-    ("GET", f"{_SESSION}/events/stream", events.EventStream, None),
-]
+# Every route, as the OpenAPI document has them.
+BUS_ROUTES = (HEALTH, *ROUTES, *LEDGER_ROUTES)
+_HEAD = header_lines(SECURITY)
 _STATUS = {
     "unauthenticated": 401,
     "host_refused": 403,
@@ -69,11 +56,12 @@ _STATUS = {
     "request_in_flight": 409,
     "body_too_large": 413,
     "media_type": 415,
+    "json_too_large": 413,
     "idempotency_key_reused": 422,
     "mailbox_full": 429,
     "bus_full": 503,
-    "too_many_sessions": 503,
-    "too_many_agents": 503,
+    "too_many_sessions": 429,
+    "too_many_agents": 429,
     "unavailable": 503,
     "no_ledger": 409,
     "secret_detected": 422,
@@ -82,40 +70,23 @@ _STATUS = {
 }
 
 
-class _Route(msgspec.Struct, frozen=True):
-    """A way in."""
+class _Endpoint:
+    """A route made ready to be called."""
 
-    method: str
-    pattern: re.Pattern[str]
-    handler: Any
-    body: type | None
-
-
-def _compiled(routes: list[tuple[str, str, Any, type | None]]) -> list[_Route]:
-    return [
-        _Route(method, re.compile(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", path)), handler, body)
-        for method, path, handler, body in routes
-    ]
+    def __init__(self, route: Route) -> None:
+        self.route, self.query = route, QueryReader(route.query)
 
 
 class HttpFace:
     """The bus behind `/api`."""
 
-    def __init__(
-        self,
-        bus: Bus,
-        gate: Gate,
-        hosts: KnownHosts,
-        *,
-        prefix: str = "/api",
-        more: list[tuple[str, str, Any, type | None]] | None = None,
-    ) -> None:
-        """`more` are further routes of whoever hosts the face."""
-        self._bus, self._gate, self._hosts, self._prefix = bus, gate, hosts, prefix
-        # Searched in this order: a path of fixed words stands before one that takes anything in their place.
-        self._routes = _compiled([*(more or []), *_ROUTES])
+    def __init__(self, bus: Bus, gate: Gate, hosts: KnownHosts, bridge: Bridge | None = None) -> None:
+        """`bridge` leads to the ledger, where there is one."""
+        self._bus, self._gate, self._hosts, self._bridge = bus, gate, hosts, bridge
+        self._table = Table((route, _Endpoint(route)) for route in BUS_ROUTES)
         self._flights: set[tuple[str, str]] = set()
-        self._streams: set[asyncio.Task[Any]] = set()
+        self._streams: set[Any] = set()
+        self._polls: set[Poll[Any]] = set()
 
     async def __call__(self, exchange: Exchange) -> None:
         try:
@@ -123,6 +94,10 @@ class HttpFace:
         except (BusRefused, JsonRefused) as refused:
             status = _STATUS.get(refused.code, 400)
             answer = Answer(status, {"error": refused.message, "code": refused.code})
+        except Refused as refused:
+            answer = Answer(refused.status, {"error": refused.message, "code": refused.code})
+        except ConnectionResetError:
+            return
         except RedKeyError as failed:
             _log.error("a request failed", path=exchange.path[:200], code=failed.code, reason=failed.message)
             answer = Answer(503, {"error": "weave coordinator unavailable", "code": "unavailable"})
@@ -130,38 +105,49 @@ class HttpFace:
             _respond(exchange, answer)
 
     def begin_stop(self) -> None:
-        """End those who follow."""
-        for task in tuple(self._streams):
-            task.cancel()
+        """Answer callers that wait, and end streams."""
+        for stream in tuple(self._streams):
+            stream.stop()
+        for poll in tuple(self._polls):
+            poll.end()
 
     async def _answer(self, exchange: Exchange) -> Answer | None:
-        headers = exchange.headers
         self._hosts(exchange)
-        if exchange.path == f"{self._prefix}/health" and exchange.method in ("GET", "HEAD"):
-            # It tells nothing but that the bus answers, so it asks for no token.
+        endpoint, names = self._find(exchange)
+        route = endpoint.route
+        if route is HEALTH:
+            # It tells nothing but that the bus answers, so it asks for no key.
             return Answer(200, {"status": "ok"})
         caller = self._gate(exchange)
-        method = "GET" if exchange.method == "HEAD" else exchange.method
-        route, names = self._find(method, exchange.path.removeprefix(self._prefix))
-        if method != "GET" and not caller.may_write:
+        if route.writes and not caller.may_write:
             raise BusRefused("this key may only read", code="insufficient_scope")
-        data = await _read_body(exchange.receive, headers) if method != "GET" else b""
-        try:
-            query = dict(parse_qsl(exchange.query.decode("latin-1"), keep_blank_values=True, max_num_fields=32))
-        except ValueError:
-            raise BusRefused("the query has too many fields", code="query_invalid") from None
-        call = Call(self._bus, caller, method, exchange.path, names, query, headers, data)
-        if isinstance(route.handler, type):
-            if exchange.method == "HEAD":
-                raise BusRefused("a stream has no end to be told of", code="method_not_allowed")
-            await self._stream(route.handler(call), exchange)
+        data = await read_body(exchange, BODY_LIMIT) if route.writes else b""
+        if data:
+            _check_media(exchange)
+        query = _query(endpoint.query, exchange)
+        call = Call(
+            self._bus,
+            caller,
+            route.method,
+            exchange.path,
+            names,
+            query,
+            data,
+            exchange,
+            self._polls,
+            self._streams,
+            self._bridge,
+        )
+        if route.streamed:
+            await route.handler(call)
             return None
-        arguments = [_body(route.body, headers, data)] if route.body is not None else []
-        return await self._once(call, route.handler, arguments)
+        arguments = [_body(route.body, data)] if route.body is not None else []
+        return await self._once(call, route, arguments)
 
-    async def _once(self, call: Call, handler: Handler, arguments: list[Any]) -> Answer:
+    async def _once(self, call: Call, route: Route, arguments: list[Any]) -> Answer:
         if not call.key:
-            return await handler(call, *arguments)
+            found: Answer = await route.handler(call, *arguments)
+            return found
         before = call.repeated()
         if before is not None:
             return before
@@ -170,57 +156,39 @@ class HttpFace:
             raise BusRefused("a request of this Idempotency-Key is being answered", code="request_in_flight")
         self._flights.add(flight)
         try:
-            return await handler(call, *arguments)
+            answer: Answer = await route.handler(call, *arguments)
+            return answer
         finally:
             self._flights.discard(flight)
 
-    async def _stream(self, stream: Any, exchange: Exchange) -> None:
-        task = asyncio.ensure_future(stream.run(exchange))
-        self._streams.add(task)
-        try:
-            await task
-        except asyncio.CancelledError:
-            # Cancelled by a stop: the follower comes back with its last id.
-            if not task.cancelled():
-                task.cancel()
-                raise
-        finally:
-            self._streams.discard(task)
-
-    def _find(self, method: str, path: str) -> tuple[_Route, dict[str, str]]:
-        others = []
-        for route in self._routes:
-            found = route.pattern.fullmatch(path)
-            if found is None:
-                continue
-            if route.method == method:
-                return route, found.groupdict()
-            others.append(route.method)
-        if others:
-            message = f"this path takes {', '.join(sorted(set(others)))}"
-            raise BusRefused(message, code="method_not_allowed")
-        raise BusRefused(f"there is nothing at {path[:200]}", code="path_not_found")
+    def _find(self, exchange: Exchange) -> tuple[_Endpoint, dict[str, str]]:
+        found = self._table.find(exchange.path)
+        if found is None:
+            raise BusRefused(f"there is nothing at {exchange.path[:200]}", code="path_not_found")
+        methods, segments = found
+        method = "GET" if exchange.method == "HEAD" else exchange.method
+        endpoint, names = methods.get(method, (None, ()))
+        if endpoint is None or (exchange.method == "HEAD" and endpoint.route.streamed):
+            raise BusRefused(f"this path takes {', '.join(sorted(methods))}", code="method_not_allowed")
+        return endpoint, {name: segments[index] for name, index in names}
 
 
-async def _read_body(receive: Any, headers: Headers) -> bytes:
-    length = headers.get(b"content-length", b"0")
-    if length.isdigit() and int(length) > BODY_LIMIT:
-        raise BusRefused(f"a body has at most {BODY_LIMIT:,} bytes", code="body_too_large")
-    data, more = b"", True
-    while more:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise BusRefused("the caller is gone", code="gone")
-        data, more = data + message.get("body", b""), message.get("more_body", False)
-        if len(data) > BODY_LIMIT:
-            raise BusRefused(f"a body has at most {BODY_LIMIT:,} bytes", code="body_too_large")
-    return data
+def _check_media(exchange: Exchange) -> None:
+    """A page of somebody else can make a browser post a form, and not JSON without asking."""
+    try:
+        check_media(exchange.headers)
+    except Refused as refused:
+        raise BusRefused(refused.message, code="media_type") from None
 
 
-def _body(kind: type, headers: Headers, data: bytes) -> Any:
-    if data and b"json" not in headers.get(b"content-type", b"application/json"):
-        # A page of somebody else can make a browser post a form, and not JSON without asking.
-        raise BusRefused("a body is application/json", code="media_type")
+def _query(reader: QueryReader, exchange: Exchange) -> Any:
+    try:
+        return reader.read(exchange.query)
+    except Refused as refused:
+        raise BusRefused(refused.message, code="query_invalid", pointer=refused.pointer) from None
+
+
+def _body(kind: type, data: bytes) -> Any:
     value = decode(data or b"{}", size_limit=BODY_LIMIT)
     try:
         return msgspec.convert(value, kind)
@@ -230,7 +198,7 @@ def _body(kind: type, headers: Headers, data: bytes) -> Any:
 
 def _respond(exchange: Exchange, answer: Answer) -> None:
     body = orjson.dumps(answer.body) if answer.body is not None else b""
-    head = b"cache-control: no-store\r\nx-content-type-options: nosniff\r\n"
+    head = _HEAD
     if body:
         head += b"content-type: application/json\r\n"
     if answer.status == 401:

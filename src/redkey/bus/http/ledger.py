@@ -2,47 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Annotated, Any
-
 import msgspec
 
-from redkey.bus.bridge import Bridge
+from redkey.bus.http import shapes
 from redkey.bus.http.call import Answer, Call
+from redkey.bus.http.routes import bus_route
+from redkey.bus.shown import find_message
 from redkey.commands.caller import Caller
+from redkey.errors import BusRefused
+from redkey.http.route import READ
 
 
-class Recording(msgspec.Struct, frozen=True):
-    """Who gets the message on the ledger: an agent, a role or human; its receiver when nobody is named."""
-
-    to: str | None = None
-    priority: Annotated[int, msgspec.Meta(ge=1, le=3)] = 3
+async def bus_ledger(call: Call) -> Answer:
+    """Whether a session is told what is recorded in its workspace."""
+    return Answer(200, {"bound": call.bridge.is_bound(call.session), "workspace_id": call.session.workspace})
 
 
-def routes(bridge: Bridge) -> list[tuple[str, str, Callable[..., Awaitable[Answer]], Any]]:
-    """The routes that a bus beside a ledger has."""
+async def bus_bind(call: Call) -> Answer:
+    """Tell a session of task events, missed claims and inbox wires of its workspace."""
+    call.check_manages()
+    await call.bridge.bind(call.open_session)
+    return await bus_ledger(call)
 
-    async def read(call: Call) -> Answer:
-        return Answer(200, {"bound": bridge.is_bound(call.session), "workspace_id": call.session.workspace})
 
-    async def bind(call: Call) -> Answer:
-        await bridge.bind(call.open_session)
-        return await read(call)
+async def bus_unbind(call: Call) -> Answer:
+    """Tell a session nothing more of its workspace."""
+    call.check_manages()
+    await call.bridge.unbind(call.open_session)
+    return await bus_ledger(call)
 
-    async def unbind(call: Call) -> Answer:
-        await bridge.unbind(call.open_session)
-        return await read(call)
 
-    async def record(call: Call, body: Recording) -> Answer:
-        who = call.caller
-        caller = Caller(who.workspace, who.key_id, who.scopes, who.agent_id)
-        mail = await bridge.record(call.session, caller, call.names["message_id"], body.to, body.priority)
-        return Answer(201 if mail.event_id else 200, msgspec.to_builtins(mail))
+async def bus_record(call: Call, body: shapes.Recording) -> Answer:
+    """Record a message as an Inbox Wire: its words become content, the ledger gets their hash."""
+    who = call.caller
+    if not call.sees(find_message(call.bus, call.session, call.names["message_id"])):
+        raise BusRefused("message not found", code="message_not_found")
+    caller = Caller(who.workspace, who.key_id, who.scopes, who.agent_id)
+    mail = await call.bridge.record(call.session, caller, call.names["message_id"], body.to, body.priority)
+    return Answer(201 if mail.event_id else 200, msgspec.to_builtins(mail))
 
-    path = "/sessions/{session_id}"
-    return [
-        ("GET", f"{path}/ledger", read, None),
-        ("PUT", f"{path}/ledger", bind, None),
-        ("DELETE", f"{path}/ledger", unbind, None),
-        ("POST", f"{path}/messages/{{message_id}}/record", record, Recording),
-    ]
+
+_PATH, _REPLY = "/sessions/{session_id}", shapes.BusLedger
+LEDGER_ROUTES = [
+    bus_route("GET", f"{_PATH}/ledger", bus_ledger, READ, "Show whether a session is bound.", reply=_REPLY),
+    bus_route(
+        "PUT", f"{_PATH}/ledger", bus_bind, ("produce",), "Tell a session what is recorded from now on.", reply=_REPLY
+    ),
+    bus_route("DELETE", f"{_PATH}/ledger", bus_unbind, ("produce",), "Tell a session nothing more.", reply=_REPLY),
+    bus_route(
+        "POST",
+        f"{_PATH}/messages/{{message_id}}/record",
+        bus_record,
+        ("produce", "agent", "runner"),
+        "Record a message as an Inbox Wire.",
+        body=shapes.Recording,
+        reply=shapes.BusMail,
+        status=201,
+        replies={200: "It is recorded already."},
+        example={"to": "human", "priority": 2},
+    ),
+]

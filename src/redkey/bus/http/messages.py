@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import msgspec
-import orjson
 
-from redkey.bus.envelope import EVERYBODY, USER, VERSION, Ack, Envelope
+from redkey.bus.envelope import EVERYBODY, USER, VERSION, Envelope
 from redkey.bus.http.call import Answer, Call
-from redkey.bus.runtime.events import Kind, Message, payload_of
-from redkey.bus.shown import find_message, show_envelope, show_message
+from redkey.bus.http.shapes import MessageTaken, NewMessage
+from redkey.bus.runtime.events import Message, payload_of
+from redkey.bus.shown import find_message, show_envelope, show_mail, show_message
 from redkey.bus.state import MESSAGE, Session
 from redkey.errors import BusRefused
 
@@ -18,28 +16,7 @@ _WAITING = 100
 _AGENTS = 1000
 
 
-class NewMessage(msgspec.Struct, frozen=True):
-    """A message to some agents, or to the leads or all agents of the session."""
-
-    text: str = ""
-    agent_ids: list[str] = []
-    to: Literal["leads", "agents"] | None = None
-    src: str = USER
-    kind: Kind = "user"
-    conversation_id: str | None = None
-    conversation_owner: str | None = None
-    parent_message_id: str | None = None
-    reply_to: str | None = None
-    ack: Ack | None = None
-
-
-class Taken(msgspec.Struct, frozen=True):
-    """Who has taken a message."""
-
-    agent_id: str
-
-
-async def send(call: Call, body: NewMessage) -> Answer:
+async def bus_send(call: Call, body: NewMessage) -> Answer:
     """Send a message to each of the agents that are there; 202 once all of them are durable."""
     session = call.open_session
     src = _speaker(call, session, body)
@@ -47,10 +24,12 @@ async def send(call: Call, body: NewMessage) -> Answer:
         raise BusRefused("missing text or agent_ids", code="message_incomplete")
     if len(body.agent_ids) > _AGENTS:
         raise BusRefused(f"a message goes to at most {_AGENTS} agents", code="message_incomplete", pointer="/agent_ids")
-    targets = [key for key in dict.fromkeys(body.agent_ids) if key in session.agents and key != src]
+    here = {*session.agents, USER}
+    targets = [key for key in dict.fromkeys(body.agent_ids) if key in here and key != src]
     if body.to is None and not targets:
         raise BusRefused("agent_ids not found", code="agents_not_found", pointer="/agent_ids")
-    full = [key for key in targets if session.agents[key].waiting >= call.bus.limits.mailbox]
+    most = call.bus.limits.mailbox
+    full = [key for key in targets if key != USER and session.agents[key].waiting >= most]
     if full:
         # Before any of them is sent: all or none.
         raise BusRefused(f"as many messages wait for {full[0]} as it may have", code="mailbox_full")
@@ -102,21 +81,24 @@ def _accepted(call: Call, envelopes: list[Envelope]) -> Answer:
     return Answer(202, [show_envelope(msgspec.to_builtins(envelope)) for envelope in envelopes])
 
 
-async def read(call: Call) -> Answer:
+async def bus_message(call: Call) -> Answer:
     """One message, with all fields of a message."""
+    if not call.sees(find_message(call.bus, call.session, call.names["message_id"])):
+        raise BusRefused("message not found", code="message_not_found")
     return Answer(200, show_message(call.bus, call.session, call.names["message_id"]))
 
 
-async def waiting(call: Call) -> Answer:
-    """The messages that wait for an agent, oldest first. Confirm each with its ack."""
+async def bus_mail(call: Call) -> Answer:
+    """The messages that wait for an agent (or for `user`), oldest first. Confirm each with its ack."""
     session = call.open_session
-    agent = call.agent(session)
+    agent, query = call.agent(session), call.query
     call.bus.seen(session, agent)
-    records = call.bus.waiting(session, agent, call.number("limit", _WAITING, _WAITING))
-    return Answer(200, [{**show_envelope(orjson.loads(one.envelope)), "dst": agent.id} for one in records])
+    limit = min(query.limit or _WAITING, _WAITING)
+    found = await call.poll(session, lambda: call.bus.waiting(session, agent, limit, query.after), query.wait)
+    return Answer(200, [show_mail(record, agent.id) for record in found])
 
 
-async def acknowledge(call: Call, body: Taken) -> Answer:
+async def bus_acknowledge(call: Call, body: MessageTaken) -> Answer:
     """An agent has taken a message; saying so again is fine."""
     session = call.open_session
     call.check_speaks_for(body.agent_id)

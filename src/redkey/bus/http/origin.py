@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
-from redkey.bus.http.call import Exchange
 from redkey.errors import BusRefused
+from redkey.http.exchange import Exchange
 
 LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
 

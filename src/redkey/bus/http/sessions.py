@@ -2,70 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
-
-import msgspec
+from typing import Any
 
 from redkey.bus.envelope import USER, agent_id, display_name
 from redkey.bus.http.call import Answer, Call
-from redkey.bus.state import Agent, Decided, Session, SessionPolicy
+from redkey.bus.http.shapes import AgentChange, AgentOrder, NewAgent, NewSession, SessionsQuery
+from redkey.bus.state import Agent, Decided, Session
 from redkey.errors import BusRefused
 
 _PAGE = 1000
-Status = Annotated[str, msgspec.Meta(max_length=100)]
 
 
-class NewSession(msgspec.Struct, frozen=True):
-    """What a session may be given."""
-
-    id: str | None = None
-    name: str | None = None
-    policy: SessionPolicy = "open"
-    # Give the open session of this name, if there is one.
-    reuse: bool = False
+async def bus_sessions(call: Call) -> Answer:
+    """The sessions of the workspace by id: the open ones, those of a `status`, or all; `after` gives the next page."""
+    query: SessionsQuery = call.query
+    status = None if query.status == "all" else query.status
+    found = call.bus.sessions(call.caller.workspace, query.after, min(query.limit, _PAGE), status)
+    return Answer(200, [one.as_json() for one in found])
 
 
-class NewAgent(msgspec.Struct, frozen=True):
-    """What an agent may be given."""
-
-    id: str | None = None
-    name: str | None = None
-    lead: bool = False
-    status: Status | None = None
-
-
-class AgentChange(msgspec.Struct, frozen=True):
-    """What may be changed of an agent; what is absent stays."""
-
-    name: str | None = None
-    lead: bool | None = None
-    status: Status | None = None
-
-
-class Order(msgspec.Struct, frozen=True):
-    """All agents of a session, each once."""
-
-    agent_ids: list[str]
-
-
-async def list_sessions(call: Call) -> Answer:
-    """Every session of the workspace by id, open and closed; `status` and `after` narrow it."""
-    wanted, after = call.query.get("status"), call.query.get("after", "")
-    if wanted not in (None, "open", "closed"):
-        raise BusRefused("status is open or closed", code="query_invalid", pointer="/status")
-    found = call.bus.log.sessions(call.caller.workspace, after, call.number("limit", _PAGE, _PAGE))
-    return Answer(200, [one.as_json() for one in found if wanted in (None, one.status)])
-
-
-async def create_session(call: Call, body: NewSession) -> Answer:
+async def bus_create_session(call: Call, body: NewSession) -> Answer:
     """A new session, or the one that has this id already."""
     if body.id is not None:
         if not body.id.strip():
             raise BusRefused("id must be non-empty", code="session_id_invalid", pointer="/id")
-        known = call.bus.log.session(body.id)
+        known = call.bus.session_of_id(body.id, call.caller.workspace)
         if known is not None:
-            if known.workspace != call.caller.workspace:
-                raise BusRefused("this id cannot be used", code="session_id_invalid", pointer="/id")
+            await call.durable(call.bus.settled)
             return Answer(200, known.as_json())
     name = display_name(body.name, "/name")
     found = call.bus.open_session_named(name, call.caller.workspace) if body.reuse and body.id is None else None
@@ -90,13 +53,15 @@ async def create_session(call: Call, body: NewSession) -> Answer:
     return Answer(201, session.as_json())
 
 
-async def read_session(call: Call) -> Answer:
+async def bus_session(call: Call) -> Answer:
+    """One session, open or closed."""
     return Answer(200, call.session.as_json())
 
 
-async def close_session(call: Call) -> Answer:
+async def bus_close_session(call: Call) -> Answer:
     """Close a session; one that is closed already stays so."""
     session = call.session
+    call.check_manages(leads=True)
     if session.status == "closed":
         return Answer(200, session.as_json())
     also = call.answered(lambda decided: Answer(200, decided.session.as_json()))
@@ -104,11 +69,12 @@ async def close_session(call: Call) -> Answer:
     return Answer(200, closed.as_json())
 
 
-async def list_agents(call: Call) -> Answer:
+async def bus_agents(call: Call) -> Answer:
+    """The agents of a session, in its order."""
     return Answer(200, shown_agents(call, call.open_session))
 
 
-async def create_agent(call: Call, body: NewAgent) -> Answer:
+async def bus_add_agent(call: Call, body: NewAgent) -> Answer:
     """A new agent, or the one that has this id already."""
     session = call.open_session
     key = body.id if body.id is not None else call.caller.agent_id or call.derived_id("agent") or call.bus.new_id()
@@ -120,6 +86,9 @@ async def create_agent(call: Call, body: NewAgent) -> Answer:
     if known is not None:
         return Answer(200, shown_agent(call, session, known))
     name = display_name(body.name, "/name")
+    if body.lead:
+        # Leads read and close the whole session; nobody makes itself one.
+        call.check_manages()
 
     def show(decided: Decided) -> Answer:
         return Answer(201, shown_agent(call, session, session.agents[key]))
@@ -132,10 +101,12 @@ async def create_agent(call: Call, body: NewAgent) -> Answer:
     return Answer(201, shown_agent(call, session, agent))
 
 
-async def change_agent(call: Call, body: AgentChange) -> Answer:
+async def bus_change_agent(call: Call, body: AgentChange) -> Answer:
     """Change an agent; a rename is an `agent.update` and reaches everybody as `agent.updated`."""
     session = call.open_session
     agent = call.agent(session)
+    if body.lead:
+        call.check_manages(leads=True)
     name = display_name(body.name, "/name")
     if body.name is not None and name is None:
         raise BusRefused("a name must not be blank", code="name_blank", pointer="/name")
@@ -147,15 +118,18 @@ async def change_agent(call: Call, body: AgentChange) -> Answer:
     return Answer(200, shown_agent(call, session, agent))
 
 
-async def delete_agent(call: Call) -> Answer:
+async def bus_remove_agent(call: Call) -> Answer:
+    """Remove an agent, and what waits for it."""
     session = call.open_session
     agent = call.agent(session)
     await call.durable(lambda done: call.bus.remove_agent(session.id, agent.id, done, src=_actor(call, session, agent)))
     return Answer(204)
 
 
-async def order_agents(call: Call, body: Order) -> Answer:
+async def bus_order_agents(call: Call, body: AgentOrder) -> Answer:
+    """Put the agents of a session in another order."""
     session = call.open_session
+    call.check_manages()
     also = call.answered(lambda decided: Answer(200, shown_agents(call, decided.session)))
     await call.durable(lambda done: call.bus.order_agents(session.id, USER, body.agent_ids, done, also=also))
     return Answer(200, shown_agents(call, session))

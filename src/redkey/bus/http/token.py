@@ -8,8 +8,9 @@ import re
 import secrets
 from pathlib import Path
 
-from redkey.bus.http.call import BusCaller, Exchange
+from redkey.bus.http.call import BusCaller
 from redkey.errors import BusRefused, KeyRefused
+from redkey.http.exchange import Exchange
 
 FILE = "token"
 _TOKEN = re.compile(r"[0-9a-f]{64}")

@@ -1,0 +1,205 @@
+"""Bodies, queries and replies of the HTTP face, each declared once: handlers and the OpenAPI document use the same."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from redkey.bus.envelope import USER, Ack
+from redkey.bus.runtime.events import Kind
+from redkey.bus.state import SessionPolicy
+
+Status = Annotated[str, msgspec.Meta(max_length=100)]
+Place = Annotated[int, msgspec.Meta(ge=0, le=1 << 39)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=100_000)]
+Seconds = Annotated[float, msgspec.Meta(ge=0, le=60)]
+
+
+class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A query; unknown parameters are refused."""
+
+
+class SessionsQuery(Query, frozen=True):
+    """Which sessions are listed."""
+
+    status: Literal["open", "closed", "all"] = "open"
+    after: str = ""
+    limit: Count = 1000
+
+
+class EventsQuery(Query, frozen=True):
+    """Which events are listed: the last ones, those before a place, or the next ones after a place."""
+
+    limit: Count = 500
+    after: Place | None = None
+    before: Place | None = None
+    # With `after`: wait so long for the first one.
+    wait: Seconds = 0
+
+
+class StreamQuery(Query, frozen=True):
+    """From where a stream begins, and whether it goes on when it has told what there is."""
+
+    after: Place | None = None
+    follow: bool = True
+
+
+class MailQuery(Query, frozen=True):
+    """Which waiting messages are listed; with `wait`, as soon as there is one."""
+
+    limit: Count = 100
+    after: Place = 0
+    wait: Seconds = 0
+
+
+class NewSession(msgspec.Struct, frozen=True):
+    """What a session may be given."""
+
+    id: str | None = None
+    name: str | None = None
+    policy: SessionPolicy = "open"
+    # Give the open session of this name, if there is one.
+    reuse: bool = False
+
+
+class NewAgent(msgspec.Struct, frozen=True):
+    """What an agent may be given."""
+
+    id: str | None = None
+    name: str | None = None
+    lead: bool = False
+    status: Status | None = None
+
+
+class AgentChange(msgspec.Struct, frozen=True):
+    """What may be changed of an agent; what is absent stays."""
+
+    name: str | None = None
+    lead: bool | None = None
+    status: Status | None = None
+
+
+class AgentOrder(msgspec.Struct, frozen=True):
+    """All agents of a session, each once."""
+
+    agent_ids: list[str]
+
+
+class NewMessage(msgspec.Struct, frozen=True):
+    """A message to some agents, or to the leads or all agents of the session."""
+
+    text: str = ""
+    agent_ids: list[str] = []
+    to: Literal["leads", "agents"] | None = None
+    src: str = USER
+    kind: Kind = "user"
+    conversation_id: str | None = None
+    conversation_owner: str | None = None
+    parent_message_id: str | None = None
+    reply_to: str | None = None
+    ack: Ack | None = None
+
+
+class MessageTaken(msgspec.Struct, frozen=True):
+    """Who has taken a message."""
+
+    agent_id: str
+
+
+class Recording(msgspec.Struct, frozen=True):
+    """Who gets the message on the ledger: an agent, a role or human; its receiver when nobody is named."""
+
+    to: str | None = None
+    priority: Annotated[int, msgspec.Meta(ge=1, le=3)] = 3
+
+
+# Replies.
+
+
+class BusHealth(msgspec.Struct, frozen=True):
+    """The bus answers."""
+
+    status: Literal["ok"]
+
+
+class BusSession(msgspec.Struct, frozen=True):
+    """A session."""
+
+    id: str
+    name: str | None
+    status: Literal["open", "closed"]
+    policy: SessionPolicy
+    created_at: str
+    updated_at: str
+
+
+class BusAgent(msgspec.Struct, frozen=True):
+    """An agent of a session."""
+
+    id: str
+    name: str | None
+    lead: bool
+    status: str | None
+    online: bool
+
+
+class BusDelivery(msgspec.Struct, frozen=True):
+    """How far a message has come to one agent."""
+
+    agent_id: str
+    state: Literal["waiting", "delivered", "acknowledged"]
+
+
+class BusMessage(msgspec.Struct, frozen=True):
+    """A message. `deliveries` is there when one message is read, `seq` when it waits for an agent."""
+
+    id: str
+    session_id: str
+    src: str
+    kind: Kind
+    text: str
+    conversation_id: str
+    conversation_owner: str
+    created_at: str
+    dst: str | None
+    parent_message_id: str | None
+    reply_to: str | None
+    sender_name: str | None
+    ack: Ack | None
+    deliveries: list[BusDelivery] | msgspec.UnsetType = msgspec.UNSET
+    seq: int | msgspec.UnsetType = msgspec.UNSET
+
+
+class BusEvent(msgspec.Struct, frozen=True):
+    """A record of a session: `payload` is `{seq, ts, envelope}`."""
+
+    id: str
+    session_id: str
+    agent_id: str
+    type: str
+    event_type: str
+    created_at: str
+    payload: dict[str, Any]
+
+
+class BusLedger(msgspec.Struct, frozen=True):
+    """Whether a session is told what is recorded in its workspace."""
+
+    bound: bool
+    workspace_id: str
+
+
+class BusMail(msgspec.Struct, frozen=True):
+    """What became of a message that was recorded."""
+
+    message_id: str
+    to: str
+    event_id: str
+
+
+class BusError(msgspec.Struct, frozen=True):
+    """Why the bus refused a request."""
+
+    error: str
+    code: str

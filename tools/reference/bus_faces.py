@@ -1,0 +1,145 @@
+"""The two faces of the bus as a page: every operation, how each face asks for it, and where they differ.
+
+The fields of the HTTP face are read from its routes, those of the socket from the bus's own table, so a field that one
+face takes and the other does not is found here. What both answer is compared by `tests/bus/test_faces.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+
+from redkey.bus.commands import COMMANDS, FIELDS
+from redkey.bus.http.routes import PREFIX, ROUTES
+from redkey.http.route import Route
+from tools.reference.markdown import table
+
+_INTRO = """# The two faces of the bus
+
+Unix sockets and HTTP are two faces of one protocol ([bus.md](../bus.md)). Every operation of one is an operation of the
+other, takes the same, and gives the same.
+"""
+_REST = """
+`GET /api/health` and the routes under `/ledger` and `/record` belong to the server that hosts the face: a socket that
+takes connections answers, and the ledger is reached with an API key.
+"""
+_SESSION = "/sessions/{session_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One operation: its command (the second one is for `user`, who acts for others), and its route."""
+
+    name: str
+    commands: tuple[str, ...]
+    method: str
+    path: str
+    # Fields of the body that stand elsewhere in the envelope, and fields that are in the path by HTTP.
+    elsewhere: frozenset[str] = frozenset()
+
+
+OPERATIONS = (
+    Operation("list sessions", ("session.list",), "GET", "/sessions"),
+    Operation("show a session", ("session.get",), "GET", _SESSION),
+    Operation("create a session", ("session.create",), "POST", "/sessions"),
+    Operation("close a session", ("session.close",), "POST", f"{_SESSION}/close"),
+    Operation("follow sessions", ("sessions.stream",), "GET", "/sessions/stream"),
+    Operation("list agents", ("agent.list",), "GET", f"{_SESSION}/agents"),
+    Operation("add an agent", ("agent.add",), "POST", f"{_SESSION}/agents"),
+    Operation(
+        "change an agent",
+        ("agent.update", "agent.change"),
+        "PATCH",
+        f"{_SESSION}/agents/{{agent_id}}",
+        frozenset({"id"}),
+    ),
+    Operation("order agents", ("agent.order",), "POST", f"{_SESSION}/agents/order"),
+    Operation("remove an agent", ("agent.remove",), "DELETE", f"{_SESSION}/agents/{{agent_id}}", frozenset({"id"})),
+    Operation(
+        "list waiting messages",
+        ("message.list",),
+        "GET",
+        f"{_SESSION}/agents/{{agent_id}}/messages",
+        frozenset({"agent"}),
+    ),
+    Operation(
+        "send a message",
+        ("message.send",),
+        "POST",
+        f"{_SESSION}/messages",
+        # `dst`, `topic`, `src` and `ack` of the envelope, and what is under `codex` in its payload.
+        frozenset(
+            {
+                *("agent_ids", "to", "src", "ack"),
+                *("kind", "conversation_id", "conversation_owner", "parent_message_id", "reply_to"),
+            }
+        ),
+    ),
+    Operation("show a message", ("message.get",), "GET", f"{_SESSION}/messages/{{message_id}}", frozenset({"id"})),
+    Operation(
+        "confirm a message",
+        ("message.ack",),
+        "POST",
+        f"{_SESSION}/messages/{{message_id}}/ack",
+        frozenset({"acked", "agent_id"}),
+    ),
+    Operation("list events", ("events.history",), "GET", f"{_SESSION}/events"),
+    Operation("follow events", ("events.stream",), "GET", f"{_SESSION}/events/stream"),
+)
+
+
+def differences() -> dict[str, list[str]]:
+    """What only one face has or takes, by operation."""
+    found: dict[str, list[str]] = {}
+    for operation in OPERATIONS:
+        route = _route(operation)
+        http = _fields(route.body) | _fields(route.query) if route is not None else set()
+        for command in operation.commands:
+            socket = set(FIELDS[command])
+            only = [f"`{name}` by HTTP only" for name in sorted(http - socket - operation.elsewhere)]
+            only += [f"`{name}` on the socket only" for name in sorted(socket - http - operation.elsewhere)]
+            if route is None:
+                only.append("no route")
+            found.setdefault(operation.name, []).extend(only)
+    named = {command for operation in OPERATIONS for command in operation.commands}
+    routes = {(operation.method, operation.path) for operation in OPERATIONS}
+    for command in sorted(_core() - named):
+        found[command] = ["on the socket only"]
+    for route in ROUTES:
+        if (route.method, route.path.removeprefix(PREFIX)) not in routes:
+            found[f"{route.method} {route.path}"] = ["by HTTP only"]
+    return {name: only for name, only in found.items() if only}
+
+
+def page() -> str:
+    """The table, with what differs in its last column."""
+    differ = differences()
+    rows = []
+    for operation in OPERATIONS:
+        commands = " / ".join(f"`{command}`" for command in operation.commands)
+        takes = ", ".join(f"`{name}`" for name in FIELDS[operation.commands[0]])
+        rows.append(
+            (
+                operation.name,
+                commands,
+                f"`{operation.method} {operation.path}`",
+                takes,
+                "; ".join(differ.get(operation.name, ())) or "none",
+            )
+        )
+    return _INTRO + "\n" + table(("operation", "socket", "HTTP (under /api)", "takes", "differences"), rows) + _REST
+
+
+def _core() -> set[str]:
+    """The commands of the protocol that is served on both faces; those of Weave v1 are the socket's own dialect."""
+    return {name for name in COMMANDS if not name.startswith(("action.", "relay.", "task."))}
+
+
+def _route(operation: Operation) -> Route | None:
+    wanted = operation.method, PREFIX + operation.path
+    return next((route for route in ROUTES if (route.method, route.path) == wanted), None)
+
+
+def _fields(kind: type[msgspec.Struct] | None) -> set[str]:
+    return {field.encode_name for field in msgspec.structs.fields(kind)} if kind is not None else set()
