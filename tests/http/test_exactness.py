@@ -198,7 +198,7 @@ def test_segments_change_nothing(server: Server, key: bytes, case: Case) -> None
 def test_no_length_is_stated_where_there_is_no_body(workspace: Workspace) -> None:
     """The bus answers an acknowledgement with 204."""
     key = workspace.admin.key
-    lines = f"host: x\r\nauthorization: Bearer {key}\r\ncontent-type: application/json\r\n".encode()
+    lines = f"host: 127.0.0.1\r\nauthorization: Bearer {key}\r\ncontent-type: application/json\r\n".encode()
 
     def call(method: bytes, path: bytes, body: bytes = b"") -> bytes:
         return method + b" " + path + b" HTTP/1.1\r\n" + lines + b"content-length: %d\r\n\r\n%b" % (len(body), body)

@@ -85,8 +85,10 @@ class Connection(asyncio.Protocol):
         self._line: deque[Exchange] = deque()
         # No further request is read: one could not be, or the caller or the server wants no more.
         self._deaf = self._at_end = False
-        self._reading, self._writable = True, asyncio.Event()
-        self._writable.set()
+        self._reading = True
+        # True while the caller has to read before more can be sent; who waits for that waits for the event.
+        self.is_stalled = False
+        self._writable = asyncio.Event()
         # Of the request that is being received: its bytes so far, and since when it is waited for.
         self._size = 0
         self._since = 0.0
@@ -158,6 +160,7 @@ class Connection(asyncio.Protocol):
         return True
 
     def pause_writing(self) -> None:
+        self.is_stalled = True
         self._writable.clear()
         self._buffered = self.transport.get_write_buffer_size()
         self._write_timer = self._loop.call_later(self._board.limits.stalled_seconds, self._check_writing)
@@ -166,6 +169,7 @@ class Connection(asyncio.Protocol):
         if self._write_timer is not None:
             self._write_timer.cancel()
             self._write_timer = None
+        self.is_stalled = False
         self._writable.set()
         if self._line and not self._line[0].begun:
             self._start(self._line[0])
@@ -214,12 +218,11 @@ class Connection(asyncio.Protocol):
         self._buffer, self._skipped_line = b"", False
         head = parse_head(data[:end])
         rest = data[end + 4 :]
-        exchange = Exchange(self, head)
         length = head.length
         if length is not None and length <= len(rest):
-            exchange.feed(rest[:length], more=False)
-            self._enter(exchange)
+            self._enter(Exchange(self, head, rest[:length]))
             return rest[length:]
+        exchange = Exchange(self, head)
         self._coming = exchange
         self._pieces = None
         if length is None:
@@ -269,7 +272,7 @@ class Connection(asyncio.Protocol):
         self._stop_watching()
         coming, self._coming, self._buffer = self._coming, None, b""
         if coming is None or self._pieces is not None:
-            self._enter(Exchange(self, _UNREAD, declined))
+            self._enter(Exchange(self, _UNREAD, b"", declined))
         else:
             # Its handler runs, and gives the problem as its answer.
             coming.fail(declined)
@@ -284,7 +287,7 @@ class Connection(asyncio.Protocol):
         if not exchange.keep_alive and not exchange.more:
             # Whatever comes behind it is not answered, so it must not be done either.
             self._deaf = True
-        if len(line) == 1 and self._writable.is_set():
+        if len(line) == 1 and not self.is_stalled:
             self._start(exchange)
 
     def _start(self, exchange: Exchange) -> None:
@@ -331,7 +334,7 @@ class Connection(asyncio.Protocol):
     def _go_on(self) -> None:
         """Answer the next request, or read on."""
         if self._line:
-            if self._writable.is_set():
+            if not self.is_stalled:
                 self._start(self._line[0])
         elif self._held:
             held, self._held = self._held, b""
@@ -374,10 +377,6 @@ class Connection(asyncio.Protocol):
     @property
     def common_headers(self) -> bytes:
         return self._board.common_headers
-
-    @property
-    def is_stalled(self) -> bool:
-        return not self._writable.is_set()
 
     async def drain(self) -> None:
         await self._writable.wait()

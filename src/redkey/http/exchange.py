@@ -33,15 +33,12 @@ class Line(Protocol):
     transport: asyncio.Transport
     # Where the caller is; empty on a Unix socket.
     address: str
+    # True while the caller has to read before more can be sent.
+    is_stalled: bool
 
     @property
     def common_headers(self) -> bytes:
         """The header lines of every answer of the server."""
-        ...
-
-    @property
-    def is_stalled(self) -> bool:
-        """True while the caller has to read before more can be sent."""
         ...
 
     async def drain(self) -> None:
@@ -101,13 +98,17 @@ class Exchange:
         "task",
     )
 
-    def __init__(self, connection: Line, head: Head, refusal: Declined | None = None) -> None:
+    def __init__(
+        self, connection: Line, head: Head, body: bytes | None = None, refusal: Declined | None = None
+    ) -> None:
+        """`body` is given when it has been received whole already."""
         self.connection = connection
-        self.method, self.path, self.query, self.headers, _, self.keep_alive, self._chunks = head
+        self.method, self.path, self.query, self.headers = head.method, head.path, head.query, head.headers
+        self.keep_alive, self._chunks = head.keep_alive, head.chunks
         # What is answered in place of a handler's answer: the request could not be read.
         self.refusal = refusal
         # Received bytes of the body that were not taken yet; whether more will come; whether the end was handed out.
-        self._pending, self.more, self._end_seen = b"", True, False
+        self._pending, self.more, self._end_seen = body or b"", body is None, False
         # Why the rest of the body cannot be received.
         self._failure: Declined | None = None
         # The caller waits for "100 Continue" before it sends the body.

@@ -11,8 +11,9 @@ A caller sends the same header lines with every request. Lines that were checked
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 from urllib.parse import unquote
+
+import msgspec
 
 from redkey.http.problems import Declined
 
@@ -39,7 +40,7 @@ _CHECKED_BYTES = 256
 _NEVER_KEPT = b"idempotency-key"
 
 
-class Head(NamedTuple):
+class Head(msgspec.Struct, frozen=True, gc=False):
     """What the head of a request says. `length` is the size of the body, None when it is chunked."""
 
     method: str
@@ -56,7 +57,7 @@ def parse_head(block: bytes) -> Head:
     """Parse a head without the empty line that ends it; raises Declined."""
     lines = block.split(b"\r\n")
     parts = lines[0].split(b" ")
-    if len(parts) != 3 or not _is_text(lines[0]):
+    if len(parts) != 3 or lines[0].translate(None, _TEXT):
         raise malformed("the first line is not a method, a target and a version")
     method, target, version = parts
     chunks = version == b"HTTP/1.1"
@@ -83,7 +84,10 @@ def parse_head(block: bytes) -> Head:
     keep_alive = chunks
     if b"connection" in headers:
         keep_alive = chunks and b"close" not in [one.strip() for one in headers[b"connection"].lower().split(b",")]
-    length = _length(headers, chunks)
+    length: int | None = int(headers.get(b"content-length", b"0"))
+    if b"transfer-encoding" in headers:
+        _check_chunked(headers, chunks)
+        length = None
     return Head(_METHODS.get(method) or _method(method), path, query, headers, length, keep_alive, chunks)
 
 
@@ -99,20 +103,16 @@ def is_hopeless(part: bytes) -> bool:
     return rest.removesuffix(b"\r") != b"\r\n" * part.count(b"\n")
 
 
-def _is_text(line: bytes) -> bool:
-    return not line.translate(None, _TEXT)
-
-
 def _check_lines(lines: list[bytes]) -> None:
     """Look for forbidden characters first, whatever else is wrong: a head that is cut into segments is refused for
     them before it is whole, and cuts must not change an answer."""
-    if not all(map(_is_text, lines)):
+    if any(line.translate(None, _TEXT) for line in lines):
         raise malformed("a control character, or a line that does not end with CR LF")
 
 
 def _check(line: bytes) -> tuple[bytes, bytes]:
     """Check a header line; its name in lower case, and its value."""
-    if not _is_text(line):
+    if line.translate(None, _TEXT):
         raise malformed("a control character, or a line that does not end with CR LF")
     raw, colon, value = line.partition(b":")
     if not colon or not _TOKEN.fullmatch(raw):
@@ -152,14 +152,11 @@ def _target(target: bytes) -> tuple[str, bytes]:
     return unquote(path) if "%" in path else path, query
 
 
-def _length(headers: dict[bytes, bytes], chunks: bool) -> int | None:
-    length = headers.get(b"content-length")
-    if b"transfer-encoding" not in headers:
-        return 0 if length is None else int(length)
-    if length is not None:
+def _check_chunked(headers: dict[bytes, bytes], chunks: bool) -> None:
+    """Check that a body with a Transfer-Encoding is chunked, and nothing else."""
+    if b"content-length" in headers:
         raise malformed("a body has a Content-Length or a Transfer-Encoding, not both")
     if not chunks:
         raise malformed("HTTP/1.0 has no Transfer-Encoding")
     if headers[b"transfer-encoding"].lower() != b"chunked":
         raise Declined(501, "transfer_encoding_unsupported", "Bodies are sent as they are, or chunked.")
-    return None

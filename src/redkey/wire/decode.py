@@ -23,6 +23,7 @@ from redkey.wire.canonical import LARGEST_INTEGER, is_plain
 DEPTH_LIMIT = 64
 SIZE_LIMIT = 1024 * 1024
 
+_UNSAFE_NUMBER = re.compile(rb"[0-9]{16}|[0-9][.eE]")
 _UNSAFE = re.compile("[\x00\ud800-\udfff]")
 _SHOWN = 40
 
@@ -39,7 +40,9 @@ def decode(data: bytes, *, size_limit: int = SIZE_LIMIT, depth_limit: int = DEPT
     except orjson.JSONDecodeError:
         return _judge(data, depth_limit)
     shallow = data.count(b"{") + data.count(b"[") <= depth_limit
-    if shallow and is_plain(value) and _is_whole(value, data):
+    # Without a fraction, an exponent or sixteen digits in a row, every number is a safe integer.
+    plain = (data.isascii() and _UNSAFE_NUMBER.search(data) is None) or is_plain(value)
+    if shallow and plain and _is_whole(value, data):
         return value
     return _judge(data, depth_limit)
 
