@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
@@ -38,6 +37,7 @@ from redkey.ledger.trust import TrustedKey, witness_keys
 from redkey.services.coordinator import Coordinator
 from redkey.services.keys import KEY_TEXT, KeyRing, digest_of
 from redkey.services.log_facts import open_log
+from redkey.services.recovery import FIRST_KEY_SCOPES
 from redkey.services.signing import Signing, SigningSchedule
 from redkey.services.subscriptions import Subscriptions
 from redkey.services.timers import Timers
@@ -45,13 +45,12 @@ from redkey.services.tokens import Tokens
 from redkey.services.witnessing import Courier, Witnessing
 from redkey.services.workspaces import begin_workspace, workspaces
 from redkey.stores.clock import SystemClock
-from redkey.stores.durable import create_file, locked, replace_file
+from redkey.stores.durable import locked, replace_file
 from redkey.stores.ids import SystemIds
-from redkey.stores.keys import SignerKeys
+from redkey.stores.keys import SignerKeys, issuing_secret
 from redkey.stores.sqlite import SqliteStore
 
 _log = structlog.get_logger("redkey.app")
-_FIRST_KEY_SCOPES = ("operator", "admin")
 # Threads for queries and receipts: enough that one long query does not hold up the others.
 _THREADS = 4
 
@@ -205,8 +204,8 @@ class App:
         key = preset or self.keys.text(key_id)
         if not KEY_TEXT.fullmatch(key):
             raise ConfigRefused("REDKEY_BOOTSTRAP_KEY is not rk_<public id>_<secret>; see docs for its shape")
-        nobody = Caller("", key_id, frozenset(_FIRST_KEY_SCOPES))
-        create = CreateKey(key_id, key.rpartition("_")[0], _FIRST_KEY_SCOPES, secret_sha256=digest_of(key))
+        nobody = Caller("", key_id, frozenset(FIRST_KEY_SCOPES))
+        create = CreateKey(key_id, key.rpartition("_")[0], FIRST_KEY_SCOPES, secret_sha256=digest_of(key))
         routes = self.config.new_block_routes
         begun = begin_workspace(self.store, ids, self.signing, nobody, create, block_routes=routes)
         return begun.workspace_id, key
@@ -221,14 +220,6 @@ def write_credentials(data: Path, credentials: Credentials) -> Path:
     path = data / CREDENTIALS
     replace_file(path, msgspec.json.format(msgspec.json.encode(credentials)) + b"\n", 0o600)
     return path
-
-
-def issuing_secret(directory: Path) -> bytes:
-    """The secret from which the texts of API keys follow; made when it is not there yet."""
-    path = directory / "issuer.key"
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    create_file(path, secrets.token_hex(32).encode() + b"\n", 0o600)
-    return bytes.fromhex(path.read_text().strip())
 
 
 def _signing_failed(failure: RedKeyError) -> None:

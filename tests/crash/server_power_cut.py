@@ -17,14 +17,13 @@ from random import Random
 
 import msgspec
 
-from redkey.app import issuing_secret
 from redkey.errors import RedKeyError
 from redkey.ledger.checkpoint import log_name
 from redkey.services.fsck.check import Fsck
 from redkey.services.keys import KeyRing
 from redkey.services.log_facts import read_log
 from redkey.services.signing import Signing
-from redkey.stores.keys import SignerKeys
+from redkey.stores.keys import SignerKeys, issuing_secret
 from redkey.stores.sqlite import SqliteStore
 from redkey.stores.sqlite.inspection import Inspection
 from tests.crash.disk import Disk, Drawn, Image, Only, Recipe

@@ -110,7 +110,7 @@ def test_every_event_type_that_coordination_records_is_in_the_history() -> None:
     )
     recorded = {wire["type"] for wire, _ in history()}
     missing = {name for name in REDUCERS if not name.startswith(elsewhere)} - recorded
-    assert missing == {"credits.priced"}
+    assert missing == {"credits.priced", "key.recovered"}
 
 
 def test_every_event_type_of_the_catalogue_has_a_reducer() -> None:

@@ -299,6 +299,7 @@ ROUTES = [
         (*ADMIN, *OPERATOR),
         reply=RevokedKey,
         summary="Revoke a key.",
+        replies={409: "It is the last key that can make keys; make another one first."},
         reply_example={"keyId": _KEY["keyId"], "status": "revoked", "eventId": _EVENT_ID},
     ),
 ]

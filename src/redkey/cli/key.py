@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from redkey.cli.screen import ago, print_item, print_list, tell
-from redkey.cli.session import agent_id_of, daily, ids_option
+from redkey.cli.session import agent_id_of, daily, ids_option, json_option
 
 if TYPE_CHECKING:
     from redkey.client import RedKey
@@ -18,7 +20,7 @@ _workspace = click.option("--workspace", metavar="ID", help="The workspace [your
 
 @click.group()
 def command() -> None:
-    """Make, list and revoke API keys.
+    """Make, list, revoke and recover API keys.
 
     Scopes: read (look), produce (queues, tasks, workflows), agent (claim and report as one agent), runner (as any
     agent), admin (everything in the workspace), operator (the whole server).
@@ -82,6 +84,47 @@ def revoke(rk: RedKey, key_id: str, workspace: str | None, as_json: bool) -> Non
         print_item(done)
     else:
         tell(f"{done.key_id} is revoked")
+
+
+@command.command()
+@click.argument("directory", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--workspace", metavar="ID", default="", help="The workspace [the first one].")
+@json_option
+def recover(directory: Path, workspace: str, as_json: bool) -> None:
+    """Make a new key when no key is left that could, from the data directory DIR itself.
+
+    No key is needed: whoever can write DIR owns the server. In the first workspace the new key has the scopes operator
+    and admin, in any other the scope admin. The ledger records it as key.recovered. A server that runs on DIR takes the
+    key at once. The key is shown here and never again; credentials.json in DIR gets it where it held a key of the same
+    workspace.
+
+    \b
+      redkey key recover .redkey
+    """
+    from msgspec.structs import replace
+
+    from redkey.app import write_credentials
+    from redkey.cli.store import open_signing
+    from redkey.config import CREDENTIALS, read_credentials
+    from redkey.services.keys import KeyRing
+    from redkey.services.recovery import recover_key
+    from redkey.stores.ids import SystemIds
+    from redkey.stores.keys import issuing_secret
+    from redkey.stores.sqlite import SqliteStore
+    from redkey.stores.sqlite.copying import KEYS
+
+    with SqliteStore(directory, create=False) as store:
+        keys = KeyRing(store, issuing_secret(directory / KEYS), time.monotonic)
+        made = recover_key(store, SystemIds(), keys, open_signing(store), workspace)
+    before = read_credentials(directory)
+    kept = before is not None and before.workspace_id == made.workspace_id
+    if before is not None and kept:
+        write_credentials(directory, replace(before, api_key=made.api_key))
+    if as_json:
+        print_item(made)
+        return
+    told = f"{directory / CREDENTIALS} has it now" if kept else "keep the key: it is not shown again"
+    tell(f"{made.key_id} of {made.workspace_id} ({', '.join(made.scopes)})\n\n  {made.api_key}\n", next_step=told)
 
 
 def own_workspace(rk: RedKey) -> str:

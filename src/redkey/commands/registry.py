@@ -11,6 +11,7 @@ from redkey.commands.claims import acting_agent
 from redkey.commands.decision import Decision, Refused, not_found
 from redkey.commands.draft import Draft, Ids
 from redkey.commands.past import Past
+from redkey.reducers.entities import Key
 from redkey.reducers.world import LOST_AFTER_NANOSECONDS, RULES, World
 
 Ref = dict[str, Any]
@@ -160,7 +161,31 @@ def revoke_key(world: World, command: RevokeKey, caller: Caller, now: int, ids: 
     key = world.keys.get(command.key_id)
     if key is None or key.revoked_at:
         raise not_found("key")
+    _keep_a_way_in(world, key, caller)
     return _workspace(world, "key.revoked", {"key_id": command.key_id}, caller.sender(world))
+
+
+def _keep_a_way_in(world: World, key: Key, caller: Caller) -> None:
+    """Refuse a revocation after which nobody could make keys any more.
+
+    An operator's key is revoked by an operator, so the caller's own key stays unless it revokes itself; the same holds
+    for admin keys inside a workspace. So only a key that revokes itself needs another one beside it.
+    """
+    if "operator" in key.scopes:
+        if "operator" not in caller.scopes:
+            raise Refused(403, "insufficient_scope", "Only an operator revokes operator keys.")
+        if key.key_id == caller.key_id and not _another_key(world, key, "operator"):
+            detail = "This is the last operator key of its workspace; make another one before you revoke it."
+            raise Refused(409, "last_operator_key", detail)
+    elif "admin" in key.scopes and key.key_id == caller.key_id and not _another_key(world, key, "admin", "operator"):
+        detail = "This is the last admin key of its workspace; make another one before you revoke it."
+        raise Refused(409, "last_admin_key", detail)
+
+
+def _another_key(world: World, key: Key, *scopes: str) -> bool:
+    """True when a live key beside this one has one of the scopes."""
+    others = (one for one in world.keys.values() if one is not key and not one.revoked_at)
+    return any(not {*scopes}.isdisjoint(one.scopes) for one in others)
 
 
 def register_agent(world: World, command: RegisterAgent, caller: Caller, now: int, ids: Ids) -> Decision:

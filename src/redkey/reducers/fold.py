@@ -172,6 +172,8 @@ REDUCERS: Mapping[str, Callable[[World, Event], Void]] = {
     "party.removed": registry.party_removed,
     "key.created": registry.key_created,
     "key.revoked": registry.key_revoked,
+    # A recovered key is a key like any other; only how it came to be differs.
+    "key.recovered": registry.key_created,
     "credits.granted": registry.credits_granted,
     "credits.priced": registry.credits_priced,
     **dict.fromkeys(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import stat
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -103,6 +104,14 @@ class SignerKeys:
 
     def _locked(self) -> AbstractContextManager[None]:
         return locked(self._directory / "lock")
+
+
+def issuing_secret(directory: Path) -> bytes:
+    """The secret that API keys are derived from, made at first use."""
+    path = directory / "issuer.key"
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    create_file(path, secrets.token_hex(32).encode() + b"\n", 0o600)
+    return bytes.fromhex(path.read_text().strip())
 
 
 def write_key(path: Path, signer: Signer) -> None:

@@ -1,0 +1,56 @@
+"""Recovery: a new key for those who have the data directory and no live key any more.
+
+Whoever can write the data directory owns the server already, so no key is asked for. The ledger says `key.recovered`
+in place of `key.created`, so that everybody who reads it sees how the key came to be.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from redkey.commands.draft import Draft, Ids
+from redkey.errors import LedgerError
+from redkey.ledger.ports import SequencedStore
+from redkey.services.keys import Kept, KeyRing, digest_of, setting_name
+from redkey.services.log_facts import note_facts
+from redkey.services.signing import Signing
+from redkey.services.workspaces import topic_of, workspaces
+
+FIRST_KEY_SCOPES = ("operator", "admin")
+_TENANT_SCOPES = ("admin",)
+
+
+class RecoveredKey(msgspec.Struct, frozen=True, rename="camel"):
+    """A key that was recovered; its text is shown once."""
+
+    workspace_id: str
+    key_id: str
+    api_key: str
+    scopes: tuple[str, ...]
+
+
+def recover_key(
+    store: SequencedStore, ids: Ids, keys: KeyRing, signing: Signing, workspace_id: str = ""
+) -> RecoveredKey:
+    """Make and record a key of a workspace: the first one gets an operator's key, any other an admin's.
+
+    Waits for the writer lock; a server that runs on the store takes the key from the next request on.
+    """
+    with store.write() as unit:
+        first = next((workspace.workspace_id for _, workspace in workspaces(unit)), "")
+        chosen = workspace_id or first
+        topic = topic_of(unit, chosen)
+        if topic is None:
+            what = f"there is no workspace {chosen}" if chosen else "there is no workspace yet; start it: redkey serve"
+            raise LedgerError(what, code="workspace_missing")
+        scopes = FIRST_KEY_SCOPES if chosen == first else _TENANT_SCOPES
+        key_id = "key_" + ids.ulid()
+        text = keys.text(key_id)
+        prefix = text.rpartition("_")[0]
+        where, wire_id = f"workspace:{chosen}", "wire_" + ids.ulid()
+        payload = {"key_id": key_id, "scopes": list(scopes), "prefix": prefix}
+        note_facts(unit, topic, [Draft("key.recovered", where, payload, where, wire_id=wire_id)])
+        kept = Kept(topic, key_id, digest_of(text))
+        unit.put_setting(setting_name(prefix.removeprefix("rk_")), msgspec.json.encode(kept).decode())
+        signing.sign_in(unit, topic)
+    return RecoveredKey(chosen, key_id, text, scopes)
