@@ -78,13 +78,13 @@ class Contract:
     def __init__(self, document: dict[str, Any], page: str) -> None:
         self.document, self._page = document, page
         self._components = {"components": document["components"]}
-        self._paths = [(re.compile(re.sub(r"\{\w+\}", "[^/]+", path)), path) for path in document["paths"]]
+        self.paths = [(re.compile(re.sub(r"\{\w+\}", "[^/]+", path)), path) for path in document["paths"]]
         # Paths without parameters come first: they mean what they say.
-        self._paths.sort(key=lambda one: one[1].count("{"))
+        self.paths.sort(key=lambda one: one[1].count("{"))
         self._validators: dict[str, jsonschema_rs.Draft202012Validator] = {}
 
     def operation(self, method: str, path: str) -> dict[str, Any] | None:
-        for pattern, template in self._paths:
+        for pattern, template in self.paths:
             if pattern.fullmatch(path):
                 found: dict[str, Any] | None = self.document["paths"][template].get(method.lower())
                 return found

@@ -112,13 +112,33 @@ def test_what_was_refused_is_not_remembered(workspace: Workspace) -> None:
     assert workspace.admin.post("/queues/queue_q/tasks", body, key="k").status == 201
 
 
-def test_no_tasks_is_not_remembered(workspace: Workspace) -> None:
+def test_no_tasks_is_an_answer_like_any_other(workspace: Workspace) -> None:
     admin = workspace.admin
     begin_queue(admin)
     body = {"agentId": register(admin)["agentId"], "idempotencyKey": "k"}
-    assert admin.post("/queues/queue_q/claim-next", body).json["status"] == "no_tasks"
-    task_id = create_task(admin)
-    assert admin.post("/queues/queue_q/claim-next", body).json["taskId"] == task_id
+    first = admin.post("/queues/queue_q/claim-next", body)
+    assert first.json["status"] == "no_tasks"
+    create_task(admin)
+    assert admin.post("/queues/queue_q/claim-next", body).content == first.content
+    waited = {**body, "idempotencyKey": "k2", "wait": 0.05}
+    admin.post("/queues/queue_q/claim-next", {**body, "idempotencyKey": "takes-it"})
+    assert admin.post("/queues/queue_q/claim-next", waited).json["status"] == "no_tasks"
+    create_task(admin)
+    assert admin.post("/queues/queue_q/claim-next", waited).json["status"] == "no_tasks"
+
+
+def test_a_claim_that_was_held_already_is_not_a_new_one_after_a_release(workspace: Workspace) -> None:
+    admin = workspace.admin
+    begin_queue(admin)
+    agent_id, task_id = register(admin)["agentId"], create_task(admin)
+    won = admin.post(f"/tasks/{task_id}/claim", {"agentId": agent_id}, key="k1")
+    held = admin.post(f"/tasks/{task_id}/claim", {"agentId": agent_id}, key="k2")
+    assert held.json["claimId"] == won.json["claimId"]
+    assert admin.post(f"/claims/{won.json['claimId']}/release").status == 200
+    before = head(admin)
+    for key, first in (("k1", won), ("k2", held)):
+        assert admin.post(f"/tasks/{task_id}/claim", {"agentId": agent_id}, key=key).content == first.content
+    assert head(admin) == before
 
 
 def test_a_retry_in_flight_joins_the_first(workspace: Workspace) -> None:

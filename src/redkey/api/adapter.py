@@ -19,6 +19,7 @@ import structlog
 from redkey.api.auth import Authenticator
 from redkey.api.call import Call, Pending, Raw, Services
 from redkey.api.metrics import Metrics
+from redkey.api.repeats import Kept, answer_before, answer_once, raw, to_keep
 from redkey.commands.caller import Caller
 from redkey.errors import RedKeyError
 from redkey.http import problems
@@ -145,6 +146,8 @@ class Api:
             key = idempotency_key(headers, body)
             if key:
                 call.identify(key, b"%b?%b" % (exchange.path.encode(), exchange.query), data)
+                if endpoint.route.repeats != "records":
+                    return answer_once(call, body)
         return endpoint.handler(call, body)
 
     async def _receive(self, call: Call) -> Any:
@@ -171,7 +174,7 @@ class Api:
             try:
                 if not isinstance(outcome, Outcome):
                     raise outcome
-                self._reply(call, pending.reply(outcome))
+                self._answer(call, pending.reply(call.take(outcome, pending.part)))
             except Exception as error:
                 self._refuse(call, error)
 
@@ -195,18 +198,32 @@ class Api:
                 status = await reply.run(exchange.receive, exchange.send)
                 self._count(call, status)
             else:
-                self._reply(call, reply)
+                self._answer(call, reply)
         except ConnectionResetError:
             self.open -= 1
         except Exception as error:
             self._refuse(call, error)
+
+    def _answer(self, call: Call, reply: Any) -> None:
+        """Reply, after the reply was kept where a repeated request could not be told it again."""
+        if call.is_told_by_records or not call.identity[0] or type(reply) is Kept:
+            self._reply(call, reply)
+            return
+
+        def done(outcome: Outcome | RedKeyError) -> None:
+            if isinstance(outcome, Outcome) and outcome.kept is not None:
+                self._reply(call, raw(outcome.kept))
+            else:
+                self._refuse(call, outcome if isinstance(outcome, RedKeyError) else RedKeyError("not kept"))
+
+        call.services.coordinator.enqueue(call.topic, call.caller, to_keep(call, reply), (), done)
 
     def _reply(self, call: Call, reply: Any) -> None:
         head = _JSON
         if type(reply) is File:
             self._count(call, reply.send(call.exchange))
             return
-        if type(reply) is Raw:
+        if isinstance(reply, Raw):
             status, body = reply.status, reply.body
             head = header_lines([(b"content-type", reply.media.encode()), *_security_of(reply)])
         else:
@@ -217,8 +234,15 @@ class Api:
         call.exchange.reply(status, head, body)
 
     def _refuse(self, call: Call, error: Exception) -> None:
-        """Answer an error with its problem."""
+        """Answer an error with its problem; a request that was answered before, with that answer."""
         exchange = call.exchange
+        try:
+            kept = answer_before(call, error)
+        except RedKeyError as refused:
+            kept, error = None, refused
+        if kept is not None:
+            self._reply(call, kept)
+            return
         answer = problems.answer(error)
         if answer.status >= 500:
             _log.error("request failed", path=exchange.path, status=answer.status, exc_info=error)

@@ -325,6 +325,7 @@ ROUTES = [
         ADMIN,
         body=AgentPatch,
         reply=AgentView,
+        repeats="bytes",
         summary="Change an agent.",
         replies={409: "The slug is taken."},
         example={"active": True},

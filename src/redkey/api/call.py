@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -19,6 +19,7 @@ from redkey.http.exchange import Exchange
 from redkey.http.limits import Limiter
 from redkey.ledger import content
 from redkey.ledger.ports import Clock, Content, SequencedStore
+from redkey.services.answers import AnsweredBefore
 from redkey.services.coordinator import Coordinator
 from redkey.services.keys import KeyRing
 from redkey.services.outcome import Outcome
@@ -61,6 +62,8 @@ class Services:
     logins: Logins
     threads: Executor
     routes: tuple[Route, ...]
+    # Requests under an idempotency key that are being answered, where no unit would see the second one.
+    flights: dict[tuple[str, str], asyncio.Future[None]] = field(default_factory=dict)
 
 
 class Raw(msgspec.Struct, frozen=True):
@@ -92,6 +95,7 @@ class Call:
     __slots__ = (
         "_body_hash",
         "_idem",
+        "_unrecorded",
         "begun",
         "caller",
         "endpoint",
@@ -115,6 +119,7 @@ class Call:
         self.told: list[tuple[bytes, bytes]] = []
         self.query: Any = None
         self._idem = self._body_hash = ""
+        self._unrecorded = False
 
     def identify(self, key: str, target: bytes, body: bytes) -> None:
         """Bind the request to its idempotency key: who asks, for which operation, with what."""
@@ -133,6 +138,23 @@ class Call:
     def is_repeat(self) -> bool:
         """True when this request was recorded before: its answer is on the ledger already."""
         return bool(self._idem) and self._idem in self.services.coordinator.peek(self.topic).done
+
+    @property
+    def is_told_by_records(self) -> bool:
+        """True when the records of this request give its reply again, byte for byte, whenever it is repeated."""
+        return self.endpoint.route.repeats != "bytes" and not self._unrecorded
+
+    def answers_beside_records(self) -> None:
+        """The reply tells something that is not on the ledger, such as the refusal of one part of a batch."""
+        self._unrecorded = True
+
+    def take(self, outcome: Outcome, part: str = "") -> Outcome:
+        """See whether an outcome is on record under the request's key; AnsweredBefore when its answer was kept."""
+        if outcome.kept is not None:
+            raise AnsweredBefore(outcome.kept)
+        if self._idem and not outcome.is_recorded(self._idem_of(part)):
+            self._unrecorded = True
+        return outcome
 
     def enqueue(self, pending: Pending, done: Done) -> Submission:
         """Submit the command of a pending reply; `done` gets its outcome."""
@@ -159,18 +181,19 @@ class Call:
             wait_seconds=pending.wait_seconds,
         )
         wait = self.exchange.while_connected(submission) if pending.wait_seconds else submission
-        return pending.reply(await wait)
+        return pending.reply(self.take(await wait, pending.part))
 
-    def submit(
+    async def submit(
         self, command: Any, contents: Sequence[Content] = (), *, part: str = "", topic: str = ""
-    ) -> Coroutine[Any, Any, Outcome]:
+    ) -> Outcome:
         """The durable outcome of a command of this request.
 
         `part` tells the commands of a batch apart; `topic` is another workspace than the caller's own, for operators.
         """
-        return self.services.coordinator.submit(
+        outcome = await self.services.coordinator.submit(
             topic or self.topic, self.caller, command, tuple(contents), idem=self._idem_of(part), body=self._body_hash
         )
+        return self.take(outcome, part)
 
     def _idem_of(self, part: str) -> str:
         if part and self._idem:

@@ -23,6 +23,7 @@ from redkey.readmodel.upstream import note, prior_context, upstream
 from redkey.readmodel.view import document_of
 from redkey.reducers.entities import Task
 from redkey.reducers.world import World
+from redkey.services.answers import answer_erased
 from redkey.services.outcome import Outcome
 from redkey.wire.decode import decode
 from redkey.wire.ids import parse_stream
@@ -116,6 +117,8 @@ def _assignment(call: Call, wire: dict[str, Any], outcome: Outcome) -> Assignmen
     task = _task(call, world, stream.subject)
     at_hand = outcome.documents.get(task.content_sha256)
     document = document_of(at_hand) if at_hand is not None else task_document(store, call.topic, task)
+    if document is None and outcome.repeated:
+        raise answer_erased()
     said = note(store, call.topic, task, stream.attempt)
     notes = prior_context(store, call.topic, world, task, document)
     if not task.workflow_id:

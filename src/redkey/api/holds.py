@@ -172,6 +172,7 @@ async def complete_claims(call: Call, body: Completions) -> ClaimResults:
             pending = await _complete(call, item.claim_id, item, f"/claims/{index}", str(index))
             return ClaimResult(claim=await call.settled(pending))
         except Refused as refused:
+            call.answers_beside_records()
             return ClaimResult(problem=describe(refused))
 
     # All of them arrive together, and so share a commit.
@@ -297,6 +298,7 @@ ROUTES = [
         AGENT,
         body=Completions,
         reply=ClaimResults,
+        repeats="parts",
         summary="Complete up to 500 claims, each with its own result.",
         idempotent=True,
         example={"claims": [{"claimId": _CLAIM_ID, "summary": "Five sources found."}]},

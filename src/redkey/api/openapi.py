@@ -25,6 +25,7 @@ _WHEN = {
     404: "There is no such thing in this workspace.",
     408: "The body came too slowly.",
     409: "The state does not allow it; sending it again will not help.",
+    410: "This request was answered before, and what it showed was erased since.",
     413: "The body is too large.",
     415: "The body is not of the right media type.",
     422: "Something in the request is invalid; errors names all of it.",
@@ -84,6 +85,8 @@ def statuses(route: Route) -> dict[int, str]:
         found.add(404)
     if route.method in ("POST", "PUT", "PATCH"):
         found |= {408, 413, 415}
+    if route.takes_key:
+        found.add(410)
     return {status: _WHEN[status] for status in sorted(found)} | dict(route.replies)
 
 

@@ -243,6 +243,7 @@ ROUTES = [
         PRODUCE,
         body=QueuePatch,
         reply=QueueView,
+        repeats="bytes",
         summary="Change a queue's settings and limits.",
         example={"paused": True},
     ),

@@ -106,6 +106,7 @@ async def create_tasks(call: Call, body: NewTasks) -> TaskResults:
             pending = create(call, queue.queue_id, task, part=str(index), under=f"/tasks/{index}")
             return TaskResult(task=await call.settled(pending))
         except Refused as refused:
+            call.answers_beside_records()
             return TaskResult(problem=describe(refused))
 
     # All of them arrive together, and so share a commit.
@@ -252,6 +253,7 @@ ROUTES = [
         PRODUCE,
         body=NewTasks,
         reply=TaskResults,
+        repeats="parts",
         summary="Put up to 500 tasks on a queue, each with its own result.",
         idempotent=True,
         example={"tasks": [_EXAMPLE]},

@@ -58,6 +58,11 @@ def post(path: str, reply: Any, /, *, wait_seconds: float = 0, **body: Any) -> R
     return Request("POST", path, reader(reply), body=_encode(body), wait_seconds=wait_seconds, keyed=True)
 
 
+def beat(path: str, reply: Any, /, **body: Any) -> Request[Any]:
+    """A heartbeat: one too many does no harm, so no key makes the server keep its answer."""
+    return msgspec.structs.replace(post(path, reply, **body), keyed=False)
+
+
 def patch(path: str, reply: Any, /, **body: Any) -> Request[Any]:
     """A request that changes what is named."""
     return Request("PATCH", path, reader(reply), body=_encode(body), keyed=True)

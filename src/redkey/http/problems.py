@@ -87,6 +87,7 @@ ADVICE = {
     "content_pinned": "Leave it: the ledger cannot be replayed without this content.",
     "content_not_found": "Check the hash; content is kept per workspace, and erased content does not come back.",
     "insufficient_scope": "Use a key that has one of the named scopes, or ask an admin for one.",
+    "answer_erased": "Read the current state; take a new key if the request is to be done once more.",
     "last_operator_key": "Make another operator key in this workspace, or let another operator revoke this one.",
     "last_admin_key": "Make another admin key in this workspace, or let an operator revoke this one.",
     "secret_detected": "Take the secret out and send a reference to it instead; what is recorded cannot be unsaid.",

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 # A plain function, or a coroutine function.
 Handler = Callable[..., Any]
@@ -40,6 +40,10 @@ class Route:
     summary: str = ""
     replies: Mapping[int, str] = field(default_factory=dict)
     idempotent: bool = True
+    # How a request that is repeated under its key gets the same bytes. "records": told again from what it recorded, and
+    # kept when it recorded nothing; "parts": the same for a batch, whose parts have keys of their own; "bytes": kept as
+    # it was sent, because the reply shows the state of its moment.
+    repeats: Literal["records", "parts", "bytes"] = "records"
     # The name of the limit in `config.Limits` that bounds the body.
     body_limit: str = "body_bytes"
     # True when the handler reads the body itself, chunk by chunk.

@@ -155,6 +155,11 @@ class Reader(Protocol):
 class Unit(Reader, Protocol):
     """One unit of work: everything in it becomes durable together, or nothing does."""
 
+    @property
+    def others(self) -> int:
+        """A number that stays as long as nobody but this process commits."""
+        ...
+
     def next_timestamp(self, topic: str) -> int:
         """The consensus timestamp that the next appended record will have: what decisions call now."""
         ...

@@ -47,6 +47,9 @@ from redkey.reducers.world import (
 
 # Rows of this kind are not of the ledger: text that nobody works by yet (`services.definitions`).
 DRAFT = "draft"
+# Nor are these: replies that a repeated request gets again (`services.answers`).
+ANSWER = "answer"
+BESIDE = frozenset({DRAFT, ANSWER})
 # Under this subject the event index finds the requests that came with an idempotency key.
 KEYED = "keyed"
 LIVE_STATES = ("created", "available", "claimed", "working", "blocked")

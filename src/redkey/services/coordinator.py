@@ -21,6 +21,7 @@ from redkey.errors import RedKeyError, StoreError, StoreFull, StorePoisoned, Wri
 from redkey.ledger.ports import Content, SequencedStore, Unit
 from redkey.reducers.changes import Changes
 from redkey.reducers.world import World
+from redkey.services.answers import Answers, KeepAnswer
 from redkey.services.outcome import NO_TASKS, Outcome, Settled
 from redkey.services.submission import Done, Submission
 from redkey.services.unit_of_work import TopicWork
@@ -59,6 +60,7 @@ class Coordinator:
         self._arrived: deque[Submission] = deque()
         # Requests with an idempotency key that are on their way: a retry joins the first.
         self._flights: dict[tuple[str, str], Submission] = {}
+        self._answers = Answers()
         self._listeners: list[Listener] = []
         self._draining = self._stopping = False
         self._idle = asyncio.Event()
@@ -287,8 +289,23 @@ class Coordinator:
                     broken[topic] = cause
                 else:
                     works[topic].run_due()
-            answers.append(broken[topic] if topic in broken else _answer(works[topic], submission))
+            answers.append(broken[topic] if topic in broken else self._settle(unit, works[topic], submission))
         return answers
+
+    def _settle(self, unit: Unit, work: TopicWork, submission: Submission) -> Answer:
+        command = submission.command
+        if command is None:
+            return Outcome()
+        try:
+            if type(command) is KeepAnswer:
+                return Outcome(kept=self._answers.keep(unit, submission.topic, command, work.now))
+            if submission.idem:
+                kept = self._answers.find(unit, submission.topic, submission.idem, submission.body)
+                if kept is not None:
+                    return Outcome(kept=kept)
+            return work.run(submission)
+        except Refused as refused:
+            return refused
 
     # From commit to answer.
 
@@ -328,6 +345,7 @@ class Coordinator:
     def _drop(self, batch: list[Submission]) -> None:
         for submission in batch:
             self._worlds.drop(submission.topic)
+            self._answers.forget(submission.topic)
 
     @staticmethod
     def _fail(submissions: Iterable[Submission], failure: Callable[[], RedKeyError]) -> None:
@@ -352,15 +370,6 @@ class Coordinator:
         if self._draining:
             await self._idle.wait()
         self._stopped = self._stopped or partial(Unavailable, "The server is stopping.")
-
-
-def _answer(work: TopicWork, submission: Submission) -> Answer:
-    if submission.command is None:
-        return Outcome()
-    try:
-        return work.run(submission)
-    except Refused as refused:
-        return refused
 
 
 def _failure(cause: BaseException | None) -> RedKeyError:

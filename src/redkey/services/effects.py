@@ -12,6 +12,7 @@ from redkey.commands.registry import CreateKey, EraseContent
 from redkey.commands.workflows import PublishDefinition
 from redkey.ledger.ports import Unit
 from redkey.services import definitions
+from redkey.services.answers import erase_answers
 from redkey.services.keys import Kept, setting_name
 
 _BESIDE = frozenset({CreateKey, EraseContent, PublishDefinition})
@@ -38,6 +39,7 @@ def apply(unit: Unit, topic: str, command: Any) -> None:
         unit.put_setting(setting_name(command.prefix.removeprefix("rk_")), msgspec.json.encode(kept).decode())
     elif isinstance(command, EraseContent):
         unit.erase_content(topic, command.sha256)
+        erase_answers(unit, topic)
     elif isinstance(command, PublishDefinition):
         definitions.drop_draft(unit, topic, command.definition_id)
 

@@ -9,6 +9,7 @@ import msgspec
 
 from redkey.ledger.ports import Reader
 from redkey.ledger.record import Record
+from redkey.services.answers import KeptAnswer
 from redkey.wire.decode import decode
 
 _PAGE = 16
@@ -36,6 +37,12 @@ class Outcome(msgspec.Struct):
     next: Outcome | None = None
     repeated: bool = False
     documents: dict[str, bytes] = {}
+    # What was answered under the request's key before, where nothing else tells it.
+    kept: KeptAnswer | None = None
+
+    def is_recorded(self, idem: str) -> bool:
+        """True when the records tell the answer again to whoever repeats the request under its key."""
+        return any(one.wire["payload"].get("idem") == idem for one in self.records)
 
     def first(self, *types: str) -> Settled | None:
         """The first record of one of these types."""

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from redkey.client.flow import Flowing
 from redkey.client.operation import Listing, Mode, Operation, Resource, Stream
 from redkey.client.replies import Page, Remark, Reply, SecretReply
-from redkey.client.request import Request, at, get, patch, post
+from redkey.client.request import Request, at, beat, get, patch, post
 from redkey.client.resources.inbox import InboxMessage
 from redkey.client.resources.ledger import Event, Order, events_at, following
 
@@ -190,7 +190,7 @@ class Agents(Resource[Mode]):
         self, agent_id: str, *, capacity: int | None = None, in_use: int | None = None
     ) -> Request[AgentHeard]:
         """Tell that an agent is alive, and how much work it can take and has."""
-        return post(at("agents", agent_id, "heartbeat"), AgentHeard, capacity=capacity, in_use=in_use)
+        return beat(at("agents", agent_id, "heartbeat"), AgentHeard, capacity=capacity, in_use=in_use)
 
     @Operation
     def deactivate(self, agent_id: str) -> Request[DeactivatedAgent]:

@@ -13,7 +13,7 @@ from msgspec import UNSET
 
 from redkey.client.operation import Listing, Mode, Operation, Resource
 from redkey.client.replies import NextStep, Page, Refusal, Reply
-from redkey.client.request import Request, at, given, post
+from redkey.client.request import Request, at, beat, given, post
 from redkey.client.resources.ledger import Event, Order, events_at
 
 BlockerType = Literal["spec_gap", "dependency", "tool_failure", "ambiguity", "resource", "verification_fail", "auth"]
@@ -203,7 +203,7 @@ class Claims(Resource[Mode]):
     @Operation
     def heartbeat(self, claim_id: str) -> Request[Heartbeat]:
         """Extend the lease, and learn whether the task is still held: `held`, `lease_lost` or `cancelled`."""
-        return post(at("claims", claim_id, "heartbeat"), Heartbeat)
+        return beat(at("claims", claim_id, "heartbeat"), Heartbeat)
 
     @Operation
     def release(self, claim_id: str) -> Request[ClaimChanged]:

@@ -12,7 +12,7 @@ from typing import Any
 from redkey.errors import RedKeyError, StoreError
 from redkey.ledger.ports import Row
 from redkey.ledger.record import Record
-from redkey.readmodel.rows import DRAFT
+from redkey.readmodel.rows import BESIDE
 from redkey.readmodel.structure import read
 from redkey.services.fsck.evidence import Evidence
 from redkey.services.fsck.report import Report
@@ -86,7 +86,7 @@ class ReplayCheck:
             code, told = ("row_wrong", "is not what replay gives") if there else ("row_missing", "is missing")
             self._report.add(code, f"the row {kind} {key!r} {told}", self._topic)
         for place, kind, key in self._evidence.places(self._topic):
-            if kind == DRAFT:
+            if kind in BESIDE:
                 continue
             self._report.figures["rows"] += 1
             if not self._is_marked(place) and (kind, key) not in self._differ:

@@ -46,7 +46,7 @@ class MemoryStore(MemoryReader):
         try:
             seen, self._seen = self._seen, self._others()
             self._tails.begin(others_wrote=seen != self._seen)
-            self.unit = unit = MemoryUnit(self._disk, self._tails)
+            self.unit = unit = MemoryUnit(self._disk, self._tails, self._seen)
             try:
                 yield unit
                 self._commit(unit)

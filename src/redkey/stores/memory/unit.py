@@ -19,7 +19,8 @@ from redkey.stores.memory.upload import MemoryUpload
 class MemoryUnit(MemoryReader):
     """Adds to the store; reads what is there and what it has added."""
 
-    def __init__(self, disk: MemoryDisk, tails: Tails) -> None:
+    def __init__(self, disk: MemoryDisk, tails: Tails, others: int) -> None:
+        self.others = others
         self._disk = disk
         self._guard = disk.guard
         self._tails = tails

@@ -51,6 +51,10 @@ class SqliteUnit(Queries):
         """From here on every call is refused."""
         self.ended = True
 
+    @property
+    def others(self) -> int:
+        return self._writer.seen
+
     # Reading.
 
     def head(self, topic: str) -> Head:

@@ -49,7 +49,8 @@ class Writer(Queries):
         self._unsettled: set[Mark] = set()
         self._erasing = False
         self._log_units = self._log_bytes = 0
-        self._seen = self._asked = 0
+        # SQLite's `data_version`, which other connections alone change: at the last unit, and when last asked.
+        self.seen = self._asked = 0
 
     def prepare(self) -> None:
         """Bring the file to this format, and finish what a process that died has left."""
@@ -57,7 +58,7 @@ class Writer(Queries):
             schema.migrate(self._connection)
             self._unsettled.update(self.files.marks())
         self._distrust_log()
-        self._seen = self._asked = self._data_version()
+        self.seen = self._asked = self._data_version()
         self._erasing = bool(self._unsettled)
         self._settle()
 
@@ -136,10 +137,10 @@ class Writer(Queries):
 
     def _see_others(self) -> None:
         """After another process has committed: is the format still ours? Then tails have to catch up."""
-        before, self._seen = self._seen, self._data_version()
-        if before != self._seen:
+        before, self.seen = self.seen, self._data_version()
+        if before != self.seen:
             schema.refuse_newer(schema.version(self._connection))
-        self._tails.begin(others_wrote=before != self._seen)
+        self._tails.begin(others_wrote=before != self.seen)
 
     def republish(self) -> None:
         """Put checkpoints in force outside that a process committed before it died."""

@@ -1,0 +1,75 @@
+"""Requests that come again under their idempotency key: the same bytes, whatever happened since.
+
+A reply is told again from the records of its request where it can be (`Route.repeats`); any other is kept as it was
+sent before it is sent. Where and how long is `redkey.services.answers`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from inspect import iscoroutine
+from typing import Any
+
+import msgspec
+
+from redkey.api.call import Call, Pending, Raw
+from redkey.commands.decision import Refused
+from redkey.services.answers import AnsweredBefore, KeepAnswer, KeptAnswer, kept_answer
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Kept(Raw, frozen=True):
+    """A reply that is kept already."""
+
+
+async def answer_once(call: Call, body: Any) -> Any:
+    """The reply of a handler whose commands do not carry the request's key as it is, or the one that was given before.
+
+    No unit could find a kept answer for it, so it is looked for first; the same request, sent twice at once, waits.
+    """
+    flights, flight = call.services.flights, (call.topic, call.identity[0])
+    while flight in flights:
+        await asyncio.wait([flights[flight]])
+    flights[flight] = done = asyncio.get_running_loop().create_future()
+    try:
+        kept = kept_answer(call.services.store, call.topic, *call.identity)
+        if kept is not None:
+            return raw(kept)
+        reply = call.endpoint.handler(call, body)
+        if iscoroutine(reply):
+            reply = await reply
+        if type(reply) is Pending:
+            reply = await call.settled(reply)
+        if call.is_told_by_records:
+            return reply
+        outcome = await call.services.coordinator.submit(call.topic, call.caller, to_keep(call, reply))
+        if outcome.kept is None:
+            raise AssertionError("an answer that was not kept")
+        return raw(outcome.kept)
+    finally:
+        del flights[flight]
+        done.set_result(None)
+
+
+def to_keep(call: Call, reply: Any) -> KeepAnswer:
+    """The command that keeps a reply under the request's key."""
+    idem, body = call.identity
+    if isinstance(reply, Raw):
+        return KeepAnswer(idem, KeptAnswer(body, reply.status, reply.media, reply.body))
+    return KeepAnswer(idem, KeptAnswer(body, call.endpoint.status, "application/json", _encode(reply)))
+
+
+def answer_before(call: Call, error: Exception) -> Kept | None:
+    """What a request was answered before that is refused now: what was done needs not be done once more."""
+    if isinstance(error, AnsweredBefore):
+        return raw(error.kept)
+    idem, body = call.identity
+    if not idem or not isinstance(error, Refused):
+        return None
+    kept = kept_answer(call.services.store, call.topic, idem, body)
+    return raw(kept) if kept is not None else None
+
+
+def raw(kept: KeptAnswer) -> Kept:
+    return Kept(kept.reply, kept.media, kept.status)

@@ -1,0 +1,156 @@
+"""Kept answers: what was answered under an idempotency key and cannot be told again from the ledger.
+
+Most replies follow from the records of their request, and a repeat is told from these. A reply that nothing records
+(there was no task, the caller holds it already, nothing changed) or that shows the state of its moment is kept as it
+was sent: as a row beside the ledger, made durable before anybody is answered. It is kept as long as the ledger's own
+window: a day, and at most so many a workspace.
+
+A row is read only where one may be: in workspaces that had some before this process came, and once another process
+has written; else memory knows all keys.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+
+import msgspec
+
+from redkey.commands.decision import Refused, key_reused
+from redkey.ledger.ports import Reader, Row, Unit
+from redkey.readmodel.rows import ANSWER
+from redkey.reducers.world import IDEMPOTENCY_LIMIT, IDEMPOTENCY_NANOSECONDS
+
+_KEPT, _ERASED = "kept", "erased"
+_COUNTER = "answers/kept"
+_PAGE = 500
+# Keys that memory knows; beyond them rows are read.
+_KNOWN = 50_000
+# How many old answers go with each new one.
+_DROPPED = 4
+
+
+class KeptAnswer(msgspec.Struct, frozen=True):
+    """A reply as it was sent, to the request whose path and body have this hash."""
+
+    body: str
+    status: int
+    media: str
+    reply: bytes
+
+
+class KeepAnswer(msgspec.Struct, frozen=True):
+    """A command of the server itself: keep this answer under the key of its request."""
+
+    idem: str
+    answer: KeptAnswer
+
+
+class AnsweredBefore(Exception):
+    """A unit found the answer that was given under the request's key: there is nothing left to do."""
+
+    def __init__(self, kept: KeptAnswer) -> None:
+        super().__init__("answered before")
+        self.kept = kept
+
+
+class StoredAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An answer as its row has it; without a reply it was erased."""
+
+    body: str
+    at: int
+    status: int
+    media: str = ""
+    reply: str = ""
+
+
+_decode = msgspec.json.Decoder(StoredAnswer).decode
+_encode = msgspec.json.Encoder().encode
+
+
+class Answers:
+    """The kept answers of one store, as the coordinator asks for them inside its units."""
+
+    def __init__(self) -> None:
+        # topic -> the keys that this process has kept answers under.
+        self._known: dict[str, set[str]] = {}
+        # Topics in which others may have kept some; all of them, once another process has written.
+        self._shared: set[str] = set()
+        self._others: int | None = None
+        self._alone = True
+
+    def find(self, unit: Unit, topic: str, idem: str, body: str) -> KeptAnswer | None:
+        """The answer that was given under a key before; Refused when it was to another request."""
+        if self._others != unit.others:
+            self._alone, self._others = self._others is None, unit.others
+        known = self._known.get(topic)
+        if known is None:
+            known = self._known[topic] = set()
+            if unit.rows(topic, ANSWER, _KEPT, limit=1) or unit.rows(topic, ANSWER, _ERASED, limit=1):
+                self._shared.add(topic)
+        if idem in known or topic in self._shared or not self._alone:
+            return kept_answer(unit, topic, idem, body)
+        return None
+
+    def keep(self, unit: Unit, topic: str, command: KeepAnswer, now: int) -> KeptAnswer:
+        """Keep an answer; the one that was kept first counts."""
+        answer = command.answer
+        before = self.find(unit, topic, command.idem, answer.body)
+        if before is not None:
+            return before
+        stored = StoredAnswer(answer.body, now, answer.status, answer.media, b64encode(answer.reply).decode())
+        unit.put_rows(topic, [Row(ANSWER, command.idem, _encode(stored), _KEPT, now)])
+        unit.count(topic, [(_COUNTER, 1 - _drop_old(unit, topic, now))])
+        known = self._known[topic]
+        if len(known) >= _KNOWN:
+            known.clear()
+            self._shared.add(topic)
+        known.add(command.idem)
+        return answer
+
+    def forget(self, topic: str) -> None:
+        """A unit that may have kept something in the topic has failed: look again."""
+        self._known.pop(topic, None)
+
+
+def kept_answer(reader: Reader, topic: str, idem: str, body: str) -> KeptAnswer | None:
+    """The answer that a row keeps; Refused when it was to another request, or erased."""
+    row = reader.row(topic, ANSWER, idem)
+    if row is None:
+        return None
+    stored = _decode(row.body)
+    if stored.body != body:
+        raise key_reused()
+    if not stored.reply:
+        raise answer_erased()
+    return KeptAnswer(stored.body, stored.status, stored.media, b64decode(stored.reply))
+
+
+def answer_erased() -> Refused:
+    """The request was answered, and what the answer showed is not to be shown any more."""
+    detail = "This request was answered before, and content that its answer may have shown was erased since."
+    return Refused(410, "answer_erased", detail)
+
+
+def erase_answers(unit: Unit, topic: str) -> None:
+    """Content was erased, and an answer may have shown it: keep that there was one, and nothing of it."""
+    while rows := unit.rows(topic, ANSWER, _KEPT, limit=_PAGE):
+        unit.put_rows(topic, [_erased(row) for row in rows])
+
+
+def _erased(row: Row) -> Row:
+    stored = msgspec.structs.replace(_decode(row.body), media="", reply="")
+    return Row(ANSWER, row.key, _encode(stored), _ERASED, row.position)
+
+
+def _drop_old(unit: Unit, topic: str, now: int) -> int:
+    """Drop a few answers that are out of the window; how many."""
+    count = dict(unit.counters(topic, _COUNTER)).get(_COUNTER, 0)
+    oldest = [row for listed in (_ERASED, _KEPT) for row in unit.rows(topic, ANSWER, listed, limit=_DROPPED)]
+    surplus = max(0, count + 1 - IDEMPOTENCY_LIMIT)
+    old = [
+        row.key
+        for index, row in enumerate(sorted(oldest, key=lambda row: row.position))
+        if index < surplus or row.position <= now - IDEMPOTENCY_NANOSECONDS
+    ]
+    unit.delete_rows(topic, ANSWER, old)
+    return len(old)

@@ -1,0 +1,400 @@
+"""An answered request keeps its word: repeated after any other acts, it gives the same bytes.
+
+A seeded walk sends every kind of request that takes an idempotency key, each under a key of its own, and repeats those
+that were answered with 2xx at random later moments, from another process, and after a restart of the server. Only one
+other answer is allowed: a repeat whose text was erased meanwhile says so.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import pytest
+
+from tests.api.acts import CARD
+from tests.api.client import Client, Reply, contract
+from tests.api.server import Server
+
+LONG = bool(os.environ.get("REDKEY_TEST_LONG"))
+ACTS = 3000 if LONG else 200
+SEEDS = range(20) if LONG else range(1)
+PLAN = {
+    "version": "1.0",
+    "name": "episode",
+    "roles": {"writer": {"description": "Writes."}},
+    "tasks": [
+        {
+            "id": "research",
+            "title": "Research",
+            "role": "writer",
+            "dependsOn": [],
+            "outputs": ["notes"],
+            "completionCriteria": ["Sources are named"],
+        },
+        {
+            "id": "draft",
+            "title": "Draft",
+            "role": "writer",
+            "dependsOn": ["research"],
+            "outputs": ["text"],
+            "completionCriteria": ["It reads well"],
+            "approvalGate": True,
+        },
+    ],
+    "policies": {"maxParallelTasks": 2, "retry": {"maxAttempts": 3, "onFailure": "reopen"}},
+}
+
+
+class Sent(NamedTuple):
+    """A request that was answered with 2xx, and its answer."""
+
+    method: str
+    path: str
+    body: Any
+    key: str
+    # Who sent it: the first admin, or the second who judges what the first did.
+    judge: bool
+    status: int
+    content: bytes
+
+
+class Walk:
+    """One walk through the API by one admin, and all that it was answered."""
+
+    def __init__(self, client: Client, judge: Client, workspace_id: str, seed: int) -> None:
+        self.client, self.judge = client, judge
+        self.workspace_id, self.random = workspace_id, random.Random(seed)
+        self.sent: list[Sent] = []
+        self.seen: set[str] = set()
+        self.ids: dict[str, list[str]] = {}
+        self._count = 0
+
+    def close(self) -> None:
+        self.client.close()
+        self.judge.close()
+
+    def __enter__(self) -> Walk:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def send(self, method: str, path: str, body: Any = None, *, judge: bool = False) -> Reply:
+        self._count += 1
+        key = f"walk-{self._count}"
+        reply = self.request(method, path, body, key, judge=judge)
+        if reply.status < 300:
+            self.sent.append(Sent(method, path, body, key, judge, reply.status, reply.content))
+            self.seen.add(f"{method} {self.template(path)}")
+        return reply
+
+    def request(self, method: str, path: str, body: Any, key: str, *, judge: bool) -> Reply:
+        options = {} if body is None else {"json": body}
+        return (self.judge if judge else self.client).request(method, path, headers={"idempotency-key": key}, **options)
+
+    def template(self, path: str) -> str:
+        """The path as the OpenAPI document has it."""
+        document = contract(self.client.url)
+        return next(template for pattern, template in document.paths if pattern.fullmatch(path))
+
+    def know(self, kind: str, name: str) -> None:
+        self.ids.setdefault(kind, []).append(name)
+
+    def one(self, kind: str) -> str:
+        """Some id of a kind; one that nobody has when none is known."""
+        known = self.ids.get(kind)
+        return self.random.choice(known[-12:]) if known else f"{kind}_none"
+
+    def repeat(self, sent: Sent) -> None:
+        reply = self.request(sent.method, sent.path, sent.body, sent.key, judge=sent.judge)
+        if reply.status == 410 and reply.json["code"] == "answer_erased":
+            return
+        assert (reply.status, reply.content) == (sent.status, sent.content), f"{sent.method} {sent.path} {sent.body}"
+
+
+def _begin(walk: Walk) -> None:
+    """What most acts need."""
+    for name in ("Writer", "Editor"):
+        walk.know("role", walk.send("POST", "/roles", {"name": name}).json["id"])
+    for name in ("alpha", "beta"):
+        walk.know("queue", walk.send("POST", "/queues", {"name": name}).json["queueId"])
+    for name in ("Ada", "Bob", "Cy"):
+        _register(walk, name)
+
+
+def _register(walk: Walk, name: str) -> None:
+    reply = walk.send("POST", "/agents/register-card", {"agentCard": {**CARD, "name": name}, "issueKey": True})
+    if reply.status == 201:
+        walk.know("agent", reply.json["agentId"])
+
+
+def _create_task(walk: Walk) -> None:
+    body: dict[str, Any] = {"title": f"Task {walk.random.random()}", "input": {"n": walk.random.randrange(9)}}
+    if walk.random.random() < 0.3:
+        body["dependsOn"] = [walk.one("task")]
+    if walk.random.random() < 0.3:
+        body["requiredRoles"] = ["writer"]
+    reply = walk.send("POST", f"/queues/{walk.one('queue')}/tasks", body)
+    if reply.status == 201:
+        walk.know("task", reply.json["taskId"])
+
+
+def _create_batch(walk: Walk) -> None:
+    tasks = [{"title": f"Batched {index}"} for index in range(3)]
+    reply = walk.send("POST", f"/queues/{walk.one('queue')}/tasks/batch", {"tasks": tasks})
+    if reply.status < 300:
+        for item in reply.json["items"]:
+            if "task" in item:
+                walk.know("task", item["task"]["taskId"])
+
+
+def _claim(walk: Walk) -> None:
+    body = {"agentId": walk.one("agent"), "withTask": walk.random.random() < 0.5, "leaseSeconds": 600}
+    reply = walk.send("POST", f"/tasks/{walk.one('task')}/claim", body)
+    _note_claim(walk, reply)
+
+
+def _claim_next(walk: Walk) -> None:
+    body: dict[str, Any] = {"agentId": walk.one("agent")}
+    if walk.random.random() < 0.3:
+        body["count"] = 2
+    _note_claim(walk, walk.send("POST", f"/queues/{walk.one('queue')}/claim-next", body))
+
+
+def _note_claim(walk: Walk, reply: Reply) -> None:
+    if reply.status == 200:
+        for claimed in reply.json.get("claims", [reply.json]):
+            if claimed.get("status") == "claimed":
+                walk.know("claim", claimed["claimId"])
+
+
+def _on_claim(verb: str, body: Callable[[Walk], Any] = lambda walk: {}) -> Callable[[Walk], None]:
+    def act(walk: Walk) -> None:
+        reply = walk.send("POST", f"/claims/{walk.one('claim')}/{verb}", body(walk))
+        if reply.status < 300 and isinstance(reply.json.get("next"), dict):
+            _note_claim(walk, reply)
+
+    return act
+
+
+def _completion(walk: Walk) -> dict[str, Any]:
+    body: dict[str, Any] = {"output": {"said": walk.random.random()}, "notes": f"note {walk.random.random()}"}
+    if walk.random.random() < 0.5:
+        body["claimNext"] = {"queueId": walk.one("queue")}
+    return body
+
+
+def _complete_many(walk: Walk) -> None:
+    walk.send("POST", "/claims/complete", {"claims": [{"claimId": walk.one("claim")} for _ in range(2)]})
+
+
+def _on_task(verb: str, body: Callable[[Walk], Any] = lambda walk: {}) -> Callable[[Walk], None]:
+    def act(walk: Walk) -> None:
+        walk.send("POST", f"/tasks/{walk.one('task')}/{verb}", body(walk))
+
+    return act
+
+
+def _mail(walk: Walk) -> None:
+    to = walk.random.choice(["human", walk.one("agent"), walk.one("role")])
+    reply = walk.send("POST", "/inbox", {"to": to, "subject": "s", "body": f"b {walk.random.random()}"})
+    if reply.status == 201:
+        walk.know("message", reply.json["messageId"])
+
+
+def _read_mail(walk: Walk) -> None:
+    walk.send("POST", f"/inbox/{walk.one('message')}/read")
+
+
+def _grant(walk: Walk) -> None:
+    method = walk.random.choice(["POST", "POST", "DELETE"])
+    walk.send(method, f"/roles/{walk.one('role')}/agents/{walk.one('agent')}")
+
+
+def _update_agent(walk: Walk) -> None:
+    walk.send("PATCH", f"/agents/{walk.one('agent')}", {"active": walk.random.random() < 0.7})
+
+
+def _update_queue(walk: Walk) -> None:
+    walk.send("PATCH", f"/queues/{walk.one('queue')}", {"paused": walk.random.random() < 0.3})
+
+
+def _start_workflow(walk: Walk) -> None:
+    reply = walk.send("POST", "/workflows", {"plan": PLAN, "queueId": walk.one("queue"), "input": {"a": 1}})
+    if reply.status == 201:
+        walk.know("workflow", reply.json["workflowId"])
+        state = walk.client.get(f"/workflows/{reply.json['workflowId']}/state").json
+        for task in state["availableTasks"]:
+            walk.know("task", task if isinstance(task, str) else task["taskId"])
+
+
+def _on_workflow(walk: Walk) -> None:
+    verb = walk.random.choice(["pause", "resume", "resume", "cancel"])
+    walk.send("POST", f"/workflows/{walk.one('workflow')}/{verb}")
+
+
+def _definition(walk: Walk) -> None:
+    verb = walk.random.randrange(5)
+    where = f"/workflow-definitions/{walk.one('definition')}"
+    if verb == 0:
+        reply = walk.send("POST", "/workflow-definitions", {"plan": PLAN})
+        if reply.status == 201:
+            walk.know("definition", reply.json["definitionId"])
+    elif verb == 1:
+        walk.send("PATCH", where, {"plan": {**PLAN, "name": f"episode {walk.random.random()}"}})
+    elif verb == 2:
+        walk.send("POST", f"{where}/versions", {"plan": PLAN})
+    elif verb == 3:
+        walk.send("POST", f"{where}/publish")
+    else:
+        walk.send("POST", "/workflow-definitions/validate", {"plan": PLAN})
+
+
+def _key(walk: Walk) -> None:
+    where = f"/workspaces/{walk.workspace_id}/api-keys"
+    if walk.random.random() < 0.7:
+        walk.know("key", walk.send("POST", where, {"scopes": ["read"], "name": "reader"}).json["keyId"])
+    else:
+        walk.send("DELETE", f"{where}/{walk.one('key')}")
+
+
+def _agent_key(walk: Walk) -> None:
+    body = {"scopes": ["agent"], "agentId": walk.one("agent")}
+    walk.send("POST", f"/workspaces/{walk.workspace_id}/api-keys", body)
+
+
+def _heartbeat(walk: Walk) -> None:
+    walk.send("POST", f"/agents/{walk.one('agent')}/heartbeat", {"capacity": walk.random.randrange(3)})
+
+
+def _gate(walk: Walk) -> None:
+    gates = walk.client.get("/gates?state=open").json["items"]
+    if gates:
+        gate = walk.random.choice(gates)
+        verb = walk.random.choice(["approve", "reject"])
+        walk.send("POST", f"/gates/{gate['gateId']}/{verb}", {"note": "said"}, judge=True)
+
+
+def _gated_work(walk: Walk) -> None:
+    """A task with an output and a gate, done at once: such are rare to come about by chance."""
+    body = {"title": "Gated", "outputs": ["text"], "approvalGate": True, "retry": {"maxAttempts": 3}}
+    task_id = walk.send("POST", f"/queues/{walk.one('queue')}/tasks", body).json["taskId"]
+    walk.know("task", task_id)
+    claimed = walk.send("POST", f"/tasks/{task_id}/claim", {"agentId": walk.one("agent"), "withTask": True}).json
+    if claimed["status"] == "claimed":
+        walk.send("POST", f"/claims/{claimed['claimId']}/artifacts", {"name": "text", "content": "words"})
+        walk.send("POST", f"/claims/{claimed['claimId']}/complete", {"output": {"n": 1}})
+
+
+ACTIONS: list[Callable[[Walk], None]] = [
+    *[_create_task] * 4,
+    _create_batch,
+    *[_claim] * 4,
+    *[_claim_next] * 4,
+    _on_claim("start"),
+    _on_claim("release"),
+    *[_on_claim("heartbeat")] * 2,
+    _on_claim("block", lambda walk: {"reason": "stuck", "blockerType": "ambiguity"}),
+    _on_claim("plan", lambda walk: {"plan": ["one", "two"]}),
+    _on_claim("artifacts", lambda walk: {"name": walk.random.choice(["notes", "text"]), "content": "c"}),
+    *[_on_claim("complete", _completion)] * 3,
+    _on_claim("fail", lambda walk: {"reason": "no", "claimNext": {"queueId": walk.one("queue")}}),
+    _complete_many,
+    _on_task("cancel"),
+    _on_task("retry"),
+    _on_task("unblock", lambda walk: {"answer": "do this"}),
+    _on_task("messages", lambda walk: {"parts": [{"kind": "text", "text": "hello"}]}),
+    _on_task("concerns", lambda walk: {"concern": "hm", "severity": "minor"}),
+    _mail,
+    _read_mail,
+    *[_grant] * 2,
+    _update_agent,
+    _on_workflow,
+    _update_queue,
+    _start_workflow,
+    *[_definition] * 2,
+    _key,
+    _agent_key,
+    *[_heartbeat] * 2,
+    *[_gate] * 2,
+    _gated_work,
+    lambda walk: _register(walk, walk.random.choice(["Dee", "Eve"])),
+    lambda walk: walk.send("POST", f"/agents/{walk.one('agent')}/deactivate") and None,
+]
+
+
+def begin(server: Server, seed: int) -> Walk:
+    with server.client() as operator:
+        made = operator.post("/workspaces", {}).json
+    client = server.client(made["apiKey"])
+    second = client.post(f"/workspaces/{made['workspaceId']}/api-keys", {"scopes": ["admin"]}).json
+    walk = Walk(client, server.client(second["apiKey"]), made["workspaceId"], seed)
+    _begin(walk)
+    return walk
+
+
+@pytest.fixture
+def walk(server: Server) -> Iterator[Walk]:
+    with begin(server, 0) as begun:
+        yield begun
+
+
+def test_an_answered_request_is_answered_alike_whatever_happens(start: Callable[..., Server]) -> None:
+    first = start()
+    walks = [begin(first, seed) for seed in SEEDS]
+    for walk in walks:
+        for _ in range(ACTS):
+            walk.random.choice(ACTIONS)(walk)
+            if walk.random.random() < 0.3:
+                walk.repeat(walk.random.choice(walk.sent))
+        for sent in walk.sent:
+            walk.repeat(sent)
+    # Another process on the same data, and then one that finds it after a restart.
+    second = start(name="second")
+    _repeat_all(second, walks)
+    assert (first.stop(), second.stop()) == (0, 0)
+    _repeat_all(start(name="again"), walks)
+
+
+def _repeat_all(server: Server, walks: list[Walk]) -> None:
+    for walk in walks:
+        walk.close()
+        walk.client, walk.judge = server.client(walk.client.key), server.client(walk.judge.key)
+        with walk:
+            for sent in walk.sent:
+                walk.repeat(sent)
+
+
+def test_erased_content_is_not_told_again_by_an_answer_that_was_kept(walk: Walk) -> None:
+    agent_id = walk.one("agent")
+    shown = walk.request("PATCH", f"/agents/{agent_id}", {"active": True}, "k", judge=False)
+    assert b"Finds and summarizes" in shown.content
+    content = walk.client.put("/content", b"anything", headers={"content-type": "text/plain"}).json
+    assert walk.client.delete(f"/content/{content['sha256']}").status == 200
+    again = walk.request("PATCH", f"/agents/{agent_id}", {"active": True}, "k", judge=False)
+    assert (again.status, again.json["code"]) == (410, "answer_erased")
+    other = walk.request("PATCH", f"/agents/{agent_id}", {"active": False}, "k", judge=False)
+    assert (other.status, other.json["code"]) == (422, "idempotency_key_reused")
+
+
+def test_many_at_once_get_the_bytes_of_the_first(walk: Walk, server: Server) -> None:
+    path, replies = f"/agents/{walk.one('agent')}", []
+
+    def ask() -> None:
+        with server.client(walk.client.key) as client:
+            for _ in range(5):
+                reply = client.request("PATCH", path, json={"active": True}, headers={"idempotency-key": "k"})
+                replies.append((reply.status, reply.content))
+                client.post(f"{path}/heartbeat", {"capacity": len(replies)})
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(replies) == 40
+    assert len(set(replies)) == 1
