@@ -35,7 +35,7 @@ from redkey.ledger.checkpoint import log_name
 from redkey.ledger.note import parse_key
 from redkey.ledger.trust import TrustedKey, witness_keys
 from redkey.services.coordinator import Coordinator
-from redkey.services.keys import KEY_TEXT, KeyRing, digest_of
+from redkey.services.keys import KEY_SHAPE, KEY_TEXT, KeyRing, digest_of
 from redkey.services.log_facts import open_log
 from redkey.services.recovery import FIRST_KEY_SCOPES
 from redkey.services.signing import Signing, SigningSchedule
@@ -203,7 +203,7 @@ class App:
         key_id = "key_" + ids.ulid()
         key = preset or self.keys.text(key_id)
         if not KEY_TEXT.fullmatch(key):
-            raise ConfigRefused("REDKEY_BOOTSTRAP_KEY is not rk_<public id>_<secret>; see docs for its shape")
+            raise ConfigRefused(f"REDKEY_BOOTSTRAP_KEY does not have the shape {KEY_SHAPE}")
         nobody = Caller("", key_id, frozenset(FIRST_KEY_SCOPES))
         create = CreateKey(key_id, key.rpartition("_")[0], FIRST_KEY_SCOPES, secret_sha256=digest_of(key))
         routes = self.config.new_block_routes

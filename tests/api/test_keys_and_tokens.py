@@ -234,6 +234,32 @@ def _forged(token: str, header: dict[str, Any] | None = None, **claims: Any) -> 
     return f"{head}.{base64.urlsafe_b64encode(json.dumps(told).encode()).rstrip(b'=').decode()}.{signature}"
 
 
+def test_a_token_may_have_any_scope_that_its_key_includes(workspace: Workspace) -> None:
+    server = workspace.server
+    admin_key = str(workspace.admin.key)
+    for scope, writes, manages in (("read", 403, 403), ("produce", 201, 403), ("produce read", 201, 403)):
+        reply = token_for(server, admin_key, scope=scope)
+        assert (reply.status_code, reply.json()["scope"]) == (200, scope)
+        with server.client(reply.json()["access_token"]) as narrowed:
+            assert narrowed.get("/queues").status == 200
+            assert narrowed.post("/queues", {"name": f"q{len(scope)}"}).status == writes
+            assert narrowed.get(f"/workspaces/{workspace.workspace_id}/api-keys").status == manages
+    # The first key is operator and admin: a token of it may be neither.
+    with server.client(token_for(server, server.key, scope="read").json()["access_token"]) as reader:
+        assert reader.get("/queues").status == 200
+        assert reader.post("/workspaces", {}).status == 403
+    for key, scope in (
+        (admin_key, "operator"),
+        # Whoever acts as one agent has a key that names it.
+        (admin_key, "agent"),
+        (workspace.key("produce")["apiKey"], "runner"),
+        (workspace.key("read")["apiKey"], "produce"),
+        (workspace.key("runner")["apiKey"], "admin"),
+    ):
+        refused = token_for(server, key, scope=scope)
+        assert (refused.status_code, refused.json()["error"]) == (400, "invalid_scope"), scope
+
+
 def test_a_token_that_was_changed_is_worth_nothing(workspace: Workspace) -> None:
     token = token_for(workspace.server, workspace.key("read")["apiKey"]).json()["access_token"]
     key_set = httpx2.get(f"{workspace.server.url}/.well-known/jwks.json").json()["keys"][0]

@@ -102,8 +102,9 @@ def test_the_first_key_can_be_given_and_stays_the_same_after_a_restart(start: St
 
 
 def test_a_first_key_of_another_shape_is_refused(start: Start) -> None:
-    with pytest.raises(AssertionError, match="config_refused"):
-        start(environment={"REDKEY_BOOTSTRAP_KEY": "rk_with-dash_" + "a" * 32})
+    for wrong in ("rk_with-dash_" + "a" * 32, "rk_abc_" + "a" * 32, "rk_abcd_" + "a" * 19, "secret"):
+        with pytest.raises(AssertionError, match=r"4 to 16 letters and digits, then 20 to 128.*config_refused"):
+            start(environment={"REDKEY_BOOTSTRAP_KEY": wrong})
 
 
 def test_arguments_win_over_variables_and_these_over_the_file(start: Start, tmp_path: Path) -> None:

@@ -9,13 +9,15 @@ from typing import Any
 import msgspec
 
 from redkey import config
+from redkey.services.keys import KEY_SHAPE
 from tools.reference.markdown import table
 
 _INTRO = f"""# Settings
 
 `redkey serve` takes settings from its arguments, then from variables (`{config.PREFIX}PORT`,
 `{config.PREFIX}LIMITS_BODY_BYTES`), then from a TOML file (`--config FILE` or `{config.PREFIX}CONFIG`), then from these
-defaults. An unknown setting is refused. `{config.PREFIX}BOOTSTRAP_KEY` presets the first key of a fresh data directory.
+defaults. An unknown setting is refused. `{config.PREFIX}BOOTSTRAP_KEY` presets the first key of a fresh data directory;
+its shape is `{KEY_SHAPE.replace(": ", "`: ", 1)}.
 """
 _FIELD = re.compile(r"    (\w+): (.+?) = (.+)$")
 _HEADINGS = {config.Config: "Top level", config.Limits: "[limits]", config.Rate: "[rate]", config.Cards: "[cards]"}

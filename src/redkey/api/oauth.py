@@ -16,14 +16,18 @@ import msgspec
 from redkey.api.call import Call, Raw
 from redkey.http.request import chunks, declared_size
 from redkey.http.route import Route
-from redkey.services.keys import SCOPES, Principal
+from redkey.services.keys import SCOPES, Principal, passable
 
 FORM = "application/x-www-form-urlencoded"
 _FORM_BYTES = 8192
 
 
 class TokenRequest(msgspec.Struct, frozen=True):
-    """The form. Client id and secret come here or by HTTP Basic, not by both; `scope` asks for fewer than all."""
+    """The form. Client id and secret come here or by HTTP Basic, not by both; `scope` asks for fewer than all.
+
+    A token may have every scope that its key includes: admin includes produce, runner and read, and each of produce,
+    runner and agent includes read.
+    """
 
     grant_type: Literal["client_credentials"]
     scope: str | None = None
@@ -179,10 +183,11 @@ def _scopes(asked: str | None, principal: Principal) -> list[str]:
     held = [scope for scope in SCOPES if scope in principal.caller.scopes]
     if asked is None:
         return held
-    wanted = asked.split(" ")
-    if not set(wanted) <= set(held):
-        raise _Failed("invalid_scope", f"This key has the scopes {' '.join(held)} and can pass on no others.")
-    return [scope for scope in held if scope in wanted]
+    wanted, allowed = set(asked.split(" ")), passable(held)
+    if not wanted <= allowed:
+        names = " ".join(scope for scope in SCOPES if scope in allowed)
+        raise _Failed("invalid_scope", f"A token of this key may have the scopes {names}, with one space between them.")
+    return [scope for scope in SCOPES if scope in wanted]
 
 
 def _failure(failed: _Failed) -> Raw:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hmac
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from hashlib import sha256
 
 import msgspec
@@ -26,7 +26,15 @@ from redkey.wire.ids import crockford
 
 PUBLIC_ID = re.compile(r"[0-9A-Za-z]{4,16}", re.ASCII)
 KEY_TEXT = re.compile(rf"rk_(?P<public>{PUBLIC_ID.pattern})_(?P<secret>[0-9A-Za-z]{{20,128}})")
+KEY_SHAPE = "rk_<public id>_<secret>: 4 to 16 letters and digits, then 20 to 128 letters and digits"
 SCOPES = ("operator", "admin", "produce", "agent", "runner", "read")
+# What each scope includes. None includes `agent`: whoever acts as one agent has a key that names it.
+_INCLUDED = {
+    "admin": frozenset({"produce", "runner", "read"}),
+    "produce": frozenset({"read"}),
+    "agent": frozenset({"read"}),
+    "runner": frozenset({"read"}),
+}
 _CACHED = 100_000
 _TRUST_SECONDS = 1.0
 _NOBODY = bytes(32)
@@ -48,6 +56,11 @@ class Kept(msgspec.Struct, frozen=True):
     topic: str
     key_id: str
     sha256: str
+
+
+def passable(scopes: Collection[str]) -> frozenset[str]:
+    """The scopes that a token of a key may have: the key's own, and what these include."""
+    return frozenset(scopes).union(*(_INCLUDED.get(scope, ()) for scope in scopes))
 
 
 def setting_name(public_id: str) -> str:

@@ -15,7 +15,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from redkey.ledger.signer import Signer
-from redkey.services.keys import KeyRing, Principal
+from redkey.services.keys import KeyRing, Principal, passable
 
 _CACHED = 10_000
 
@@ -84,7 +84,7 @@ class Tokens:
         principal = self._keys.holder(claims.client_id)
         if principal is None or principal.caller.key_id != claims.sub:
             return None
-        scopes = principal.caller.scopes & set(claims.scope.split())
+        scopes = passable(principal.caller.scopes) & set(claims.scope.split())
         caller = msgspec.structs.replace(principal.caller, scopes=scopes)
         return msgspec.structs.replace(principal, caller=caller)
 
