@@ -16,8 +16,9 @@ from redkey.commands.registry import RegisterAgent
 from redkey.commands.tasks import CreateTask
 from redkey.ledger import content
 from redkey.ledger.ports import Content
-from redkey.services.coordinator import BATCH_LIMIT, Coordinator
+from redkey.services.coordinator import Coordinator
 from redkey.services.outcome import Outcome
+from redkey.services.turns import BATCH_LIMIT
 from redkey.services.workspaces import workspaces
 from redkey.stores.ids import SystemIds
 from redkey.stores.sqlite import SqliteStore

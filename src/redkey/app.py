@@ -28,6 +28,7 @@ from redkey.commands.caller import Caller
 from redkey.commands.registry import CreateKey
 from redkey.config import CREDENTIALS, Config, Credentials
 from redkey.errors import BusRefused, ConfigRefused, KeyRefused, RedKeyError
+from redkey.http.costs import Costs
 from redkey.http.exchange import Exchange
 from redkey.http.limits import Limiter
 from redkey.http.problems import Declined
@@ -92,6 +93,7 @@ class App:
         clock = SystemClock()
         self._timers = Timers(store, self.coordinator, self.subscriptions, clock, config.idle_world_seconds, on_fatal)
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="redkey-read")
+        self._heavy = ThreadPoolExecutor(1, thread_name_prefix="redkey-heavy")
         self._witnessing = Witnessing(store, self.signing, self._threads, config.witness_seconds, on_fatal)
         if config.witnesses:
             self._call_witnesses()
@@ -113,8 +115,10 @@ class App:
             signing=self.signing,
             subscriptions=self.subscriptions,
             limiter=limiter,
+            costs=Costs(config.cost, time.monotonic),
             logins=logins,
             threads=self._threads,
+            heavy=self._heavy,
             # The document describes every door of the server.
             routes=(*surface, *BUS_ROUTES),
         )
@@ -189,6 +193,7 @@ class App:
         await self._witnessing.stop()
         await self.coordinator.stop()
         self._threads.shutdown()
+        self._heavy.shutdown()
         self._schedule.stop()
         self.store.close()
 

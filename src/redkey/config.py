@@ -70,6 +70,18 @@ class Rate(_Table, frozen=True):
     burst: Count = 100
 
 
+class Cost(_Table, frozen=True):
+    """How much large work is done for one key and for one workspace; 0 a second means no limit.
+
+    A KiB of body beyond the first 64, and a task of a plan beyond the first 64, cost one unit each.
+    """
+
+    per_second: Annotated[float, msgspec.Meta(ge=0)] = 1000
+    burst: Count = 4000
+    workspace_per_second: Annotated[float, msgspec.Meta(ge=0)] = 2000
+    workspace_burst: Count = 8000
+
+
 class Logins(Rate, frozen=True):
     """Failed logins that one address, or anybody for one client, may make; 0 a second means no limit."""
 
@@ -127,6 +139,7 @@ class Config(_Table, frozen=True):
     block_routes: dict[BlockerType, BlockRoute] = {}
     limits: Limits = Limits()
     rate: Rate = Rate()
+    cost: Cost = Cost()
     logins: Logins = Logins()
     cards: Cards = Cards()
 
@@ -160,7 +173,7 @@ def read_credentials(data: Path) -> Credentials | None:
         return None
 
 
-_TABLES: Mapping[str, type[_Table]] = {"limits": Limits, "rate": Rate, "logins": Logins, "cards": Cards}
+_TABLES: Mapping[str, type[_Table]] = {"limits": Limits, "rate": Rate, "cost": Cost, "logins": Logins, "cards": Cards}
 
 
 def load(file: Path | None, environment: Mapping[str, str], arguments: Mapping[str, Any]) -> Config:

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import os
 import resource
+import sys
 from collections.abc import Callable
 from ipaddress import ip_address
 from pathlib import Path
@@ -35,6 +36,8 @@ _START_BYTES = 1024 * 1024
 _YOUNG_OBJECTS = 20_000
 # Where the HTTP face of a bus listens unless it is told otherwise.
 BUS_PORT = 8701
+# How long a thread may keep the interpreter while the event loop waits for it; Python's own 5 ms add up.
+_SWITCH_SECONDS = 0.0005
 
 
 class Ready(msgspec.Struct, frozen=True, rename="camel"):
@@ -94,6 +97,7 @@ def _run(config: Config, sockets: list[Any], say: Callable[[str], Any]) -> int:
 
     def on_ready() -> None:
         _settle_memory()
+        _share_processor()
         with translated():
             _tell(app, url, uds, say)
             if config.ready_file is not None:
@@ -109,6 +113,11 @@ def _run(config: Config, sockets: list[Any], say: Callable[[str], Any]) -> int:
         runner.run(host.serve(sockets))
     _log.info("stopped", url=url)
     return 1 if failures else 0
+
+
+def _share_processor() -> None:
+    """Threads that work on large bodies give the event loop its turn soon."""
+    sys.setswitchinterval(_SWITCH_SECONDS)
 
 
 def _settle_memory() -> None:

@@ -18,10 +18,10 @@ from redkey.ledger import content
 from redkey.ledger.ports import Content
 from redkey.readmodel.rows import load_world
 from redkey.reducers import fold as folding
-from redkey.services import coordinator as coordinating
 from redkey.services import worlds
 from redkey.services.coordinator import Unavailable
 from redkey.services.outcome import Outcome
+from redkey.services.turns import BATCH_LIMIT
 from redkey.services.unit_of_work import BrokenInvariant, TopicWork
 from redkey.wire.decode import decode
 from tests.desk import QUEUE, ref_of
@@ -59,9 +59,9 @@ async def test_requests_that_arrive_together_share_one_commit(office: Office, st
 
 @in_office
 async def test_a_unit_takes_so_many_requests_and_no_more(office: Office, store: FlakyStore) -> None:
-    count = coordinating.BATCH_LIMIT + 10
+    count = BATCH_LIMIT + 10
     await asyncio.gather(*(office.task() for _ in range(count)))
-    assert store.units == [2 * coordinating.BATCH_LIMIT, 20]
+    assert store.units == [2 * BATCH_LIMIT, 20]
 
 
 @in_office

@@ -20,7 +20,13 @@ defaults. An unknown setting is refused. `{config.PREFIX}BOOTSTRAP_KEY` presets 
 its shape is `{KEY_SHAPE.replace(": ", "`: ", 1)}.
 """
 _FIELD = re.compile(r"    (\w+): (.+?) = (.+)$")
-_HEADINGS = {config.Config: "Top level", config.Limits: "[limits]", config.Rate: "[rate]", config.Cards: "[cards]"}
+_HEADINGS = {
+    config.Config: "Top level",
+    config.Limits: "[limits]",
+    config.Rate: "[rate]",
+    config.Cost: "[cost]",
+    config.Cards: "[cards]",
+}
 
 
 def page() -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from functools import partial
 from inspect import iscoroutine
 from typing import Any
 
@@ -23,6 +24,7 @@ from redkey.api.repeats import Kept, answer_before, answer_once, raw, to_keep
 from redkey.commands.caller import Caller
 from redkey.errors import RedKeyError
 from redkey.http import problems
+from redkey.http.costs import cost_of_bytes
 from redkey.http.exchange import Exchange, header_lines
 from redkey.http.files import File
 from redkey.http.problems import Declined
@@ -137,13 +139,26 @@ class Api:
 
     def _handle(self, call: Call, data: bytes) -> Any:
         endpoint, exchange = call.endpoint, call.exchange
-        headers = exchange.headers
         if data:
-            check_media(headers)
+            check_media(exchange.headers)
         call.query = endpoint.query.read(exchange.query)
-        body = endpoint.body.read(data, endpoint.body_limit)  # type: ignore[union-attr]
+        call.body_bytes = len(data)
+        if call.is_large:
+            return self._handle_large(call, data)
+        return self._run(call, data, endpoint.body.read(data, endpoint.body_limit))  # type: ignore[union-attr]
+
+    async def _handle_large(self, call: Call, data: bytes) -> Any:
+        """Read a large body beside the event loop, where it holds up nobody else."""
+        call.charge(cost_of_bytes(len(data)))
+        endpoint = call.endpoint
+        read = partial(endpoint.body.read, data, endpoint.body_limit)  # type: ignore[union-attr]
+        result = self._run(call, data, await call.beside(read))
+        return await result if iscoroutine(result) else result
+
+    def _run(self, call: Call, data: bytes, body: Any) -> Any:
+        endpoint, exchange = call.endpoint, call.exchange
         if endpoint.takes_key:
-            key = idempotency_key(headers, body)
+            key = idempotency_key(exchange.headers, body)
             if key:
                 call.identify(key, b"%b?%b" % (exchange.path.encode(), exchange.query), data)
                 if endpoint.route.repeats != "records":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from redkey.api.logins import Logins
 from redkey.api.metrics import Metrics
 from redkey.commands.caller import Caller
 from redkey.config import Config
+from redkey.http.costs import Costs
 from redkey.http.exchange import Exchange
 from redkey.http.limits import Limiter
 from redkey.ledger import content
@@ -31,6 +33,9 @@ from redkey.services.tokens import Tokens
 if TYPE_CHECKING:
     from redkey.api.adapter import Endpoint
     from redkey.http.route import Route
+
+# What is larger is worked on beside the event loop.
+LARGE_BYTES = 16 * 1024
 
 Ref = dict[str, Any]
 T = TypeVar("T")
@@ -59,9 +64,14 @@ class Services:
     signing: Signing
     subscriptions: Subscriptions
     limiter: Limiter
+    costs: Costs
     logins: Logins
     threads: Executor
+    # One thread for work on large bodies: however many come, they slow the loop as one does.
+    heavy: Executor
     routes: tuple[Route, ...]
+    # Who begins the next piece of a batch, while several workspaces write.
+    batch_turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     # Requests under an idempotency key that are being answered, where no unit would see the second one.
     flights: dict[tuple[str, str], asyncio.Future[None]] = field(default_factory=dict)
 
@@ -97,6 +107,7 @@ class Call:
         "_idem",
         "_unrecorded",
         "begun",
+        "body_bytes",
         "caller",
         "endpoint",
         "exchange",
@@ -120,6 +131,7 @@ class Call:
         self.query: Any = None
         self._idem = self._body_hash = ""
         self._unrecorded = False
+        self.body_bytes = 0
 
     def identify(self, key: str, target: bytes, body: bytes) -> None:
         """Bind the request to its idempotency key: who asks, for which operation, with what."""
@@ -204,6 +216,23 @@ class Call:
         """Do what reads much beside the event loop."""
         return await asyncio.get_running_loop().run_in_executor(self.services.threads, work)
 
+    @property
+    def is_large(self) -> bool:
+        """True when work on the body would hold up others."""
+        return self.body_bytes > LARGE_BYTES
+
+    def charge(self, cost: int) -> None:
+        """Let the caller pay for large work; Declined when it has to wait."""
+        if cost:
+            self.services.costs.charge(self.caller.key_id, self.topic, cost)
+
+    async def beside(self, work: Callable[[], T]) -> T:
+        """Do work on the body: in the thread for large ones, or at once."""
+        if not self.is_large:
+            return work()
+        shared = self.services.coordinator.is_shared
+        return await asyncio.get_running_loop().run_in_executor(self.services.heavy, _do, work, shared)
+
     def accepts(self, media: bytes) -> bool:
         """True when the caller asks for this media type by name."""
         return media in self.exchange.headers.get(b"accept", b"")
@@ -217,3 +246,13 @@ class Call:
         """What reducers decide by, as pinned content."""
         made = content.structure(value)
         return content.ref(made), made
+
+
+def _do(work: Callable[[], T], shared: bool) -> T:
+    """Work, and rest as long as it took where others wait for the interpreter."""
+    begun = time.perf_counter()
+    try:
+        return work()
+    finally:
+        if shared:
+            time.sleep(time.perf_counter() - begun)

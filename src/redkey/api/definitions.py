@@ -9,7 +9,7 @@ from msgspec import Meta
 from redkey.api.call import Call
 from redkey.api.fields import Body, Listed, Page
 from redkey.api.plans import EXAMPLE, PlanDeclined, ValidationView, checked, validation_view
-from redkey.api.texts import refuse_secrets
+from redkey.api.texts import refuse_secrets_beside
 from redkey.commands.decision import not_found
 from redkey.commands.workflows import PublishDefinition
 from redkey.http.route import PRODUCE, READ, Route
@@ -132,7 +132,7 @@ async def create_definition(call: Call, body: NewDefinition) -> DraftView:
     """Save a plan as the draft of a new definition."""
     idem, body_hash = call.identity
     definition_id = definition_id_of(idem, call.services.ids.ulid)
-    refuse_secrets(call, body.plan, under="/plan")
+    await refuse_secrets_beside(call, body.plan, under="/plan")
     store = call.services.store
     draft = await call.in_thread(lambda: create_draft(store, call.topic, definition_id, body.plan, body_hash))
     return await _draft_view(call, draft)
@@ -239,7 +239,7 @@ def _version(call: Call, version: Version) -> VersionView:
 
 async def change_definition(call: Call, body: DraftChange) -> DraftView:
     """Change the draft; a published version never changes."""
-    refuse_secrets(call, body.plan, under="/plan")
+    await refuse_secrets_beside(call, body.plan, under="/plan")
     store, definition_id = call.services.store, call.path["definition_id"]
 
     def change(before: dict[str, Any]) -> dict[str, Any]:
@@ -265,7 +265,7 @@ def merge_patch(target: Any, patch: Any) -> Any:
 
 async def create_version(call: Call, body: NewVersion) -> DraftView:
     """Begin the draft of the next version."""
-    refuse_secrets(call, body.plan or {}, under="/plan")
+    await refuse_secrets_beside(call, body.plan or {}, under="/plan")
     store, definition_id = call.services.store, call.path["definition_id"]
     draft = await call.in_thread(lambda: begin_version(store, call.topic, definition_id, body.plan))
     return await _draft_view(call, draft)

@@ -5,18 +5,18 @@ How a task is got is `claims`'s; the fence that every act must pass is `redkey.c
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Coroutine
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
 from redkey.api.artifacts import NewArtifact, add, check_artifacts, ready_artifacts
-from redkey.api.call import Call, Pending
+from redkey.api.call import Call, Pending, Ref
 from redkey.api.claims import next_reply
 from redkey.api.fields import BATCH_LIMIT, Body, Id, LeaseSeconds, Name, Slug, Text, given, wrong
 from redkey.api.new_task import TaskId
-from redkey.api.texts import keep
+from redkey.api.pieces import in_pieces
+from redkey.api.texts import keep, keep_then
 from redkey.commands.claims import (
     BlockClaim,
     ClaimNext,
@@ -150,10 +150,14 @@ def block_claim(call: Call, body: Block) -> Pending:
     return Pending(command, _hold_reply, (content,))
 
 
-def plan_claim(call: Call, body: Plan) -> Pending:
+def plan_claim(call: Call, body: Plan) -> Pending | Coroutine[Any, Any, Pending]:
     """Tell how the holder means to go about it."""
-    ref, content = keep(call, {"plan": body.plan}, claim_id=call.path["claim_id"])
-    return Pending(PlanClaim(call.path["claim_id"], ref), _hold_reply, (content,))
+    claim_id = call.path["claim_id"]
+
+    def then(ref: Ref, content: Content) -> Pending:
+        return Pending(PlanClaim(claim_id, ref), _hold_reply, (content,))
+
+    return keep_then(call, {"plan": body.plan}, then, claim_id=claim_id)
 
 
 def complete_claim(call: Call, body: Completion) -> Pending | Coroutine[Any, Any, Pending]:
@@ -175,38 +179,39 @@ async def complete_claims(call: Call, body: Completions) -> ClaimResults:
             call.answers_beside_records()
             return ClaimResult(problem=describe(refused))
 
-    # All of them arrive together, and so share a commit.
-    return ClaimResults(items=tuple(await asyncio.gather(*(one(i, item) for i, item in enumerate(body.claims)))))
+    return ClaimResults(items=await in_pieces(call, body.claims, one, ClaimResult))
 
 
 async def _complete(call: Call, claim_id: str, body: Completion, under: str = "", part: str = "") -> Pending:
     """A completion whose artifacts are checked first: reading them takes time."""
     await check_artifacts(call, claim_id)
-    return _completion(call, claim_id, body, under, part)
+    pending = _completion(call, claim_id, body, under, part)
+    return pending if isinstance(pending, Pending) else await pending
 
 
-def _completion(call: Call, claim_id: str, body: Completion, under: str = "", part: str = "") -> Pending:
+def _completion(
+    call: Call, claim_id: str, body: Completion, under: str = "", part: str = ""
+) -> Pending | Coroutine[Any, Any, Pending]:
     if (count := words(body.summary)) > SUMMARY_WORDS:
         text = f"the summary has at most {SUMMARY_WORDS} words; this has {count}"
         raise wrong("summary_words", f"{under}/summary", text)
-    contents: tuple[Content, ...] = ()
-    ref = None
+
+    def then(ref: Ref | None, *contents: Content) -> Pending:
+        following = _following(call, claim_id, body.claim_next)
+        command = CompleteClaim(
+            claim_id,
+            tuple(dict.fromkeys(body.artifact_ids)),
+            ref,
+            body.cost_usd,
+            body.duration_seconds,
+            body.semantic,
+            body.attempts,
+            claim_next=following,
+        )
+        return Pending(command, lambda outcome: _ended(call, outcome, following), contents, part=part)
+
     said = given(body, "output", "summary", "notes")
-    if said:
-        ref, content = keep(call, said, claim_id=claim_id, under=under)
-        contents = (content,)
-    following = _following(call, claim_id, body.claim_next)
-    command = CompleteClaim(
-        claim_id,
-        tuple(dict.fromkeys(body.artifact_ids)),
-        ref,
-        body.cost_usd,
-        body.duration_seconds,
-        body.semantic,
-        body.attempts,
-        claim_next=following,
-    )
-    return Pending(command, lambda outcome: _ended(call, outcome, following), contents, part=part)
+    return keep_then(call, said, then, claim_id=claim_id, under=under) if said else then(None)
 
 
 def _following(call: Call, claim_id: str, asked: Following | None) -> ClaimNext | None:

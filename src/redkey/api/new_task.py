@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
 from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
 
-from redkey.api.call import Call, Pending
+from redkey.api.call import Call, Pending, Ref
 from redkey.api.fields import Attempts, Body, Id, LeaseSeconds, Name, Seconds, Sentence, Slug, Text, Word, given, wrong
 from redkey.api.roles import capability_slugs
-from redkey.api.texts import keep
+from redkey.api.texts import keep_then
 from redkey.commands.tasks import CreateTask
 from redkey.errors import Finding, WireRefused
 from redkey.http.problems import invalid
@@ -71,17 +72,22 @@ class NewTask(Body, frozen=True, kw_only=True):
 _TEXT = ("title", "description", "input", "brief", "completion_criteria", "depends_on")
 
 
-def create(call: Call, queue: str, body: NewTask, *, part: str = "", under: str = "") -> Pending:
+def create(
+    call: Call, queue: str, body: NewTask, *, part: str = "", under: str = ""
+) -> Pending | Coroutine[Any, Any, Pending]:
     """Record a new task; `part` and `under` tell the tasks of a batch apart. The reply is `Created`."""
     named = queue_id(queue)
     if body.queue_id is not None and queue_id(body.queue_id) != named:
         raise wrong("queue_mismatch", f"{under}/queueId", "the body names another queue than the path")
     warnings = _check_brief(body.brief, under)
     _check_names(call, body, under)
-    ref, text = keep(call, given(body, *_TEXT), queue_id=named, under=under)
-    command, pinned = _command(call, body, named, under)
-    command = msgspec.structs.replace(command, content_ref=ref)
-    return Pending(command, lambda outcome: created(outcome, warnings), (text, *pinned), part=part)
+
+    def then(ref: Ref, text: Content) -> Pending:
+        command, pinned = _command(call, body, named, under)
+        command = msgspec.structs.replace(command, content_ref=ref)
+        return Pending(command, lambda outcome: created(outcome, warnings), (text, *pinned), part=part)
+
+    return keep_then(call, given(body, *_TEXT), then, queue_id=named, under=under)
 
 
 def created(outcome: Outcome, warnings: tuple[Advice, ...] = ()) -> Created:

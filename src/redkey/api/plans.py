@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -39,7 +40,8 @@ def _shown(findings: tuple[Finding, ...]) -> list[FindingView]:
 
 async def checked(call: Call, plan: Any) -> Validation:
     """The verdict on a plan; a large one is judged beside the event loop."""
-    return await call.in_thread(lambda: validate(plan))
+    judge = partial(validate, plan)
+    return await (call.beside(judge) if call.is_large else call.in_thread(judge))
 
 
 def texts_of(plan: dict[str, Any]) -> dict[str, Any]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-from typing import Annotated, Literal
+from collections.abc import Coroutine
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -11,8 +11,9 @@ from msgspec import Meta
 from redkey.api.call import Call, Pending
 from redkey.api.fields import BATCH_LIMIT, Body, Listed, Page, Text, sequence_after, wrong
 from redkey.api.new_task import NewTask, create
+from redkey.api.pieces import in_pieces
 from redkey.api.queues import read_queue
-from redkey.api.texts import keep
+from redkey.api.texts import keep, keep_beside
 from redkey.commands.decision import Refused, not_found
 from redkey.commands.tasks import AddMessage, CancelTask, RaiseConcern, RetryTask, UnblockTask
 from redkey.http.problems import Problem, describe
@@ -92,7 +93,7 @@ class TaskQuery(Body, frozen=True, kw_only=True):
     at: Annotated[int, Meta(ge=1, lt=1 << 40)] | None = None
 
 
-def create_task(call: Call, body: NewTask) -> Pending:
+def create_task(call: Call, body: NewTask) -> Pending | Coroutine[Any, Any, Pending]:
     """Put a task on a queue."""
     return create(call, call.path["queue_id"], body)
 
@@ -104,13 +105,12 @@ async def create_tasks(call: Call, body: NewTasks) -> TaskResults:
     async def one(index: int, task: NewTask) -> TaskResult:
         try:
             pending = create(call, queue.queue_id, task, part=str(index), under=f"/tasks/{index}")
-            return TaskResult(task=await call.settled(pending))
+            return TaskResult(task=await call.settled(pending if isinstance(pending, Pending) else await pending))
         except Refused as refused:
             call.answers_beside_records()
             return TaskResult(problem=describe(refused))
 
-    # All of them arrive together, and so share a commit.
-    return TaskResults(items=tuple(await asyncio.gather(*(one(i, task) for i, task in enumerate(body.tasks)))))
+    return TaskResults(items=await in_pieces(call, body.tasks, one, TaskResult))
 
 
 def read_task(call: Call, task_id: str) -> Task:
@@ -181,7 +181,7 @@ async def add_message(call: Call, body: NewMessage) -> MessageAdded:
     message_id, role = "msg_" + call.services.ids.ulid(), "agent" if call.caller.agent_id else "human"
     parts = [msgspec.to_builtins(part) for part in body.parts]
     document = {"parts": parts, "metadata": body.metadata} if body.metadata else {"parts": parts}
-    ref, content = keep(call, document, queue_id=task.queue_id)
+    ref, content = await keep_beside(call, document, queue_id=task.queue_id)
     return _added(await call.submit(AddMessage(task.task_id, message_id, role, ref), (content,)))
 
 

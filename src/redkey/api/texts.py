@@ -6,14 +6,16 @@ what it looks like, and nothing of the request is kept. A queue may allow them, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
-from redkey.api.call import Call, Ref
+from redkey.api.call import Call, Pending, Ref
 from redkey.http.problems import Declined
 from redkey.ledger.ports import Content
-from redkey.ledger.secrets import find_secret
+from redkey.ledger.secrets import Secret, find_secret
 from redkey.readmodel.rows import entity
+
+Then = Callable[[Ref, Content], Pending]
 
 
 def keep(
@@ -24,9 +26,39 @@ def keep(
     return call.document(value)
 
 
+def keep_then(call: Call, value: Mapping[str, Any], then: Then, **where: str) -> Pending | Coroutine[Any, Any, Pending]:
+    """Keep text and go on with it: at once, or beside the event loop when the body is large."""
+    if call.is_large:
+        return _beside_then(call, value, then, where)
+    return then(*keep(call, value, **where))
+
+
+async def _beside_then(call: Call, value: Mapping[str, Any], then: Then, where: dict[str, str]) -> Pending:
+    return then(*await keep_beside(call, value, **where))
+
+
+async def keep_beside(
+    call: Call, value: Mapping[str, Any], *, queue_id: str = "", claim_id: str = "", under: str = ""
+) -> tuple[Ref, Content]:
+    """As `keep`, for values that may be large: they hold up nobody else."""
+    await refuse_secrets_beside(call, value, queue_id=queue_id, claim_id=claim_id, under=under)
+    return await call.beside(lambda: call.document(value))
+
+
+async def refuse_secrets_beside(
+    call: Call, value: Any, *, queue_id: str = "", claim_id: str = "", under: str = ""
+) -> None:
+    """As `refuse_secrets`, for values that may be large."""
+    found = await call.beside(lambda: find_secret(value))
+    _refuse(call, found, queue_id, claim_id, under)
+
+
 def refuse_secrets(call: Call, value: Any, *, queue_id: str = "", claim_id: str = "", under: str = "") -> None:
     """Refuse a value that holds a secret, unless the queue it is for, or of the task that is held, allows them."""
-    found = find_secret(value)
+    _refuse(call, find_secret(value), queue_id, claim_id, under)
+
+
+def _refuse(call: Call, found: Secret | None, queue_id: str, claim_id: str, under: str) -> None:
     if found is None or _allows_secrets(call, queue_id or _queue_of(call, claim_id)):
         return
     detail = f"This looks like a secret ({found.pattern}); nothing of the request was kept."

@@ -12,9 +12,10 @@ from redkey.api.events import EventPage, EventQuery, event_page
 from redkey.api.fields import Body, Id, Listed, Name, Page, place_after, sequence_after, wrong
 from redkey.api.plans import EXAMPLE, PlanDeclined, ValidationView, checked, texts_of, validation_view
 from redkey.api.stream import EventStream, event_types, follow
-from redkey.api.texts import refuse_secrets
+from redkey.api.texts import refuse_secrets_beside
 from redkey.commands.decision import Refused, not_found
 from redkey.commands.workflows import CancelWorkflow, PauseWorkflow, ResumeWorkflow
+from redkey.http.costs import cost_of_tasks
 from redkey.http.event_stream import MEDIA_TYPE as EVENT_STREAM
 from redkey.http.route import PRODUCE, READ, Route
 from redkey.plans.model import read_plan
@@ -104,7 +105,8 @@ async def start_workflow(call: Call, body: NewWorkflow) -> StartedWorkflow:
     found = await checked(call, plan)
     if not found.valid:
         raise PlanDeclined(found, "/plan")
-    refuse_secrets(call, {"plan": texts_of(plan), "input": body.input or {}}, queue_id=named)
+    call.charge(cost_of_tasks(len(plan["tasks"])))
+    await refuse_secrets_beside(call, {"plan": texts_of(plan), "input": body.input or {}}, queue_id=named)
     nonce, services = call.services.ids.nonce, call.services
     if version is not None and not body.input:
         prepared = _as_published(call, version)

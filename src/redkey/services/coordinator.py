@@ -9,7 +9,7 @@ worlds are loaded is `worlds`'s, who waits for a task is `waiters`'s, what one u
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
@@ -24,12 +24,11 @@ from redkey.reducers.world import World
 from redkey.services.answers import Answers, KeepAnswer
 from redkey.services.outcome import NO_TASKS, Outcome, Settled
 from redkey.services.submission import Done, Submission
+from redkey.services.turns import Turns
 from redkey.services.unit_of_work import TopicWork
 from redkey.services.waiters import Waiters
 from redkey.services.worlds import Worlds
 
-# Units stay small enough that nobody waits long for a commit that others fill.
-BATCH_LIMIT = 512
 # How many turns the event loop gets at most to bring more requests before a unit begins.
 _DRAIN_TURNS = 16
 _NOBODY = Caller("", "", frozenset())
@@ -54,10 +53,12 @@ class Coordinator:
         ids: Ids,
         *,
         on_fatal: Callable[[BaseException], None],
+        now: Callable[[], float] = time.monotonic,
     ) -> None:
+        """`now` measures how long units take; the time of the ledger is the store's."""
         self._store, self._ids, self._on_fatal = store, ids, on_fatal
         self._worlds, self._waiters = Worlds(store), Waiters()
-        self._arrived: deque[Submission] = deque()
+        self._arrived, self._now = Turns(now), now
         # Requests with an idempotency key that are on their way: a retry joins the first.
         self._flights: dict[tuple[str, str], Submission] = {}
         self._answers = Answers()
@@ -177,6 +178,11 @@ class Coordinator:
         """How many wait for a task."""
         return self._waiters.count
 
+    @property
+    def is_shared(self) -> bool:
+        """True while several workspaces write: whoever has much to do does it in small pieces."""
+        return self._arrived.is_shared
+
     def look(self) -> None:
         """Other processes have committed: wake whoever waits for what they brought."""
         for topic in self._waiters.topics:
@@ -190,7 +196,7 @@ class Coordinator:
     # From arrival to commit.
 
     def _arrive(self, submission: Submission) -> None:
-        self._arrived.append(submission)
+        self._arrived.add(submission)
         if not self._draining:
             self._draining = True
             self._idle.clear()
@@ -200,7 +206,7 @@ class Coordinator:
         """Let what arrives in the same turns of the loop share one commit: as long as each turn brings more."""
         loop = asyncio.get_running_loop()
         arrived = len(self._arrived)
-        if turns > 1 and known < arrived < BATCH_LIMIT:
+        if turns > 1 and known < arrived < self._arrived.unit_limit:
             loop.call_soon(self._drain, turns - 1, arrived)
             return
         batch = self._next_batch()
@@ -208,7 +214,7 @@ class Coordinator:
             try:
                 self._commit(batch)
             except WriterBusy:
-                self._arrived.extendleft(reversed(batch))
+                self._arrived.put_back(batch)
                 loop.run_in_executor(None, self._store.hold).add_done_callback(self._lock_taken)
                 return
         if self._arrived:
@@ -220,8 +226,7 @@ class Coordinator:
     def _lock_taken(self, waiting: asyncio.Future[None]) -> None:
         cause = None if waiting.cancelled() else waiting.exception()
         if waiting.cancelled() or cause is not None:
-            self._fail(self._arrived, partial(_failure, cause))
-            self._arrived.clear()
+            self._fail(self._arrived.clear(), partial(_failure, cause))
             self._drain(1, 0)
             return
         self._drain(1, 0)
@@ -231,26 +236,24 @@ class Coordinator:
     def _next_batch(self) -> list[Submission]:
         """What shares the next unit; who is gone is left out, and what was offered to it goes to the next."""
         batch: list[Submission] = []
-        while self._arrived and len(batch) < BATCH_LIMIT:
-            if self._arrived[0].alone and batch:
-                break
-            submission = self._arrived.popleft()
+        for submission in self._arrived.take():
             if not submission.over:
                 batch.append(submission)
             else:
                 submission.abandon()
                 self._pass_on(submission)
-            if submission.alone:
-                break
         return batch
 
     def _commit(self, batch: list[Submission]) -> None:
         works: dict[str, TopicWork] = {}
         try:
             with self._store.write(wait=False) as unit:
+                begun = self._now()
                 answers = self._decide(unit, batch, works)
                 for work in works.values():
                     work.finish()
+                decided = self._now()
+            self._arrived.measured(len(batch), decided - begun, self._now() - decided)
         except WriterBusy:
             raise
         except StorePoisoned as poison:
@@ -267,9 +270,9 @@ class Coordinator:
                 self._fail(batch, lambda: failed)
                 return
             # One of them cannot be done: the others must not suffer for it.
-            for submission in reversed(batch):
+            for submission in batch:
                 submission.alone = True
-                self._arrived.appendleft(submission)
+            self._arrived.put_back(batch)
         else:
             self._answer(batch, answers, works)
 

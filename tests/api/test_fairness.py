@@ -1,0 +1,99 @@
+"""One greedy key does not take the server from others: who else sends a request hardly waits longer than before."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from http.client import HTTPConnection
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.api.server import PATIENCE_SECONDS, Server, serving
+
+LONG = bool(os.environ.get("REDKEY_TEST_LONG"))
+REQUESTS = 2000 if LONG else 250
+ROUNDS = 5 if LONG else 2
+# How much longer than in quiet times the slowest of a hundred requests may take.
+TIMES = 5
+# What a test machine itself makes wait now and then, whoever asks.
+NOISE_SECONDS = 0.005
+# A directory of its own is made in it.
+SHARED_MEMORY = Path("/dev/shm")  # noqa: S108
+
+
+class Victim:
+    """A tenant with a small request every few milliseconds."""
+
+    def __init__(self, server: Server) -> None:
+        with server.client() as operator:
+            self._key = operator.post("/workspaces", {}).json["apiKey"]
+        with server.client(self._key) as client:
+            assert client.post("/queues", {"id": "queue_v", "name": "v"}).status == 201
+        place = urlsplit(server.url)
+        self._connection = HTTPConnection(str(place.hostname), place.port, timeout=PATIENCE_SECONDS)
+        self._body = json.dumps({"title": "A small task"})
+
+    def seconds(self, count: int) -> list[float]:
+        """How long each of so many requests took."""
+        return [self._one() for _ in range(count)]
+
+    def _one(self) -> float:
+        headers = {"authorization": f"Bearer {self._key}", "content-type": "application/json"}
+        begun = time.perf_counter()
+        self._connection.request("POST", "/queues/queue_v/tasks", self._body, headers)
+        reply = self._connection.getresponse()
+        reply.read()
+        took = time.perf_counter() - begun
+        assert reply.status == 201
+        return took
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+@pytest.fixture
+def quick_server(tmp_path: Path) -> Iterator[Server]:
+    """A server whose disk takes no time where that can be had: what others do to the disk is not what is measured."""
+    with ExitStack() as stack:
+        directory = tmp_path
+        if os.access(SHARED_MEMORY, os.W_OK):
+            directory = Path(stack.enter_context(TemporaryDirectory(dir=SHARED_MEMORY)))
+        yield stack.enter_context(serving(directory))
+
+
+def percentile(seconds: list[float], part: float) -> float:
+    return sorted(seconds)[int(len(seconds) * part)]
+
+
+@pytest.mark.parametrize("kinds", ["object,object,object,object", "batch,batch,batch,batch", "object,batch,plan,plan"])
+def test_one_greedy_key_does_not_slow_another_tenant(quick_server: Server, kinds: str) -> None:
+    victim = Victim(quick_server)
+    with quick_server.client() as operator:
+        greedy_key = operator.post("/workspaces", {}).json["apiKey"]
+    victim.seconds(50)
+    quiet: list[float] = []
+    crowded: list[float] = []
+    for _ in range(ROUNDS):
+        quiet += victim.seconds(REQUESTS)
+        command = [sys.executable, "-m", "tests.api.greedy", quick_server.url, greedy_key, kinds]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as greedy:
+            assert greedy.stdin is not None
+            assert greedy.stdout is not None
+            assert greedy.stdout.readline() == "ready\n"
+            crowded += victim.seconds(REQUESTS)
+            greedy.stdin.close()
+            answers = json.loads(greedy.stdout.read())
+        assert any(name.endswith((" 200", " 201")) for name in answers), answers
+    victim.close()
+    before, during = percentile(quiet, 0.99), percentile(crowded, 0.99)
+    print(f"{kinds}: p50 {percentile(quiet, 0.5) * 1e3:.1f} -> {percentile(crowded, 0.5) * 1e3:.1f} ms, ")
+    print(f"p99 {before * 1e3:.1f} -> {during * 1e3:.1f} ms; {answers}")
+    assert during < TIMES * max(before, NOISE_SECONDS), f"p99 {before * 1e3:.1f} ms -> {during * 1e3:.1f} ms"
