@@ -76,10 +76,10 @@ class Cost(_Table, frozen=True):
     A KiB of body beyond the first 64, and a task of a plan beyond the first 64, cost one unit each.
     """
 
-    per_second: Annotated[float, msgspec.Meta(ge=0)] = 1000
-    burst: Count = 4000
-    workspace_per_second: Annotated[float, msgspec.Meta(ge=0)] = 2000
-    workspace_burst: Count = 8000
+    per_second: Annotated[float, msgspec.Meta(ge=0)] = 500
+    burst: Count = 2000
+    workspace_per_second: Annotated[float, msgspec.Meta(ge=0)] = 1000
+    workspace_burst: Count = 4000
 
 
 class Logins(Rate, frozen=True):

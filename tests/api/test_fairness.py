@@ -19,7 +19,7 @@ import pytest
 from tests.api.server import PATIENCE_SECONDS, Server, serving
 
 LONG = bool(os.environ.get("REDKEY_TEST_LONG"))
-REQUESTS = 2000 if LONG else 250
+REQUESTS = 2000 if LONG else 600
 ROUNDS = 5 if LONG else 2
 # How much longer than in quiet times the slowest of a hundred requests may take.
 TIMES = 5

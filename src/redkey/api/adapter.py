@@ -20,7 +20,7 @@ import structlog
 from redkey.api.auth import Authenticator
 from redkey.api.call import Call, Pending, Raw, Services
 from redkey.api.metrics import Metrics
-from redkey.api.repeats import Kept, answer_before, answer_once, raw, to_keep
+from redkey.api.repeats import answer_before, answer_once, kept, must_keep, raw, to_keep
 from redkey.commands.caller import Caller
 from redkey.errors import RedKeyError
 from redkey.http import problems
@@ -213,7 +213,7 @@ class Api:
                 status = await reply.run(exchange.receive, exchange.send)
                 self._count(call, status)
             else:
-                self._answer(call, reply)
+                self._reply(call, await kept(call, reply))
         except ConnectionResetError:
             self.open -= 1
         except Exception as error:
@@ -221,7 +221,7 @@ class Api:
 
     def _answer(self, call: Call, reply: Any) -> None:
         """Reply, after the reply was kept where a repeated request could not be told it again."""
-        if call.is_told_by_records or not call.identity[0] or type(reply) is Kept:
+        if not must_keep(call, reply):
             self._reply(call, reply)
             return
 
@@ -252,11 +252,11 @@ class Api:
         """Answer an error with its problem; a request that was answered before, with that answer."""
         exchange = call.exchange
         try:
-            kept = answer_before(call, error)
+            before = answer_before(call, error)
         except RedKeyError as refused:
-            kept, error = None, refused
-        if kept is not None:
-            self._reply(call, kept)
+            before, error = None, refused
+        if before is not None:
+            self._reply(call, before)
             return
         answer = problems.answer(error)
         if answer.status >= 500:

@@ -33,23 +33,33 @@ async def answer_once(call: Call, body: Any) -> Any:
         await asyncio.wait([flights[flight]])
     flights[flight] = done = asyncio.get_running_loop().create_future()
     try:
-        kept = kept_answer(call.services.store, call.topic, *call.identity)
-        if kept is not None:
-            return raw(kept)
+        before = kept_answer(call.services.store, call.topic, *call.identity)
+        if before is not None:
+            return raw(before)
         reply = call.endpoint.handler(call, body)
         if iscoroutine(reply):
             reply = await reply
         if type(reply) is Pending:
             reply = await call.settled(reply)
-        if call.is_told_by_records:
-            return reply
-        outcome = await call.services.coordinator.submit(call.topic, call.caller, to_keep(call, reply))
-        if outcome.kept is None:
-            raise AssertionError("an answer that was not kept")
-        return raw(outcome.kept)
+        return await kept(call, reply)
     finally:
         del flights[flight]
         done.set_result(None)
+
+
+async def kept(call: Call, reply: Any) -> Any:
+    """The reply to send: itself, or as it is kept once that is durable."""
+    if not must_keep(call, reply):
+        return reply
+    outcome = await call.services.coordinator.submit(call.topic, call.caller, to_keep(call, reply))
+    if outcome.kept is None:
+        raise AssertionError("an answer that was not kept")
+    return raw(outcome.kept)
+
+
+def must_keep(call: Call, reply: Any) -> bool:
+    """True when a request with a key got a reply that its records do not tell, and that is not kept yet."""
+    return bool(call.identity[0]) and not call.is_told_by_records and type(reply) is not Kept
 
 
 def to_keep(call: Call, reply: Any) -> KeepAnswer:
@@ -67,9 +77,10 @@ def answer_before(call: Call, error: Exception) -> Kept | None:
     idem, body = call.identity
     if not idem or not isinstance(error, Refused):
         return None
-    kept = kept_answer(call.services.store, call.topic, idem, body)
-    return raw(kept) if kept is not None else None
+    before = kept_answer(call.services.store, call.topic, idem, body)
+    return raw(before) if before is not None else None
 
 
-def raw(kept: KeptAnswer) -> Kept:
-    return Kept(kept.reply, kept.media, kept.status)
+def raw(answer: KeptAnswer) -> Kept:
+    """A kept answer as a reply."""
+    return Kept(answer.reply, answer.media, answer.status)
