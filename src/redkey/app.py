@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -35,6 +36,7 @@ from redkey.http.problems import Declined
 from redkey.ledger.checkpoint import log_name
 from redkey.ledger.note import parse_key
 from redkey.ledger.trust import TrustedKey, witness_keys
+from redkey.services.authority import Authority
 from redkey.services.coordinator import Coordinator
 from redkey.services.keys import KEY_SHAPE, KEY_TEXT, KeyRing, digest_of
 from redkey.services.log_facts import open_log
@@ -88,10 +90,20 @@ class App:
             seconds=config.checkpoint_seconds,
             records=config.checkpoint_records,
         )
-        for listener in (self.keys.on_commit, self.subscriptions.hear, self._schedule.heard, self._count):
+        # Who may not look any more must not see what came after that: authority before subscriptions.
+        self.authority = Authority(store, time.time)
+        for listener in (
+            self.keys.on_commit,
+            self.authority.on_commit,
+            self.subscriptions.hear,
+            self._schedule.heard,
+            self._count,
+        ):
             self.coordinator.listen(listener)
         clock = SystemClock()
-        self._timers = Timers(store, self.coordinator, self.subscriptions, clock, config.idle_world_seconds, on_fatal)
+        self._timers = Timers(
+            store, self.coordinator, self.subscriptions, clock, config.idle_world_seconds, on_fatal, self.authority
+        )
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="redkey-read")
         self._heavy = ThreadPoolExecutor(1, thread_name_prefix="redkey-heavy")
         self._witnessing = Witnessing(store, self.signing, self._threads, config.witness_seconds, on_fatal)
@@ -114,6 +126,7 @@ class App:
             tokens=self.tokens,
             signing=self.signing,
             subscriptions=self.subscriptions,
+            authority=self.authority,
             limiter=limiter,
             costs=Costs(config.cost, time.monotonic),
             logins=logins,
@@ -169,6 +182,7 @@ class App:
             scopes=caller.scopes,
             agent_id=caller.agent_id,
             may_write=caller.scopes != {"read"},
+            hold=partial(self.authority.hold, principal),
         )
 
     async def start(self) -> None:

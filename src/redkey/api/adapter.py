@@ -18,7 +18,7 @@ import msgspec
 import structlog
 
 from redkey.api.auth import Authenticator
-from redkey.api.call import Call, Pending, Raw, Services
+from redkey.api.call import Call, Pending, Raw, Services, authority_ended
 from redkey.api.metrics import Metrics
 from redkey.api.repeats import answer_before, answer_once, kept, must_keep, raw, to_keep
 from redkey.commands.caller import Caller
@@ -119,7 +119,7 @@ class Api:
             exchange.headers, connection.address, looks=not endpoint.route.writes
         )
         connection.authenticated()
-        call.caller, call.topic = principal.caller, principal.topic
+        call.caller, call.topic, call.principal = principal.caller, principal.topic, principal
         if endpoint.scopes.isdisjoint(principal.caller.scopes):
             raise _insufficient(endpoint.route)
 
@@ -177,6 +177,8 @@ class Api:
             self._submit(call, result)
             return None
         if iscoroutine(result):
+            if getattr(call.query, "wait", 0):
+                result = call.while_authorised(result)
             return self._wait(call, result)
         self._reply(call, result)
         return None
@@ -184,8 +186,12 @@ class Api:
     def _submit(self, call: Call, pending: Pending) -> None:
         exchange = call.exchange
 
+        release: Callable[[], None] | None = None
+
         def done(outcome: Outcome | RedKeyError) -> None:
             exchange.on_lost = None
+            if release is not None:
+                release()
             try:
                 if not isinstance(outcome, Outcome):
                     raise outcome
@@ -199,8 +205,16 @@ class Api:
             def leave() -> None:
                 submission.leave(done)
                 self.open -= 1
+                if release is not None:
+                    release()
+
+            def end() -> None:
+                submission.leave(done)
+                done(authority_ended())
 
             exchange.on_lost = leave
+            if not submission.over:
+                release = call.services.authority.hold(call.principal, end)
             exchange.connection.take_more()
 
     async def _wait(self, call: Call, work: Awaitable[Any]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -15,6 +15,7 @@ import msgspec
 from redkey.api.logins import Logins
 from redkey.api.metrics import Metrics
 from redkey.commands.caller import Caller
+from redkey.commands.decision import Refused
 from redkey.config import Config
 from redkey.http.costs import Costs
 from redkey.http.exchange import Exchange
@@ -22,8 +23,9 @@ from redkey.http.limits import Limiter
 from redkey.ledger import content
 from redkey.ledger.ports import Clock, Content, SequencedStore
 from redkey.services.answers import AnsweredBefore
+from redkey.services.authority import Authority
 from redkey.services.coordinator import Coordinator
-from redkey.services.keys import KeyRing
+from redkey.services.keys import KeyRing, Principal
 from redkey.services.outcome import Outcome
 from redkey.services.signing import Signing
 from redkey.services.submission import Done, Submission
@@ -63,6 +65,7 @@ class Services:
     tokens: Tokens
     signing: Signing
     subscriptions: Subscriptions
+    authority: Authority
     limiter: Limiter
     costs: Costs
     logins: Logins
@@ -112,6 +115,7 @@ class Call:
         "endpoint",
         "exchange",
         "path",
+        "principal",
         "query",
         "services",
         "told",
@@ -120,6 +124,7 @@ class Call:
 
     # Who calls, in which workspace, with which parameters of the path: known once the adapter has admitted it.
     caller: Caller
+    principal: Principal
     topic: str
     path: dict[str, str]
 
@@ -212,6 +217,25 @@ class Call:
             return sha256(f"{self._idem}\n{part}".encode()).hexdigest()[:32]
         return self._idem
 
+    async def while_authorised(self, work: Coroutine[Any, Any, T]) -> T:
+        """What a long poll gives; Refused as soon as the caller's authority ends."""
+        task, ended = asyncio.ensure_future(work), False
+
+        def end() -> None:
+            nonlocal ended
+            ended = True
+            task.cancel()
+
+        release = self.services.authority.hold(self.principal, end)
+        try:
+            return await task
+        except asyncio.CancelledError:
+            if ended:
+                raise authority_ended() from None
+            raise
+        finally:
+            release()
+
     async def in_thread(self, work: Callable[[], T]) -> T:
         """Do what reads much beside the event loop."""
         return await asyncio.get_running_loop().run_in_executor(self.services.threads, work)
@@ -246,6 +270,11 @@ class Call:
         """What reducers decide by, as pinned content."""
         made = content.structure(value)
         return content.ref(made), made
+
+
+def authority_ended() -> Refused:
+    """The key was revoked, the token ran out, or the agent may less than before."""
+    return Refused(401, "invalid_token", "The key or token ended, or its agent may do less than before.")
 
 
 def _do(work: Callable[[], T], shared: bool) -> T:

@@ -91,8 +91,13 @@ class EventStream(Stream):
         self._call, self._source = call, Followed(subscription, call.services.subscriptions)
 
     async def run(self, receive: Receive, send: Send) -> int:
-        seconds = self._call.services.config.limits.cursor_seconds
-        return await run_event_stream(self._call.exchange, self._source, cursor_seconds=seconds)
+        services = self._call.services
+        release = services.authority.hold(self._call.principal, self._source.end)
+        try:
+            seconds = services.config.limits.cursor_seconds
+            return await run_event_stream(self._call.exchange, self._source, cursor_seconds=seconds)
+        finally:
+            release()
 
 
 class Followed:
@@ -101,10 +106,16 @@ class Followed:
     def __init__(self, subscription: Subscription, subscriptions: Subscriptions) -> None:
         self._subscription, self._subscriptions = subscription, subscriptions
         self.take, self.wait, self.leave = subscription.take, subscription.wait, subscription.leave
+        self._over = False
 
     @property
     def ended(self) -> bool:
-        return self._subscriptions.stopping
+        return self._over or self._subscriptions.stopping
+
+    def end(self) -> None:
+        """The follower may not look any more."""
+        self._over = True
+        self._subscription.wake()
 
     @property
     def behind(self) -> bool:

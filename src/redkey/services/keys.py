@@ -48,6 +48,8 @@ class Principal(msgspec.Struct):
     digest: bytes
     caller: Caller
     checked: float
+    # When its authority ends by itself, in seconds of wall time: a token's end; 0 for a key.
+    expires_at: float = 0
 
 
 class Kept(msgspec.Struct, frozen=True):

@@ -262,6 +262,10 @@ class Subscription:
     async def wait(self, seconds: float) -> None:
         self.position = await self._feed.wait(self.position, self._wanted, seconds)
 
+    def wake(self) -> None:
+        """Let all who wait for this workspace look again; it is rarely needed, and costs each of them little."""
+        self._feed.wake()
+
 
 class Subscriptions:
     """Everybody who follows a workspace of this server."""

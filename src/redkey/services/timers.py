@@ -13,6 +13,7 @@ import structlog
 
 from redkey.errors import RedKeyError
 from redkey.ledger.ports import Clock, SequencedStore
+from redkey.services.authority import Authority
 from redkey.services.coordinator import Coordinator
 from redkey.services.subscriptions import Subscriptions
 
@@ -35,9 +36,11 @@ class Timers:
         clock: Clock,
         idle_seconds: float,
         on_fatal: Callable[[BaseException], None],
+        authority: Authority | None = None,
     ) -> None:
         self._store, self._coordinator, self._subscriptions = store, coordinator, subscriptions
         self._clock, self._idle_seconds, self._on_fatal = clock, idle_seconds, on_fatal
+        self._authority = authority
         self._tasks: list[asyncio.Task[None]] = []
         # topic -> when it may be ticked again.
         self._ticked: dict[str, float] = {}
@@ -70,7 +73,11 @@ class Timers:
         """Look for what other processes commit, as long as somebody waits for it."""
         while True:
             await asyncio.sleep(POLL_SECONDS)
-            if (self._coordinator.awaited or self._subscriptions.count) and self._store.changed():
+            held = self._authority is not None and self._authority.is_awaited
+            if (held or self._coordinator.awaited or self._subscriptions.count) and self._store.changed():
+                # Who may not look any more must not see what came after that.
+                if self._authority is not None:
+                    self._authority.look()
                 self._coordinator.look()
                 self._subscriptions.look()
 

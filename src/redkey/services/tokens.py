@@ -86,7 +86,7 @@ class Tokens:
             return None
         scopes = passable(principal.caller.scopes) & set(claims.scope.split())
         caller = msgspec.structs.replace(principal.caller, scopes=scopes)
-        return msgspec.structs.replace(principal, caller=caller)
+        return msgspec.structs.replace(principal, caller=caller, expires_at=claims.exp)
 
     def is_ours(self, token: str) -> bool:
         """True when this log's server signed the token, whatever became of it since."""

@@ -38,6 +38,8 @@ class BusCaller(msgspec.Struct, frozen=True, kw_only=True):
     # A key of one agent speaks for that agent alone.
     agent_id: str = ""
     may_write: bool = True
+    # Calls what it is given when the authority of the caller ends; gives what to call when it is over.
+    hold: Callable[[Callable[[], None]], Callable[[], None]] | None = None
 
     @property
     def manages(self) -> bool:
@@ -165,13 +167,20 @@ class Call:
             if not future.done():
                 future.set_result(found)
 
+        def end() -> None:
+            if not future.done():
+                future.set_exception(BusRefused("the key or token ended", code="unauthenticated"))
+
         poll = Poll(self.bus.feed(session), look, seconds, tell)
         self.polls.add(poll)
+        release = self.caller.hold(end) if self.caller.hold is not None and seconds else None
         try:
             return await self.exchange.while_connected(future)
         finally:
             self.polls.discard(poll)
             poll.leave()
+            if release is not None:
+                release()
 
     def answered(self, show: Callable[[Decided], Answer]) -> Also:
         """The row that keeps the answer to this request, to be written with what it does; none without a key."""

@@ -169,7 +169,11 @@ async def bus_watch_sessions(call: Call) -> None:
 
 async def _run(call: Call, stream: EventStream | SessionStream) -> None:
     call.streams.add(stream)
+    # A follower whose authority ends is treated as all are when the server stops; it is refused when it comes back.
+    release = call.caller.hold(stream.stop) if call.caller.hold is not None else None
     try:
         await run_event_stream(call.exchange, stream, cursor_seconds=_CURSOR_SECONDS)
     finally:
         call.streams.discard(stream)
+        if release is not None:
+            release()
