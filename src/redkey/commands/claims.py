@@ -203,7 +203,8 @@ def best_tasks(world: World, agent: Agent, queue_id: str, count: int) -> list[Ta
         return []
     if count == 1:
         # The best of each set is a true offer.
-        return [world.tasks[min(heap[0] for heap in heaps)[2]]]
+        best = heaps[0][0] if len(heaps) == 1 else min([heap[0] for heap in heaps])
+        return [world.tasks[best[2]]]
     # What is passed over here is no longer true, and is dropped by the fold of the attempts that follow.
     true = (entry[2] for entry in in_order(heaps) if world.is_offer(entry))
     chosen: dict[str, Task] = {}

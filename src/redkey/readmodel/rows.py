@@ -1,7 +1,7 @@
 """Rows: the entities of a world as the store keeps them, and the world loaded from them again.
 
-A row is the snapshot: what a unit's fold touched is written with the unit, so rows and ledger never differ by
-more than nothing. Tasks are listed by queue and state, so that a list costs what it shows.
+A row is the snapshot: a unit writes the rows of everything that its fold touched, so rows always match the ledger.
+Tasks are listed by queue and state, so that a list costs what it shows.
 """
 
 from __future__ import annotations

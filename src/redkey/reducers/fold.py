@@ -62,7 +62,7 @@ def fold(
         void: Void = DUPLICATE_WIRE
     elif reducer is None:
         void = "unknown_type"
-    elif e.type in _SINCE and world.workspace.rules < _SINCE[e.type]:
+    elif world.workspace.rules < RULES and world.workspace.rules < _SINCE.get(e.type, 0):
         void = "rules_too_old"
     else:
         void = reducer(world, e)
