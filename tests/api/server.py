@@ -62,7 +62,13 @@ def begin(
     clean = {key: value for key, value in os.environ.items() if not key.startswith("REDKEY_")}
     with log.open("wb") as out:
         process = subprocess.Popen(command, stdout=out, stderr=out, env={**clean, **(environment or {})})
-    return Server(process, _wait(process, ready_file, log), data, log)
+    try:
+        return Server(process, _wait(process, ready_file, log), data, log)
+    except BaseException:
+        # Nobody would know of it.
+        process.kill()
+        process.wait()
+        raise
 
 
 @contextmanager

@@ -35,12 +35,15 @@ class Cluster:
         self._directory, self._python = directory, python
         self._ports = _free_ports(count)
         self._pool = ThreadPoolExecutor(count)
-        # The first one makes the key that all are called with.
-        self._starting: dict[int, Future[Server]] = {0: self._begin(0)}
+        self._starting: dict[int, Future[Server]] = {}
         self.servers: dict[int, Server] = {}
-        self.settle()
-        self._starting = {number: self._begin(number) for number in range(1, count)}
-        self.settle()
+        self.places: list[str] = []
+
+    def start(self) -> None:
+        """Start all. The first one goes ahead: it makes the key that all are called with."""
+        for numbers in (range(1), range(1, len(self._ports))):
+            self._starting = {number: self._begin(number) for number in numbers}
+            self.settle()
         self.places = [place for _, one in sorted(self.servers.items()) for place in (one.url, str(one.uds))]
 
     def _begin(self, number: int) -> Future[Server]:
@@ -98,6 +101,7 @@ def _free_ports(count: int) -> list[int]:
 def cluster(directory: Path, count: int, python: Sequence[str] = (sys.executable,)) -> Iterator[Cluster]:
     made = Cluster(directory, count, python)
     try:
+        made.start()
         yield made
     finally:
         made.end()
