@@ -35,8 +35,8 @@ def test_a_watched_server_counts_units_and_what_they_take(tmp_path: Path) -> Non
             opened = server.spent - before
             drive(lanes, 0)
         cost = server.spent - before
-    # Two cycles of three requests: each is a unit, or shares one.
-    assert 3 <= cost.units - opened.units <= 6
+    # Two cycles of three requests, each after the one before. Timers may add units.
+    assert cost.units - opened.units >= 3
     assert cost.process >= cost.loop > cost.whole > cost.unit > 0
     assert cost.unit >= cost.decide + cost.finish + cost.commit > 0
     assert cost.process == cost.unit + cost.answer + cost.outside + cost.threads
