@@ -9,60 +9,35 @@ turns, shows how much they distort.
 from __future__ import annotations
 
 import tempfile
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from pathlib import Path
 from statistics import median
 
 from bench import row, served
-from bench.clocks import Spent
 from bench.crew import Crew, echo_lanes, follower
-from bench.load import Lane, drive
-from bench.served import Served
+from bench.turns import Turns, alternate
 
 ROUNDS = 1
 CONNECTIONS = 32
 REQUESTS = 3
-SECONDS, WARM_SECONDS = 0.5, 0.3
-# What the stopwatches may add to a cycle; what may be spent outside the unit of work; what the client may cost.
-AIM_DISTORTION, AIM_OUTSIDE, AIM_CLIENT = 1.05, 170, 150
+SECONDS = 0.5
+# What the stopwatches may add to a cycle; what may be spent beyond the unit of work; what the client may cost.
+AIM_DISTORTION, AIM_BEYOND, AIM_CLIENT = 1.05, 170, 150
 
 
 def main(quick: bool) -> None:
-    """Measure and show everything; `quick` takes fewer turns."""
+    """Measure and show everything; `quick` takes fewer slices."""
     parts, distortion = measure(2 if quick else 12)
     for part, microseconds in parts.items():
         row(f"a cycle: {part}", microseconds, unit="us", least=True, aim=_AIMS.get(part))
     row("a cycle with stopwatches over one without", distortion, unit="", least=True, aim=AIM_DISTORTION)
 
 
-_TOTAL, _OUTSIDE, _CLIENT = "processor", "outside the unit (the first two)", "the client's processor"
-_AIMS = {_OUTSIDE: AIM_OUTSIDE, _CLIENT: AIM_CLIENT}
+_TOTAL, _BEYOND, _CLIENT = "processor", "beyond the unit (the first two)", "the client's processor"
+_AIMS = {_BEYOND: AIM_BEYOND, _CLIENT: AIM_CLIENT}
 
 
-class Turns:
-    """A server under load, and what its cycles or requests have cost in each turn."""
-
-    def __init__(self, server: Served, lanes: list[Lane]) -> None:
-        self._server, self._lanes = server, lanes
-        self.count, self.spent, self.client_seconds = 0, Spent(), 0.0
-        # Microseconds of the whole process in each turn.
-        self.each: list[float] = []
-        drive(lanes, WARM_SECONDS)
-
-    def take(self) -> None:
-        before = self._server.spent
-        load = drive(self._lanes, SECONDS)
-        cost = self._server.spent - before
-        self.spent, self.count = self.spent + cost, self.count + len(load.works)
-        self.client_seconds += load.client_seconds
-        self.each.append(cost.process / len(load.works) / 1e3)
-
-    def microseconds(self, nanoseconds: int) -> float:
-        """A sum of all turns, for one cycle or request."""
-        return nanoseconds / self.count / 1e3
-
-
-def measure(turns: int) -> tuple[dict[str, float], float]:
+def measure(slices: int) -> tuple[dict[str, float], float]:
     """Microseconds of a cycle by part, of which those up to the total add up to it, and what stopwatches distort."""
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
 
@@ -74,24 +49,21 @@ def measure(turns: int) -> tuple[dict[str, float], float]:
 
         watched, plain = working("watched", True), working("plain", False)
         echo = stack.enter_context(served.echo(Path(name)))
-        echoed = Turns(echo, [stack.enter_context(closing(lane)) for lane in echo_lanes(echo, CONNECTIONS)])
-        for turn in range(turns):
-            # Another order each time: the first has another machine than the last.
-            for one in (watched, plain, echoed) if turn % 2 else (echoed, plain, watched):
-                one.take()
+        echoed = Turns(echo, stack.enter_context(echo_lanes(echo, CONNECTIONS)))
+        alternate({"watched": watched, "plain": plain, "echoed": echoed}, slices, SECONDS)
     cost, a_cycle = watched.spent, watched.microseconds
     http = echoed.microseconds(echoed.spent.process) * REQUESTS
     parts = {
         "HTTP, as the bare echo": http,
-        "authenticate, decode, handle, encode": a_cycle(cost.outside) - http,
+        "authenticate, decode, handle, answer": a_cycle(cost.outside + cost.answer) - http,
         "decide": a_cycle(cost.decide),
         "finish the unit": a_cycle(cost.finish),
         "commit": a_cycle(cost.commit),
         "open and close the unit": a_cycle(cost.unit - cost.decide - cost.finish - cost.commit),
-        "answer": a_cycle(cost.answer),
         "other threads": a_cycle(cost.threads),
     }
     plainly = {"processor, without stopwatches": plain.microseconds(plain.spent.process)}
-    parts |= {_TOTAL: sum(parts.values()), **plainly, _OUTSIDE: a_cycle(cost.outside)}
-    parts[_CLIENT] = plain.client_seconds / plain.count * 1e6
+    parts |= {_TOTAL: sum(parts.values()), **plainly, _BEYOND: a_cycle(cost.outside + cost.answer)}
+    parts["from the commit to the last result"] = a_cycle(cost.answer)
+    parts[_CLIENT] = plain.client_seconds / plain.works * 1e6
     return parts, median(one / other for one, other in zip(watched.each, plain.each, strict=True))

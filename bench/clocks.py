@@ -50,14 +50,14 @@ class Spent:
         return self.whole - self.answer
 
     @property
-    def outside(self) -> int:
-        """What the event loop did outside of units and their answering: read, authenticate, decode, handle, reply."""
-        return self.loop - self.whole
+    def threads(self) -> int:
+        """What other threads did. The two clocks may be some microseconds apart, hence never less than nothing."""
+        return max(0, self.process - self.loop)
 
     @property
-    def threads(self) -> int:
-        """What other threads did."""
-        return self.process - self.loop
+    def outside(self) -> int:
+        """What the event loop did outside of units and their answering: read, authenticate, decode, handle."""
+        return self.process - self.whole - self.threads
 
 
 def process_nanoseconds(pid: int) -> int:

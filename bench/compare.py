@@ -1,8 +1,8 @@
 """Compare this checkout with a commit: `python -m bench compare --base REV`.
 
 Three servers run at once, each with its own data directory: the base, the base again, and this checkout. Every round
-measures every case at all three, one right after the other and in another order each round, so a busy minute of the
-machine touches all of them. What counts is the ratio within a round, and the median of these. The base against itself
+measures every case at all three in short slices that alternate, so a busy second of the machine touches all of them.
+What counts is the ratio within a round, and the median of these. The base against itself
 (A/A) shows how much of a ratio is noise. Everything is on: see `crew`.
 """
 
@@ -16,24 +16,22 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 from bench import served
 from bench.clocks import Spent, fsync_milliseconds, interpreter
-from bench.crew import BATCH, ROLE, TASK, Agent, Crew, call, echo_lanes, follower
-from bench.load import Lane, Work, drive, milliseconds
+from bench.crew import BATCH, ROLE, Agent, Crew, call, echo_lanes, follower
+from bench.load import Work, milliseconds
 from bench.served import ROOT, Served
 from bench.trees import UnknownCommit, commit_of, files_of, is_changed
+from bench.turns import Turns, alternate, turned
 
 BASE, AGAIN, HEAD, PLAIN = "base", "base again", "head", "plain httptools"
-# Many short rounds: what else the machine does changes within seconds.
-ROUNDS, SECONDS, WARM_SECONDS = 9, 0.8, 0.2
-CONNECTIONS = (1, 8, 32)
-ECHO_CONNECTIONS = 32
+ROUNDS, SECONDS, SLICES = 9, 0.9, 3
 SLOTS, WORKER_QUEUE, WORKER_RATE = 8, "queue_worker", 300
 PROGRAM_SECONDS = 120
 _TOO_LITTLE = 0.1
@@ -43,15 +41,16 @@ _TOO_LITTLE = 0.1
 class Sample:
     """One case at one server in one round; microseconds are processor time of one cycle (or one echoed request).
 
-    `cpu` is the server's whole process and the sum of `unit` (open to durable), `answering` (from the commit until
-    every request and listener of the unit has its result), `outside` (the rest of the event loop: read,
-    authenticate, decode, handle, reply) and `threads` (everything beside the event loop). `units` is how many units
-    of work a cycle took.
+    `cpu` is the server's whole process and the sum of `unit` (from its start until it is durable), `beyond` (what the
+    event loop does besides) and `threads` (everything beside the event loop). `beyond` is the sum of `answering` (from
+    the commit until every request and listener of the unit has its result, replies included where they are written at
+    once) and `outside` (the rest: read, authenticate, decode, handle). `units` is how many units a cycle took.
     """
 
     rate: float
     cpu: float
     unit: float
+    beyond: float
     answering: float
     outside: float
     threads: float
@@ -62,7 +61,8 @@ class Sample:
 
     @classmethod
     def of(cls, cycles: int, seconds: float, client_seconds: float, cost: Spent, *times: float) -> Sample:
-        parts = (cost.process, cost.unit, cost.answer, cost.outside, cost.threads)
+        beyond = cost.answer + cost.outside
+        parts = (cost.process, cost.unit, beyond, cost.answer, cost.outside, cost.threads)
         microseconds = (part / cycles / 1e3 for part in parts)
         return cls(cycles / seconds, *microseconds, client_seconds / cycles * 1e6, cost.units / cycles, *times)
 
@@ -71,9 +71,10 @@ class Sample:
 MEASURES = (
     ("rate", "cycles/s", False),
     ("cpu", "server CPU, us", True),
-    ("outside", "  outside the unit, us", True),
-    ("answering", "  answering, us", True),
     ("unit", "  in the unit, us", True),
+    ("beyond", "  beyond the unit, us", True),
+    ("answering", "    answering, us", True),
+    ("outside", "    the rest, us", True),
     ("threads", "  other threads, us", True),
     ("units", "units", True),
     ("client", "client CPU, us", True),
@@ -87,34 +88,39 @@ ECHO_MEASURES = (("rate", "requests/s", False), ("cpu", "server CPU, us", True))
 Samples = dict[str, dict[str, list[Sample]]]
 
 
+class Case(NamedTuple):
+    """What so many agents do again and again, and how many cycles a piece of it has."""
+
+    connections: int
+    work: Callable[[Agent], Callable[[], Work]]
+    cycles: int = 1
+
+
+CASES = {
+    "1 connection": Case(1, lambda agent: agent.cycle),
+    "8 connections": Case(8, lambda agent: agent.cycle),
+    "32 connections": Case(32, lambda agent: agent.cycle),
+    f"batches of {BATCH}, 8 connections": Case(8, lambda agent: agent.batch, BATCH),
+}
+WORKER = f"rk.worker, {SLOTS} slots"
+
+
 class Bench:
-    """A server with its crew; the cases are its methods."""
+    """A server with its crew, and the program that works for it by `rk.worker`."""
 
     def __init__(self, server: Served, tree: Path) -> None:
-        self.server, self._tree, self._crew = server, tree, Crew(server)
+        self.server, self._tree, self.crew = server, tree, Crew(server)
         call(server, "POST", "/queues", {"id": WORKER_QUEUE, "name": "Worker"})
-
-    def cycles(self, count: int, seconds: float) -> Sample:
-        """Single cycles by so many connections."""
-        return self._driven(count, lambda agent: agent.cycle, seconds, 1)
-
-    def batches(self, seconds: float) -> Sample:
-        """Batches of tasks by 8 connections."""
-        return self._driven(8, lambda agent: agent.batch, seconds, BATCH)
-
-    def _driven(self, count: int, work: Callable[[Agent], Callable[[], Work]], seconds: float, each: int) -> Sample:
-        with self._crew.lanes(count, work) as lanes:
-            return measured(self.server, lanes, seconds, each)
 
     def worker(self, seconds: float) -> Sample:
         """Tasks through `rk.worker` of the server's own checkout."""
         tasks, warm = max(SLOTS, int(seconds * WORKER_RATE)), SLOTS * 2
         left = warm + tasks + SLOTS
         while left > 0:
-            body = {"tasks": [{**TASK, "requiredRoles": [ROLE]}] * min(left, BATCH)}
+            body = {"tasks": [self.crew.task] * min(left, BATCH)}
             call(self.server, "POST", f"/queues/{WORKER_QUEUE}/tasks/batch", body)
             left -= BATCH
-        agent = self._crew.hire(1)[0]
+        agent = self.crew.hire(1)[0]
         asked = {"url": self.server.url, "key": agent.key, "agent": agent.agent_id, "queue": WORKER_QUEUE}
         asked |= {"role": ROLE, "slots": SLOTS, "warm": warm, "tasks": tasks}
         asked |= {"pid": self.server.process.pid, "cells": str(self.server.cells)}
@@ -132,26 +138,10 @@ class Bench:
         return Sample.of(found["works"], found["seconds"], found["client_seconds"], Spent(**found["spent"]))
 
 
-def measured(server: Served, lanes: list[Lane], seconds: float, each: int = 1) -> Sample:
-    """Warm up, then measure; `each` is how many cycles a piece of work has."""
-    drive(lanes, WARM_SECONDS)
-    before = server.spent
-    load = drive(lanes, seconds)
-    cost = server.spent - before
-    times = (milliseconds(load.requests, 50), milliseconds(load.requests, 99))
-    return Sample.of(len(load.works) * each, load.seconds, load.client_seconds, cost, *times)
-
-
-def cases(seconds: float) -> dict[str, Callable[[Bench], Sample]]:
-    """What is measured at each server, by name."""
-
-    def connected(count: int) -> Callable[[Bench], Sample]:
-        return lambda bench: bench.cycles(count, seconds)
-
-    found = {f"{count} connection{'s' if count > 1 else ''}": connected(count) for count in CONNECTIONS}
-    found[f"batches of {BATCH}, 8 connections"] = lambda bench: bench.batches(seconds)
-    found[f"rk.worker, {SLOTS} slots"] = lambda bench: bench.worker(seconds)
-    return found
+def sampled(turns: Turns, cycles: int = 1) -> Sample:
+    """The sample of all slices; `cycles` is how many a piece of work has."""
+    times = (milliseconds(turns.requests, 50), milliseconds(turns.requests, 99))
+    return Sample.of(turns.works * cycles, turns.seconds, turns.client_seconds, turns.spent, *times)
 
 
 @contextmanager
@@ -173,29 +163,32 @@ def measure(folder: Path, trees: Mapping[str, Path], rounds: int, seconds: float
     """Every case at every server in every round, and the latency of an fsync in each round."""
     found: Samples = {}
     fsyncs: list[float] = []
+
+    def keep(case: str, samples: Mapping[str, Sample]) -> None:
+        for name, sample in samples.items():
+            found.setdefault(case, {}).setdefault(name, []).append(sample)
+
     with servers(folder, trees) as (benches, echoes):
         for number in range(rounds):
             fsyncs.append(fsync_milliseconds(folder))
-            for case, work in cases(seconds).items():
-                for name in _turned(list(benches), number):
-                    _progress(f"round {number + 1} of {rounds}: {case}, {name}")
-                    found.setdefault(case, {}).setdefault(name, []).append(work(benches[name]))
-            for name in _turned(list(echoes), number):
-                _progress(f"round {number + 1} of {rounds}: echo, {name}")
+            for name, case in CASES.items():
+                _progress(f"round {number + 1} of {rounds}: {name}")
                 with ExitStack() as stack:
-                    lanes = echo_lanes(echoes[name], ECHO_CONNECTIONS)
-                    for lane in lanes:
-                        stack.enter_context(closing(lane))
-                    sample = measured(echoes[name], lanes, seconds / 2)
-                found.setdefault(ECHO, {}).setdefault(name, []).append(sample)
+                    turns = {
+                        at: Turns(one.server, stack.enter_context(one.crew.lanes(case.connections, case.work)))
+                        for at, one in benches.items()
+                    }
+                    alternate(turns, SLICES, seconds / SLICES, number)
+                keep(name, {at: sampled(one, case.cycles) for at, one in turns.items()})
+            _progress(f"round {number + 1} of {rounds}: {WORKER}")
+            keep(WORKER, {at: benches[at].worker(seconds) for at in turned(list(benches), number)})
+            _progress(f"round {number + 1} of {rounds}: {ECHO}")
+            with ExitStack() as stack:
+                turns = {at: Turns(one, stack.enter_context(echo_lanes(one, 32))) for at, one in echoes.items()}
+                alternate(turns, SLICES, seconds / SLICES / 2, number)
+            keep(ECHO, {at: sampled(one) for at, one in turns.items()})
     _progress("")
     return found, fsyncs
-
-
-def _turned(names: list[str], number: int) -> list[str]:
-    """Another order each round: who comes first has another machine than who comes last."""
-    at = number % len(names)
-    return names[at:] + names[:at]
 
 
 def _progress(text: str) -> None:
@@ -264,7 +257,12 @@ def run(arguments: list[str]) -> int:
     parser.add_argument("--base", metavar="REV", required=True, help="the commit to compare with")
     parser.add_argument("--head", metavar="REV", help="a commit to measure in place of the files of this checkout")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"how many rounds ({ROUNDS})")
-    parser.add_argument("--seconds", type=float, default=SECONDS, help=f"how long each measurement takes ({SECONDS:g})")
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=SECONDS,
+        help=f"for each server and case of a round ({SECONDS:g})",
+    )
     parser.add_argument("--json", action="store_true", help="print everything that was measured as JSON")
     options = parser.parse_args(arguments)
     if options.rounds < 1 or options.seconds <= 0:

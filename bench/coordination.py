@@ -11,7 +11,7 @@ import asyncio
 import tempfile
 import time
 from collections.abc import Callable
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from pathlib import Path
 from statistics import median
 
@@ -57,8 +57,7 @@ def _drive(crew: Crew, count: int, work: Callable[[Agent], Callable[[], Work]], 
 
 def _echo(server: Served, seconds: float) -> tuple[float, float]:
     """Requests a second of a server that echoes, and its processor's microseconds for one."""
-    with ExitStack() as stack:
-        lanes = [stack.enter_context(closing(lane)) for lane in echo_lanes(server, ECHO_CONNECTIONS)]
+    with echo_lanes(server, ECHO_CONNECTIONS) as lanes:
         drive(lanes, WARM_SECONDS)
         before = server.processor_seconds
         load = drive(lanes, seconds)

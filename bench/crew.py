@@ -15,6 +15,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from typing import Any
 
 from bench.load import Lane, Work
@@ -124,14 +125,15 @@ class Crew:
             self._agents.append(Agent(self.site, self.task))
         return self._agents[:count]
 
-    @contextlib.contextmanager
-    def lanes(self, count: int, work: Callable[[Agent], Callable[[], Work]]) -> Iterator[list[Lane]]:
+    def lanes(self, count: int, work: Callable[[Agent], Callable[[], Work]]) -> AbstractContextManager[list[Lane]]:
         """A connection for each of so many agents, which does the work that is chosen for the agent."""
-        with contextlib.ExitStack() as stack:
-            lanes = [Lane(self.site.place, work(agent)) for agent in self.hire(count)]
-            for lane in lanes:
-                stack.callback(lane.close)
-            yield lanes
+        return _opened(self.site, [work(agent) for agent in self.hire(count)])
+
+
+@contextlib.contextmanager
+def _opened(site: Site, works: list[Callable[[], Work]]) -> Iterator[list[Lane]]:
+    with contextlib.ExitStack() as stack:
+        yield [stack.enter_context(contextlib.closing(Lane(site.place, work))) for work in works]
 
 
 @contextlib.contextmanager
@@ -150,14 +152,14 @@ def follower(server: Site) -> Iterator[None]:
             stop(process)
 
 
-def echo_lanes(server: Site, count: int) -> list[Lane]:
+def echo_lanes(server: Site, count: int) -> AbstractContextManager[list[Lane]]:
     """Connections that send one create each time, for a server that echoes it."""
     request = Request(f"/queues/{QUEUE}/tasks", "rk_nobody_asks", "bench", TASK)
 
     def ask() -> Work:
         expect(b"200", (yield request()))
 
-    return [Lane(server.place, ask) for _ in range(count)]
+    return _opened(server, [ask] * count)
 
 
 def expect(status: bytes, reply: bytes) -> None:

@@ -77,6 +77,7 @@ def test_every_case_is_measured_at_the_base_twice_and_at_the_head(repository: Pa
         for (sample,) in report["samples"][case].values():
             parts = {name: sample[name] for name in ("unit", "answering", "outside", "threads")}
             assert sample["cpu"] == pytest.approx(sum(parts.values()))
+            assert sample["beyond"] == pytest.approx(parts["answering"] + parts["outside"])
             assert all(parts[name] > 0 for name in ("unit", "answering", "outside")), parts
             assert sample["rate"] > 0
     measured = {(entry["case"], entry["measure"]) for entry in report["summary"]}
@@ -132,7 +133,7 @@ def test_a_wrong_use_is_answered_at_once(
 
 def test_a_ratio_is_taken_within_a_round_and_the_median_of_rounds_counts() -> None:
     def samples(*rates: float) -> list[Sample]:
-        return [Sample(rate, 100, 50, 10, 40, 0, 90, 1.0, 2.0, 9.0) for rate in rates]
+        return [Sample(rate, 100, 50, 50, 10, 40, 0, 90, 1.0, 2.0, 9.0) for rate in rates]
 
     found = summary(
         {"8 connections": {BASE: samples(100, 200, 50), AGAIN: samples(100, 180, 55), HEAD: samples(200, 200, 75)}}
