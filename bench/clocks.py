@@ -90,7 +90,11 @@ def fsync_milliseconds(folder: Path) -> float:
 
 def interpreter() -> str:
     """Version and build of this interpreter: one without PGO and LTO is 10 to 15 % slower."""
-    asked = sysconfig.get_config_var("CONFIG_ARGS") or ""
-    optimised = [name for name, flag in (("PGO", "--enable-optimizations"), ("LTO", "--with-lto")) if flag in asked]
-    build = " and ".join(optimised) if optimised else "no PGO, no LTO"
+    configured = sysconfig.get_config_var("CONFIG_ARGS") or ""
+    flags = {"PGO": "--enable-optimizations", "LTO": "--with-lto"}
+    if "deb_system" in sysconfig.get_scheme_names():
+        # Debian optimises in its own build rules, and removes the flags from what the interpreter says of itself.
+        build = "Debian's build, PGO, LTO"
+    else:
+        build = ", ".join(name if flag in configured else f"no {name}" for name, flag in flags.items())
     return f"{platform.python_implementation()} {platform.python_version()} ({platform.python_compiler()}, {build})"

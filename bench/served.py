@@ -134,7 +134,8 @@ def _process(
 def environment(imported: list[Path]) -> dict[str, str]:
     """The environment of a program that imports from these folders first; no setting of RedKey is passed on."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("REDKEY_")}
-    return {**clean, "PYTHONPATH": os.pathsep.join(map(str, imported))}
+    paths = [*map(str, imported), *filter(None, [clean.get("PYTHONPATH")])]
+    return {**clean, "PYTHONPATH": os.pathsep.join(paths)}
 
 
 def stop(process: subprocess.Popen[bytes]) -> None:
