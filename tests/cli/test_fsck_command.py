@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import shutil
 import subprocess
 import sys
@@ -47,7 +48,8 @@ def test_each_damaged_record_is_named_with_its_place(directory: Path) -> None:
     assert result.exit_code == 1
     for sequence in (17, 400):
         assert f"topic 1.0.1001 record {sequence} running_hash_wrong: " in result.output
-    assert "damaged: running_hash_wrong 2" in result.output
+    # A stranger's record is void, so replay names what follows from it as well.
+    assert re.search(r"^damaged: .*\brunning_hash_wrong 2\b", result.output, re.MULTILINE)
     assert "redkey restore" in result.output
 
 
@@ -59,7 +61,8 @@ def test_json_tells_the_same_to_machines(directory: Path) -> None:
     result = fsck(directory, "--json")
     damaged = json.loads(result.output)
     assert result.exit_code == 1
-    (fault,) = damaged["faults"]
+    assert damaged["errors"]["running_hash_wrong"] == 1
+    (fault,) = [fault for fault in damaged["faults"] if fault["code"] == "running_hash_wrong"]
     assert (fault["code"], fault["topic"], fault["sequence"]) == ("running_hash_wrong", "1.0.1001", 17)
 
 

@@ -43,12 +43,16 @@ class AsyncWatched(httpx2.AsyncHTTPTransport):
 
 
 def documented(place: Place) -> dict[tuple[str, str], str]:
-    """Every operation of the server's own OpenAPI document: method and pattern -> its id."""
+    """Every operation of the server's own OpenAPI document: method and pattern -> its id.
+
+    The bus, under /api, has clients of its own (`redkey.bus.client`).
+    """
     with place.client() as rk:
         paths: dict[str, dict[str, Any]] = rk.server.openapi()["paths"]
     return {
         (method.upper(), re.sub(r"\{\w+\}", "[^/]+", path)): operation["operationId"]
         for path, operations in paths.items()
+        if not path.startswith("/api/")
         for method, operation in operations.items()
     }
 
