@@ -49,24 +49,27 @@ def test_a_finding_is_a_line_with_file_pointer_code_and_sentence() -> None:
 
 
 def test_a_warning_alone_leaves_a_card_valid() -> None:
-    result = _lint(str(FIXTURES / "card.lint-department-unusual.json"))
+    result = _lint(str(FIXTURES / "card.lint-department-unusual.json"), "--registry", REGISTRY)
     assert result.exit_code == 0
     assert "department_unusual" in result.output
 
 
 def test_several_cards_are_counted() -> None:
-    result = _lint(str(FIXTURES / "card.valid.json"), str(FIXTURES / "card.invalid-missing-scope.json"))
+    cards = (str(FIXTURES / "card.valid.json"), str(FIXTURES / "card.invalid-missing-scope.json"))
+    result = _lint(*cards, "--registry", REGISTRY)
     assert result.exit_code == 1
     assert result.output.endswith("1 valid, 1 invalid\n")
 
 
 def test_a_card_may_come_from_standard_input() -> None:
-    result = _lint("-", stdin=(FIXTURES / "card.valid.json").read_bytes())
+    result = _lint("-", "--registry", REGISTRY, stdin=(FIXTURES / "card.valid.json").read_bytes())
     assert (result.exit_code, result.output) == (0, "stdin: valid Agent Card 1.0\n")
 
 
-def test_without_a_registry_names_are_not_looked_up() -> None:
-    assert _lint(str(FIXTURES / "card.lint-route-unknown.json")).exit_code == 0
+def test_without_a_registry_routes_are_not_looked_up() -> None:
+    value = json.loads((FIXTURES / "card.lint-route-unknown.json").read_bytes())
+    known = json.dumps({**value, "output_types": ["code_commit"]}).encode()
+    assert _lint("-", stdin=known).exit_code == 0
 
 
 @pytest.mark.parametrize(
@@ -109,3 +112,18 @@ def test_a_file_name_that_is_no_text_can_still_be_reported(tmp_path: Path) -> No
     done = subprocess.run(command, capture_output=True, check=False)
     assert done.returncode == 1, done.stderr
     assert json.loads(done.stdout)["valid"] is False
+
+
+def test_output_types_are_judged_as_by_the_runner(tmp_path: Path) -> None:
+    card = json.loads((files.root() / "definitions/cards/quinn.json").read_bytes())
+    path = tmp_path / "card.json"
+    path.write_text(json.dumps({**card, "output_types": ["moon_rock"]}))
+    result = _lint(str(path))
+    assert (result.exit_code, "output_type_unknown" in result.output) == (1, True)
+    arguments = ["run", "--queue", "q", "--exec", "true", "--card", str(path), "--url", "http://127.0.0.1:1"]
+    run = CliRunner().invoke(main, [*arguments, "--work", str(tmp_path / "work")], env={"REDKEY_API_KEY": "rk"})
+    assert (run.exit_code, "[output_type_unknown]" in run.stderr) == (1, True)
+    contract = json.loads((files.root() / "definitions/contracts/output_ref_file.json").read_bytes())
+    (tmp_path / "contracts").mkdir()
+    (tmp_path / "contracts" / "moon_rock.json").write_text(json.dumps({**contract, "slug": "moon_rock"}))
+    assert _lint(str(path), "--contracts", str(tmp_path / "contracts")).exit_code == 0

@@ -14,6 +14,9 @@ from redkey.cli import main
 from redkey.wire import files
 
 FIXTURES = files.root() / "fixtures" / "agent-protocol"
+MIGRATIONS = files.load("fixtures/agent-protocol/migrations/expectations.json")
+# A file's migration knows no index artifact of a workflow.
+CASES = [case for case, expected in MIGRATIONS.items() if expected.keys() == {"changes"}]
 
 
 def _validate(*arguments: str, stdin: bytes | None = None) -> Result:
@@ -90,3 +93,28 @@ def test_any_bytes_get_a_clear_answer(data: bytes) -> None:
     assert isinstance(result.exception, SystemExit)
     for line in result.output.splitlines():
         assert json.loads(line)["findings"]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_an_older_form_is_printed_in_todays(case: str) -> None:
+    folder = FIXTURES / "migrations"
+    result = CliRunner().invoke(main, ["step", "migrate", str(folder / f"{case}.before.json")])
+    assert result.exit_code == 0
+    assert json.loads(result.stdout) == json.loads((folder / f"{case}.after.json").read_bytes())
+    assert len(result.stderr.splitlines()) >= 1
+
+
+def test_lines_are_migrated_line_by_line_and_what_is_no_envelope_is_told() -> None:
+    line = json.dumps(files.load("fixtures/agent-protocol/output.valid.json"))
+    result = CliRunner().invoke(main, ["step", "migrate", "-"], input=f"{line}\n{line}\n{{}}\n")
+    assert result.exit_code == 1
+    assert [json.loads(one) for one in result.stdout.splitlines()] == [json.loads(line)] * 2
+    assert "stdin:3: /: step_kind_unknown" in result.stderr
+
+
+@pytest.mark.parametrize("kind", ["input", "output"])
+def test_the_examples_of_the_seed_are_there_and_valid(kind: str) -> None:
+    path = Path(__file__).resolve().parents[2] / "examples" / f"{kind}.json"
+    result = _validate(str(path), f"--{kind}")
+    assert (result.exit_code, result.output) == (0, f"{path}: valid step {kind}\n")
+    assert path.read_bytes() == (FIXTURES / f"{kind}.valid.json").read_bytes()

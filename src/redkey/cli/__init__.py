@@ -63,7 +63,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "card": ("card", "Lint and show Agent Cards."),
         "contract": ("contract", "See output contracts."),
         "prompt": ("prompt", "See what an agent would be told."),
-        "step": ("step", "Validate agent-protocol input and output envelopes."),
+        "step": ("step", "Validate and migrate agent-protocol envelopes."),
         "hcs": ("hcs", "Verify saved Hedera Consensus Service messages."),
     },
 }

@@ -15,7 +15,7 @@ from redkey.cli.session import json_option
 from redkey.errors import Finding, RedKeyError
 from redkey.wire import decode
 from redkey.wire.card import read_card, validate_card
-from redkey.wire.lint import Registry, lint_card, read_registry
+from redkey.wire.lint import Registry, lint_card, lint_output_types, read_registry
 
 
 @click.group()
@@ -30,18 +30,35 @@ def command() -> None:
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="A JSON file {agents, roles, output_types}: names that the cards may use.",
 )
+@click.option(
+    "--contracts",
+    "contracts_dirs",
+    multiple=True,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="A directory of output contracts of your own, as for redkey run.",
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per card.")
 @click.pass_context
-def lint(ctx: click.Context, files: tuple[str, ...], registry: Path | None, as_json: bool) -> None:
-    """Check cards against the schema and the rules that no schema can hold.
+def lint(
+    ctx: click.Context, files: tuple[str, ...], registry: Path | None, contracts_dirs: tuple[Path, ...], as_json: bool
+) -> None:
+    """Check cards against the schema and the rules that no schema can hold, as `redkey run` does.
 
     Each FILE is a card, or JSON lines of cards; `-` reads standard input. Errors make a card invalid,
-    warnings are advice. Exit 0 when every card is valid, 1 when one is not, 2 for wrong use.
+    warnings are advice. Without --registry, output types are those of the contracts that ship and of --contracts, and
+    routes are not looked up. Exit 0 when every card is valid, 1 when one is not, 2 for wrong use.
     """
+    from redkey.runner.contracts import Contracts
+
     names = _load_registry(registry) if registry else None
+    known = frozenset(contract.slug for contract in Contracts(contracts_dirs))
 
     def check(value: Any) -> tuple[str, Iterable[Finding]]:
-        return "Agent Card 1.0", validate_card(value) or lint_card(read_card(value), names)
+        if findings := validate_card(value):
+            return "Agent Card 1.0", findings
+        card = read_card(value)
+        found = lint_card(card, names)
+        return "Agent Card 1.0", found if names is not None else [*found, *lint_output_types(card, known)]
 
     ctx.exit(0 if report(check_documents(files, check), as_json=as_json) else 1)
 

@@ -36,7 +36,7 @@ class EscalationRule(msgspec.Struct, frozen=True):
 
 
 class Voice(msgspec.Struct, frozen=True):
-    """How an agent speaks, with one example; several are read, and the linter warns of them."""
+    """How an agent speaks, with one example; several are read, and refused by the linter."""
 
     description: str
     example: str | tuple[str, ...]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -52,7 +52,7 @@ RULES: dict[str, Rule] = {
     "escalation_missing": Rule("warning", "no escalation rules: the agent has nobody to turn to"),
     "style_sentences": Rule("error", "the working style has one to {most} sentences; this has {count}"),
     "voice_sentences": Rule("error", "the voice is described in one or two sentences; this has {count}"),
-    "voice_examples": Rule("warning", "one example of the voice is enough; this has {count}"),
+    "voice_examples": Rule("error", "a voice has one example; this has {count}"),
     "department_unusual": Rule("warning", "{name} is not one of the usual departments: {known}"),
     "reports_to_unknown": Rule("warning", "no agent {name} is registered, and it is not human{hint}"),
     "route_unknown": Rule("error", "no role or agent {name} is registered{hint}"),
@@ -146,13 +146,23 @@ def _lint_constraints(card: AgentCard) -> Iterator[Finding]:
 def _lint_names(card: AgentCard, registry: Registry) -> Iterator[Finding]:
     if card.identity.reports_to != "human" and card.identity.reports_to not in registry.agents:
         yield _unknown("reports_to_unknown", "/identity/reports_to", card.identity.reports_to, registry.agents)
+    yield from lint_routes(card, registry)
+    yield from lint_output_types(card, registry.output_types)
+
+
+def lint_output_types(card: AgentCard, known: Collection[str]) -> Iterator[Finding]:
+    """The output contracts that a card names and that do not exist."""
+    for index, name in enumerate(card.output_types):
+        if name not in known:
+            yield _unknown("output_type_unknown", f"/output_types/{index}", name, known)
+
+
+def lint_routes(card: AgentCard, registry: Registry) -> Iterator[Finding]:
+    """The agents and roles that a card sends to and that do not exist."""
     for index, rule in enumerate(card.escalation_rules):
         if not registry.has_route(rule.route_to):
             routes = registry.agents | registry.roles | ALWAYS_THERE
             yield _unknown("route_unknown", f"/escalation_rules/{index}/route_to", rule.route_to, routes)
-    for index, name in enumerate(card.output_types):
-        if name not in registry.output_types:
-            yield _unknown("output_type_unknown", f"/output_types/{index}", name, registry.output_types)
 
 
 def _too_many_words(code: str, pointer: str, text: str, most: int) -> Iterator[Finding]:
