@@ -20,6 +20,7 @@
     │   ├── OutputRefused      what an agent handed back and the runner does not take
     │   ├── WorkplaceRefused   a working directory that cannot be made or used
     │   └── StepFailed         an agent that ended without handing back an envelope
+    │       └── AgentUnavailable  an agent that cannot work on any task now
     ├── ClientError            a call of the SDK that did not succeed
     │   ├── CallMisused        a call that cannot be sent as it was made
     │   ├── Unreachable        no answer came; TimedOut when it did not come in time
@@ -230,6 +231,16 @@ class StepFailed(RunnerError):
     """The agent ended without handing back an envelope."""
 
     code = "step_failed"
+
+
+class AgentUnavailable(StepFailed):
+    """The agent cannot work now: an outage, or a usage limit of its account that ends at `until` (Unix seconds)."""
+
+    code = "agent_unavailable"
+
+    def __init__(self, message: str, *, code: str | None = None, until: float | None = None) -> None:
+        super().__init__(message, code=code)
+        self.until = until
 
 
 class LedgerError(RedKeyError):

@@ -131,6 +131,13 @@ class Scene:
             raise AssertionError(f"{self.rk.tasks.get(task_id)}\n{logs}") from None
         return self.rk.tasks.get(task_id)
 
+    def until_told(self, runner: Runner, event: str) -> None:
+        """Wait until a runner has told of an event."""
+        try:
+            until(lambda: event in runner.events(), 40)
+        except AssertionError:
+            raise AssertionError(f"no {event!r}:\n{runner.log()}") from None
+
     def types(self, task_id: str) -> list[str]:
         """The types of a task's own events, in order, but for those of its claims."""
         return [one.type for one in self.rk.tasks.events(task_id) if one.type.startswith(("task.", "artifact."))]

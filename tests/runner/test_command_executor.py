@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from redkey.errors import ConfigRefused, OutputRefused, RedKeyError, StepFailed
-from redkey.runner.cost import Usage
+from redkey.runner.cost import Meter, Usage
 from redkey.runner.envelope import step_input
 from redkey.runner.executors.command import CommandExecutor
 from redkey.runner.executors.port import Produced, Step
@@ -23,12 +23,12 @@ OUTPUT = {"success": True, "summary": "Done.", "artifacts": [], "recommendation"
 TASK = assignment(task_id="task_1", queue_id="queue_q", plan_task_id="validate", input={"phase": 1})
 
 
-def step(directory: Path) -> Step:
-    return Step("You are Quinn.\n", step_input(TASK, workflow="specify"), directory)
+def step(directory: Path, meter: Meter | None = None) -> Step:
+    return Step("You are Quinn.\n", step_input(TASK, workflow="specify"), directory, meter or Meter())
 
 
-def run(directory: Path, command: str | list[str], **options: Any) -> Produced:
-    return asyncio.run(CommandExecutor(command, **options).run(step(directory)))
+def run(directory: Path, command: str | list[str], meter: Meter | None = None, **options: Any) -> Produced:
+    return asyncio.run(CommandExecutor(command, **options).run(step(directory, meter)))
 
 
 def code_of(directory: Path, command: str, **options: Any) -> str:
@@ -55,6 +55,8 @@ def test_the_input_is_on_stdin_and_in_a_file_the_prompt_in_another(tmp_path: Pat
     [
         say(OUTPUT),
         say("Thinking aloud ...\n" + json.dumps(OUTPUT)),
+        say("12:00 INFO begun {\n12:01 INFO {}\n" + json.dumps(OUTPUT, indent=2)),
+        say("{not json\n" + json.dumps(OUTPUT, indent=2) + "\n12:02 INFO ended"),
         say("Here it is:\n```json\n" + json.dumps(OUTPUT, indent=2) + "\n```\nGood luck!"),
         f'echo noise; ({say(OUTPUT)}\n) > "$REDKEY_OUTPUT_FILE"',
         say(OUTPUT) + "; exit 3",
@@ -76,9 +78,19 @@ def test_messages_and_usage_come_back_with_the_output(tmp_path: Path) -> None:
     produced = run(
         tmp_path,
         f'({say(message)}\n) > "$REDKEY_OUTBOX_FILE"\n({say(lines)}\n) > "$REDKEY_USAGE_FILE"\n{say(OUTPUT)}',
+        meter := Meter(),
     )
     assert produced.mail == (Mail("roles.ba", "Which?", message_type="question", priority=2),)
-    assert produced.used == (Usage(cost_usd=0.25), Usage(model="claude-haiku-4-5", input_tokens=3))
+    assert meter.used == [Usage(cost_usd=0.25), Usage(model="claude-haiku-4-5", input_tokens=3)]
+
+
+@pytest.mark.parametrize("end", ["exit 3", "sleep 600", "kill -9 $$", "trap '' TERM; sleep 600 & sleep 600"])
+def test_what_a_program_used_counts_however_it_ends(end: str, tmp_path: Path) -> None:
+    used = 'echo \'{"cost_usd": 0.25}\' > "$REDKEY_USAGE_FILE"'
+    meter = Meter()
+    with pytest.raises(StepFailed):
+        run(tmp_path, f"{used}\n{end}", meter, limits=Limits(seconds=0.5, grace_seconds=0.2))
+    assert meter.cost_usd == 0.25
 
 
 def test_the_environment_is_clean_but_for_what_is_passed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,7 +126,8 @@ def test_nothing_of_a_step_is_left_on_the_disk(tmp_path: Path) -> None:
         ("head -c 1000 /dev/urandom", "envelope_invalid"),
         ("printf '[%.0s' $(seq 100000)", "envelope_invalid"),
         ("echo oops >&2; exit 3", "exit_code"),
-        ("no-such-program", "exit_code"),
+        ("true && no-such-program", "spawn_failed"),
+        ("./no-such-program", "spawn_failed"),
         ("head -c 100000000 /dev/zero", "output_too_large"),
         ('head -c 100000000 /dev/zero > "$REDKEY_OUTPUT_FILE"', "output_too_large"),
         (f'ln -s /etc/passwd "$REDKEY_OUTPUT_FILE"\n{say(OUTPUT)}', "output_too_large"),
@@ -175,11 +188,11 @@ number = 3
 """
 
 
-def run_python(directory: Path, function: str, **options: Any) -> Produced:
+def run_python(directory: Path, function: str, meter: Meter | None = None, **options: Any) -> Produced:
     (directory / "lib").mkdir()
     (directory / "lib" / "my_agent.py").write_text(AGENT)
     executor = PythonExecutor(f"my_agent:{function}", path=[str(directory / "lib")], **options)
-    return asyncio.run(executor.run(step(directory)))
+    return asyncio.run(executor.run(step(directory, meter)))
 
 
 def test_a_python_callable_is_an_agent(tmp_path: Path) -> None:
@@ -187,17 +200,56 @@ def test_a_python_callable_is_an_agent(tmp_path: Path) -> None:
 
 
 def test_a_coroutine_may_send_and_say_what_it_used(tmp_path: Path) -> None:
-    produced = run_python(tmp_path, "later")
+    meter = Meter()
+    produced = run_python(tmp_path, "later", meter)
     assert produced.mail == (Mail("human", "Hello", "World", priority=2),)
-    assert produced.used == (Usage(cost_usd=0.5),)
+    assert meter.used == [Usage(cost_usd=0.5)]
+
+
+@pytest.mark.parametrize(("function", "words"), [("missing", "no attribute"), ("number", "not callable")])
+def test_a_function_that_is_not_there_is_refused_at_the_start(function: str, words: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigRefused, match=words) as refused:
+        run_python(tmp_path, function)
+    assert refused.value.code == "function_missing"
 
 
 @pytest.mark.parametrize(
-    ("function", "words"), [("broken", "no idea"), ("missing", "no attribute"), ("number", "not callable")]
+    "command",
+    [
+        "no-such-program",
+        "no-such-program --flag | cat",
+        "A=1 B=2 no-such-program",
+        "/no/such/program x",
+        ["no-such"],
+        [],
+    ],
 )
-def test_a_callable_that_fails_tells_why(function: str, words: str, tmp_path: Path) -> None:
-    with pytest.raises(StepFailed, match=words) as failed:
-        run_python(tmp_path, function)
+def test_a_program_that_is_not_there_is_refused_at_the_start(command: str | list[str]) -> None:
+    with pytest.raises(ConfigRefused) as refused:
+        CommandExecutor(command)
+    assert refused.value.code == "program_missing"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "if true; then echo; fi",
+        "cd /tmp && ls",
+        "A=1 sh -c x",
+        "./in-the-worktree.sh",
+        "$SHELL -c x",
+        "'",
+        "(ls)",
+        ": ok",
+    ],
+)
+def test_what_the_shell_may_know_is_left_to_it(command: str) -> None:
+    CommandExecutor(command)
+
+
+def test_a_callable_that_fails_tells_why(tmp_path: Path) -> None:
+    with pytest.raises(StepFailed, match="no idea") as failed:
+        run_python(tmp_path, "broken")
     assert failed.value.code == "exit_code"
 
 

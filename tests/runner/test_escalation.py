@@ -55,9 +55,9 @@ def test_costs_are_exact_to_a_millionth() -> None:
     prices = price_table()
     used = [Usage(cost_usd=0.1), Usage(cost_usd=0.2), Usage(model="claude-sonnet-4-6-20260101", input_tokens=1)]
     assert prices.cost(used) == 0.300003
-    with pytest.raises(OutputRefused) as refused:
-        prices.cost([Usage(model="nobody-1")])
-    assert refused.value.code == "price_unknown"
+    # A model without a price costs nothing that is known; its tokens count all the same.
+    assert prices.cost([*used, Usage(model="nobody-1", input_tokens=5)]) == 0.300003
+    assert prices.unpriced([*used, Usage(model="nobody-1", input_tokens=5)]) == {"nobody-1"}
 
 
 def test_prices_of_ones_own_go_before_those_that_ship(tmp_path: Path) -> None:

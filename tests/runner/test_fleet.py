@@ -111,3 +111,20 @@ def test_paths_of_a_fleet_file_are_relative_to_it(tmp_path: Path) -> None:
     (tmp_path / "fleet.toml").write_text("[agents.x]\nqueue = 'q'\nexec = 'x'\ncard = 'c.json'\nskills_dirs = ['s']")
     spec = read_fleet(tmp_path / "fleet.toml")["x"]
     assert (spec.card, spec.skills_dirs) == (str(tmp_path / "c.json"), (str(tmp_path / "s"),))
+
+
+def test_a_broken_agent_is_not_started_again_and_shows_why(stage: Scene) -> None:
+    path = _fleet(stage)
+    broken = path.read_text().replace(f'exec = "cat {stage.directory / "answer.json"}"', 'exec = "no-such-program"')
+    path.write_text(broken)
+    fleet = stage.begin(["--fleet", str(path)])
+    until(lambda: _standings(stage, fleet.log()).get("ada", {}).get("state") == "broken", 30)
+    ada = _standings(stage, fleet.log())["ada"]
+    assert (ada["crashes"], "no-such-program" in ada["last"]) == (0, True)
+    # The others go on.
+    stage.ends(stage.task("Number 1 is done"), "completed")
+    assert fleet.stop() == 0
+    path.write_text(broken.replace('exec = ["sh",', 'exec = ["no-such-shell",'))
+    alone = stage.begin(["--fleet", str(path)])
+    assert alone.process.wait(60) == 1
+    assert "no agent of the fleet can be started" in alone.log()

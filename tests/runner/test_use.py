@@ -118,7 +118,7 @@ def test_cards_and_contracts_are_shown() -> None:
         (("--queue", "q"), 1, "one of exec"),
         (("--queue", "q", "--exec", "x"), 1, "card, or a persona"),
         (("--queue", "q", "--exec", "x", "--python", "a:b", "--card", QUINN), 1, "one of exec"),
-        (("--queue", "q", "--exec", "x", "--card", QUINN, "--skill", "no-such-skill"), 1, "no-such-skill"),
+        (("--queue", "q", "--exec", "true", "--card", QUINN, "--skill", "no-such-skill"), 1, "no-such-skill"),
         (("--queue", "q", "--python", "nonsense", "--card", QUINN), 1, "module:function"),
         (("--queue", "q", "--anthropic", "--card", QUINN), 1, "ANTHROPIC_API_KEY"),
         (("--queue", "q", "--exec", "x", "--card", __file__), 1, "json_"),

@@ -34,8 +34,17 @@ def agent_options(function: Any) -> Any:
         click.option("--exec", "exec_", metavar="COMMAND", help="The agent is this program, run by the shell."),
         click.option("--python", metavar="MODULE:FUNCTION", help="The agent is this Python callable."),
         click.option("--python-path", multiple=True, type=_DIRECTORY, help="Where the callable's module is."),
+        click.option("--claude-code", is_flag=True, default=None, help="The agent is Claude Code (claude -p)."),
+        click.option("--codex", is_flag=True, default=None, help="The agent is Codex (codex exec)."),
+        click.option("--gemini", is_flag=True, default=None, help="The agent is Gemini CLI (gemini -p)."),
         click.option("--anthropic", is_flag=True, default=None, help="The agent is the card's model at Anthropic."),
+        click.option("--openai", metavar="URL", help="The agent is the card's model at an OpenAI-compatible server."),
         click.option("--a2a", metavar="URL", help="The agent is a remote one that speaks A2A."),
+        click.option("--executor", metavar="NAME,NAME", help="Of several the first that is there, as in codex,exec."),
+        click.option("--allow", "allowed", multiple=True, metavar="COMMAND", help="A command that a model may run."),
+        click.option(
+            "--max-cost", multiple=True, metavar="[SCOPE=]USD", help="Cost cap; SCOPE is task, workflow, day or agent."
+        ),
         click.option("--evaluator", metavar="COMMAND", help="Judges what briefs ask to evaluate; or anthropic:MODEL."),
         click.option("--skill", "skills", multiple=True, metavar="NAME", help="A skill of its own; may be repeated."),
         click.option("--skills", "skills_dirs", multiple=True, type=_DIRECTORY, help="A directory of skills."),
@@ -65,7 +74,20 @@ def spec_of(options: dict[str, Any]) -> Spec:
     given = {name: value for name, value in options.items() if value not in (None, ())}
     if "exec_" in given:
         given["exec"] = given.pop("exec_")
+    if "executor" in given:
+        given["executor"] = [name.strip() for name in given["executor"].split(",")]
+    if "max_cost" in given:
+        given["max_cost"] = dict(_cap(text) for text in given["max_cost"])
     return read_spec(given)
+
+
+def _cap(text: str) -> tuple[str, float]:
+    """One value of --max-cost: a scope and its dollars; without a scope a task is meant."""
+    scope, _, number = text.rpartition("=")
+    try:
+        return scope or "task", float(number)
+    except ValueError as cause:
+        raise click.BadParameter(f"{text!r} is no number of dollars", param_hint="--max-cost") from cause
 
 
 @click.command()
@@ -111,7 +133,7 @@ def command(
         _run_fleet(fleet, list(specs), url, data, as_json=as_json)
     elif agent in specs:
         _stop_with_input()
-        _run_one(specs[agent], url, data, as_json=True)
+        _run_member(specs[agent], url, data)
     else:
         raise click.UsageError(f"{fleet} has no agent {agent}; it has {', '.join(specs)}")
 
@@ -126,6 +148,19 @@ def _run_one(spec: Spec, url: str | None, data: Path | None, *, as_json: bool) -
             run_agent(spec, rk, _print_json if as_json else _print_line)
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def _run_member(spec: Spec, url: str | None, data: Path | None) -> None:
+    """Run one agent of a fleet; the exit code tells the fleet when there is no use in starting it again."""
+    from redkey.cli.refusal import print_refusal
+    from redkey.errors import ConfigRefused, RunnerError
+    from redkey.runner.fleet import BROKEN_EXIT
+
+    try:
+        _run_one(spec, url, data, as_json=True)
+    except (ConfigRefused, RunnerError) as refused:
+        print_refusal(refused)
+        sys.exit(BROKEN_EXIT)
 
 
 def _stop_with_input() -> None:
@@ -169,6 +204,8 @@ def _run_fleet(file: str, names: list[str], url: str | None, data: Path | None, 
             asyncio.get_running_loop().add_signal_handler(number, fleet.stop)
         with show:
             await fleet.run()
+        if all(standing.state == "broken" for standing in fleet.standings.values()):
+            raise click.ClickException("no agent of the fleet can be started")
 
     asyncio.run(run())
 

@@ -62,12 +62,13 @@ class _Resources(Generic[Mode]):
         concurrency: int = 1,
         lease_seconds: int = 60,
         claim: ClaimMode = "next",
+        pause: Callable[[], float] = lambda: 0.0,
     ) -> Callable[[H], H]:
         """Declare a function as the handler of a queue's tasks; `run` begins the work. See `redkey.client.worker`.
 
         `agent` is who claims: an agent's id, a name (registered when it is new), or an Agent Card. Without one the
         worker registers an agent for this run alone. Missing roles are granted, and a missing queue is made, when
-        the key may.
+        the key may. `pause` is asked before each claim: while it answers with seconds, the worker claims nothing.
         """
         declared = partial(
             Worker,
@@ -77,6 +78,7 @@ class _Resources(Generic[Mode]):
             concurrency=concurrency,
             lease_seconds=lease_seconds,
             claim=claim,
+            pause=pause,
         )
 
         def declare(handler: H) -> H:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import msgspec
 
 from redkey.runner.contracts import Contracts
-from redkey.runner.cost import PriceTable
 from redkey.runner.evaluate import Evaluator
 from redkey.runner.executors.port import Executor
 from redkey.runner.memory.port import Memories
+from redkey.runner.pausing import Pauses
 from redkey.runner.skills import Skill
+from redkey.runner.spending import Spending
 from redkey.runner.workplace import Workplace
 from redkey.wire.card import AgentCard
 
@@ -37,7 +38,8 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
     executor: Executor
     workplace: Workplace
     contracts: Contracts
-    prices: PriceTable
+    spending: Spending
+    pauses: Pauses
     evaluator: Evaluator | None = None
     memories: Memories | None = None
     skills: tuple[Skill, ...] = ()

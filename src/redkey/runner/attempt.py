@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from redkey.client import Assignment
-from redkey.runner.cost import Usage
+from redkey.runner.cost import Meter
 from redkey.runner.envelope import Paths
 from redkey.runner.mail import Mail
 from redkey.runner.mailbox import Mailbox
@@ -27,12 +27,13 @@ class Attempt(msgspec.Struct):
     workflow: str
     memories: Sequence[Remembered]
     mailbox: Mailbox
+    # Counts what all tries use, also those that fail.
+    meter: Meter
     # What every try must know beyond the notes of the tasks before, and what was found wrong with the last one.
     said: list[str]
     findings: list[str] = msgspec.field(default_factory=list)
     tries: int = 1
     # What was sent: another try that says the same says it once.
     sent: set[Mail] = msgspec.field(default_factory=set)
-    used: list[Usage] = msgspec.field(default_factory=list)
     # path -> id of the artifact once it is announced: what this attempt wrote it may write again.
     own: dict[str, str] = msgspec.field(default_factory=dict)

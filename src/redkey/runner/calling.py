@@ -13,7 +13,7 @@ from typing import Final
 
 from redkey.client.resources.claims import FailureKind
 from redkey.client.worker import Block, Fail
-from redkey.errors import OutputRefused, PromptRefused, StepFailed, WireRefused
+from redkey.errors import AgentUnavailable, OutputRefused, PromptRefused, StepFailed, WireRefused
 from redkey.runner.agent import Agent
 from redkey.runner.attempt import Attempt
 from redkey.runner.envelope import step_input
@@ -32,7 +32,11 @@ _FAILURES: Final[dict[str, FailureKind]] = {
 
 
 async def call_agent(agent: Agent, attempt: Attempt) -> Produced:
-    """Run the agent to its end; Block or Fail when it cannot be run, OutputRefused when it hands back no envelope."""
+    """Run the agent to its end.
+
+    Block or Fail when the task cannot be worked on, AgentUnavailable when the agent cannot work on any task now,
+    OutputRefused when it hands back no envelope.
+    """
     inbox = await attempt.mailbox.unread()
     for restarts_left in range(agent.habits.restarts, -1, -1):
         prompt = _prompt(agent, attempt, inbox)
@@ -46,7 +50,6 @@ async def call_agent(agent: Agent, attempt: Attempt) -> Produced:
 
 
 async def _ran(attempt: Attempt, prompt: Prompt, produced: Produced) -> Produced:
-    attempt.used.extend(produced.used)
     await attempt.mailbox.mark_read(prompt.messages)
     return produced
 
@@ -98,10 +101,19 @@ async def _call(agent: Agent, attempt: Attempt, prompt: Prompt) -> Produced:
         text = f"The task's input makes no envelope: {refused.pointer or '/'}: {refused.message}"
         raise Block(text, "spec_gap") from refused
     try:
-        return await agent.executor.run(Step(prompt.text, given, attempt.place.directory))
+        produced = await agent.executor.run(Step(prompt.text, given, attempt.place.directory, attempt.meter))
+        agent.pauses.worked()
+        return produced
+    except AgentUnavailable:
+        raise
     except StepFailed as failed:
         if failed.code == "spawn_failed":
-            raise Block(repeatable(f"The agent cannot be started: {failed.message}"), "tool_failure") from failed
+            # It is no fault of the task: the runner gives it back and pauses.
+            text = f"The agent cannot be started: {failed.message}"
+            raise AgentUnavailable(repeatable(text), code="start_failed") from failed
+        agent.pauses.worked()
+        if failed.code == "cost_cap":
+            raise Block(failed.message, "resource", suggested_resolution="Raise --max-cost.") from failed
         if failed.code in _FAILURES:
             raise Fail(repeatable(failed.message), kind=_FAILURES[failed.code]) from failed
         raise OutputRefused(failed.message, code=failed.code) from failed

@@ -1,19 +1,25 @@
-"""What a step cost: said outright, or tokens by a price table. Nothing is free because its price is not known."""
+"""What a step costs: dollars that the agent reports, or its tokens by a price table, and the caps on it.
+
+A model without a price counts its tokens and zero dollars, with a warning: work that is done is never thrown away for
+a missing price. Caps therefore need prices, and a runner with a cap refuses a model that has none.
+"""
 
 from __future__ import annotations
 
+import logging
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
 
-from redkey.errors import ConfigRefused, JsonRefused, OutputRefused
+from redkey.errors import ConfigRefused, JsonRefused, OutputRefused, StepFailed
 from redkey.wire import files
 from redkey.wire.decode import decode
 
+_log = logging.getLogger("redkey.runner")
 _MILLION = 1_000_000
 _DATED = re.compile(r"-\d{8}$")
 _USAGE_LINES = 1000
@@ -55,16 +61,19 @@ class PriceTable:
         return self._rates.get(model) or self._rates.get(_DATED.sub("", model))
 
     def cost(self, used: Iterable[Usage]) -> float:
-        """US dollars, to a millionth; OutputRefused names a model without a price."""
+        """US dollars, to a millionth. The tokens of a model without a price count as zero dollars."""
         return float(round(sum((self._one(usage) for usage in used), Decimal(0)), 6))
+
+    def unpriced(self, used: Iterable[Usage]) -> set[str]:
+        """The models among these that have no price."""
+        return {usage.model for usage in used if usage.cost_usd is None and not self.knows(usage.model)}
 
     def _one(self, usage: Usage) -> Decimal:
         if usage.cost_usd is not None:
             return Decimal(str(usage.cost_usd))
         rates = self._find(usage.model)
         if rates is None:
-            text = f"there is no price for the model {usage.model[:100]!r}; put it into the price table"
-            raise OutputRefused(text, code="price_unknown")
+            return Decimal(0)
         counted = (
             (usage.input_tokens, rates.input),
             (usage.output_tokens, rates.output),
@@ -72,6 +81,52 @@ class PriceTable:
             (usage.cache_read_input_tokens, rates.cache_read),
         )
         return sum((Decimal(count) * Decimal(str(price)) for count, price in counted), Decimal(0)) / _MILLION
+
+
+# Called with each usage and its dollars; raises StepFailed (`cost_cap`) when a cap is reached.
+Charge = Callable[[Usage, float], None]
+
+
+class Meter:
+    """Counts what one attempt uses while it runs, so that failed attempts are counted too."""
+
+    def __init__(
+        self,
+        prices: PriceTable | None = None,
+        charge: Charge | None = None,
+        left: Callable[[], float | None] = lambda: None,
+    ) -> None:
+        self._prices, self._charge, self._left = prices or PriceTable({}), charge, left
+        self.used: list[Usage] = []
+
+    def add(self, usage: Usage) -> None:
+        """Count usage; StepFailed (`cost_cap`) when it reaches a cap. The usage is counted in any case."""
+        known = self._prices.unpriced(self.used)
+        self.used.append(usage)
+        for model in self._prices.unpriced([usage]) - known:
+            _log.warning("there is no price for %r: its tokens are counted, its cost is not", model[:100])
+        if self._charge is not None:
+            self._charge(usage, self._prices.cost([usage]))
+
+    def add_all(self, used: Iterable[Usage]) -> None:
+        """Count several usages of one call; a cap is judged when all of them are counted."""
+        reached: StepFailed | None = None
+        for usage in used:
+            try:
+                self.add(usage)
+            except StepFailed as cap:
+                reached = cap
+        if reached is not None:
+            raise reached
+
+    @property
+    def left_usd(self) -> float | None:
+        """What the smallest cap leaves; None without caps."""
+        return self._left()
+
+    @property
+    def cost_usd(self) -> float:
+        return self._prices.cost(self.used)
 
 
 def price_table(path: Path | None = None) -> PriceTable:

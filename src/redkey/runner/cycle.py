@@ -9,6 +9,7 @@ lease is lost. What a cycle returns or raises is the verdict:
     escalate                Block, by what the agent says is in its way, with the messages of its card's rule
     no envelope             another try as above; a program that fails or takes too long is a Fail
     cannot be begun         Block, before the agent has run
+    agent cannot work now   AgentUnavailable: the runner gives the task back and pauses
 """
 
 from __future__ import annotations
@@ -20,12 +21,21 @@ from typing import Literal
 
 from redkey.client import Assignment, Invalid, RedKey
 from redkey.client.worker import AsyncContext, Block, Done, Fail
-from redkey.errors import Finding, MemoryRefused, OutputRefused, WireRefused, WorkplaceRefused
+from redkey.errors import (
+    AgentUnavailable,
+    Finding,
+    MemoryRefused,
+    OutputRefused,
+    StepFailed,
+    WireRefused,
+    WorkplaceRefused,
+)
 from redkey.runner.agent import Agent
 from redkey.runner.artifacts import write_all
 from redkey.runner.attempt import Attempt
 from redkey.runner.brief import brief_of
 from redkey.runner.calling import call_agent
+from redkey.runner.cost import Meter
 from redkey.runner.envelope import write_notes
 from redkey.runner.escalation import escalate
 from redkey.runner.evaluate import Question
@@ -54,13 +64,13 @@ class Cycle:
         self._agent, self._rk, self._workspace_id = agent, rk, workspace_id
         self._workflows: dict[str, str] = {}
 
-    async def __call__(self, ctx: AsyncContext) -> Done:
-        """Do one task; Block or Fail when it is not done."""
+    async def __call__(self, ctx: AsyncContext, meter: Meter) -> Done:
+        """Do one task; Block or Fail when it is not done, AgentUnavailable when the agent cannot work now."""
         brief = self._accept(ctx.task)
         name = f"{ctx.task.task_id}-{ctx.claim_id[-8:]}".lower()
         try:
             async with self._agent.workplace.place(name, brief.env.repo_url) as place:
-                return await self._try(ctx, await self._begin(ctx, brief, place))
+                return await self._try(ctx, await self._begin(ctx, brief, place, meter))
         except WorkplaceRefused as refused:
             raise Block(repeatable(f"No place to work: {refused.message}"), "tool_failure") from refused
 
@@ -80,7 +90,7 @@ class Cycle:
             raise Block(text, "resource", suggested_resolution="Start the runner with --evaluator.")
         return brief
 
-    async def _begin(self, ctx: AsyncContext, brief: Brief, place: Place) -> Attempt:
+    async def _begin(self, ctx: AsyncContext, brief: Brief, place: Place, meter: Meter) -> Attempt:
         view = await asyncio.to_thread(self._rk.tasks.get, ctx.task.task_id)
         return Attempt(
             task=ctx.task,
@@ -90,6 +100,7 @@ class Cycle:
             workflow=await self._workflow(ctx.task),
             memories=await self._recall(brief),
             mailbox=Mailbox(self._rk, ctx.agent_id, self._agent.habits.messages),
+            meter=meter,
             said=[f"The block was lifted with this answer: {view.answer}"] if view.answer else [],
         )
 
@@ -157,7 +168,14 @@ class Cycle:
             artifacts={one.path: one.content for one in work.output.artifacts},
         )
         verdict = await self._agent.evaluator.judge(question)
-        attempt.used.extend(verdict.used)
+        try:
+            attempt.meter.add_all(verdict.used)
+        except AgentUnavailable:
+            # The work is paid for and judged; the cap keeps this agent from its next task.
+            pass
+        except StepFailed as cap:
+            if verdict.verdict != "pass":
+                raise Block(cap.message, "resource", suggested_resolution="Raise --max-cost.") from cap
         if verdict.verdict == "pass":
             return [], "pass"
         why = verdict.reason or "no reason was given"
@@ -185,10 +203,6 @@ class Cycle:
         attempt.own[named.file.path] = added.artifact_id
 
     async def _done(self, attempt: Attempt, work: Work, semantic: Semantic) -> Done:
-        try:
-            cost = self._agent.prices.cost(attempt.used)
-        except OutputRefused as refused:
-            raise Block(f"The cost is not known: {refused.message}", "resource") from refused
         notes = work.output.notes or ()
         await self._remember(attempt, [attempt.brief.goal, work.output.summary, *notes])
         stored = [attempt.own[named.file.path] for named in work.named]
@@ -196,7 +210,7 @@ class Cycle:
             output={"output_ref": stored[0] if stored else None, "artifact_ids": stored},
             summary=brief_summary(work.output.summary),
             notes=write_notes(notes) or None,
-            cost_usd=cost,
+            cost_usd=attempt.meter.cost_usd,
             semantic=semantic,
             attempts=attempt.tries,
         )

@@ -8,6 +8,7 @@ saying whose they are.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -24,6 +25,11 @@ _RESERVED = ("feature_id", "action", "paths", "params")
 _NOTES, _NOTE_CHARACTERS = 64, 1000
 _NO_SLUG = re.compile(r"[^a-z0-9_-]+")
 _FENCED = re.compile(r"^```(?:json)?[ \t]*\n(.*?)^```[ \t]*$", re.DOTALL | re.MULTILINE)
+
+_OBJECT = re.compile(r"^\{", re.MULTILINE)
+_OBJECTS = 50
+_SHOWN_BYTES = 60
+_DECODER = json.JSONDecoder()
 
 Paths = Mapping[str, str | tuple[str, ...]]
 
@@ -104,7 +110,7 @@ def input_bytes(given: StepInput) -> bytes:
 
 
 def read_output(data: bytes) -> StepOutput:
-    """The output envelope in what an agent said: all of it, its last fenced block, or its last line.
+    """The output envelope in what an agent said: all of it, its last fenced block, or the last object in it.
 
     StepFailed when there is none, with all that is wrong with what comes nearest.
     """
@@ -113,7 +119,9 @@ def read_output(data: bytes) -> StepOutput:
         try:
             value = decode(candidate, size_limit=SIZE_LIMIT)
         except JsonRefused as refused:
-            problem = problem if problem.startswith("/") else refused.message
+            if not problem.startswith("/"):
+                end = candidate[-_SHOWN_BYTES:].decode("utf-8", "replace")
+                problem = f"{refused.message}, in the text that ends with {end!r}"
             continue
         if kind_of(value) != "output":
             problem = "what was handed back is no output envelope (success, summary, artifacts, recommendation)"
@@ -130,9 +138,15 @@ def _candidates(data: bytes) -> Iterable[bytes]:
     if not whole:
         return
     yield whole
-    blocks = _FENCED.findall(whole.decode("utf-8", "replace"))
+    text = whole.decode("utf-8", "replace")
+    blocks = _FENCED.findall(text)
     if blocks:
         yield blocks[-1].strip().encode()
-    *before, last = whole.split(b"\n")
-    if before:
-        yield last.strip()
+    # An object that begins a line, the last one first: lines of a log may stand before it and after it.
+    starts = [found.start() for found in _OBJECT.finditer(text)][-_OBJECTS:]
+    for start in reversed(starts):
+        try:
+            end = _DECODER.raw_decode(text, start)[1]
+        except (ValueError, RecursionError):
+            continue
+        yield text[start:end].encode()

@@ -24,7 +24,12 @@ LONGEST_PAUSE_SECONDS: Final = 60.0
 _STEADY_SECONDS: Final = 60.0
 _LINE_BYTES: Final = 1024 * 1024
 
-State = Literal["starting", "idle", "working", "restarting", "stopped"]
+# What a process ends with whose settings or card cannot be used (EX_CONFIG of sysexits.h): starting it again is no use.
+BROKEN_EXIT: Final = 78
+# So many ends without having been ready, one after the other, are no accident either.
+_HOPELESS: Final = 5
+
+State = Literal["starting", "idle", "working", "paused", "restarting", "broken", "stopped"]
 
 
 class Standing(msgspec.Struct):
@@ -40,6 +45,8 @@ class Standing(msgspec.Struct):
     crashes: int = 0
     cost_usd: float = 0.0
     last: str = ""
+    # Whether the process that runs now, or ran last, got as far as claiming.
+    was_ready: bool = False
 
 
 class Fleet:
@@ -70,14 +77,19 @@ class Fleet:
                 group.create_task(self._keep(standing))
 
     async def _keep(self, standing: Standing) -> None:
-        """Keep one agent running; it ends only when the fleet does."""
-        pause = self._first
+        """Keep one agent running until the fleet stops, or until it is clear that it cannot be started."""
+        pause, hopeless = self._first, 0
         loop = asyncio.get_running_loop()
         while not self._stopping.is_set():
             begun = loop.time()
             code = await self._once(standing)
             if self._stopping.is_set():
                 break
+            hopeless = 0 if standing.was_ready else hopeless + 1
+            if code == BROKEN_EXIT or hopeless == _HOPELESS:
+                standing.last = standing.last or f"ended with exit code {code}"
+                self._show(standing, "broken")
+                return
             standing.crashes += 1
             standing.last = f"ended with exit code {code}" + (f": {standing.last}" if standing.last else "")
             self._show(standing, "restarting")
@@ -89,6 +101,7 @@ class Fleet:
         self._show(standing, "stopped")
 
     async def _once(self, standing: Standing) -> int:
+        standing.was_ready = False
         self._show(standing, "starting")
         process = await asyncio.create_subprocess_exec(
             *self._command(standing.name),
@@ -132,6 +145,10 @@ class Fleet:
 
     def _take(self, standing: Standing, told: Told) -> None:
         standing.last = told.reason[:200]
+        standing.was_ready = True
+        if told.event == "paused":
+            self._show(standing, "paused")
+            return
         if told.event == "working":
             standing.task_id, standing.title = told.task_id, told.title
             self._show(standing, "working")

@@ -56,12 +56,16 @@ async def run(
     environment: Mapping[str, str],
     given: bytes = b"",
     limits: Limits | None = None,
+    heard: bytearray | None = None,
+    log: Path | None = None,
 ) -> Ended:
     """Run a program to its end. StepFailed when it takes too long or says too much.
 
-    Whoever cancels this gets the cancellation only when all of the program is gone.
+    `heard` gets the output as it comes, and `log` is a directory for `stdout` and `stderr`: both have what a program
+    said until it was stopped. Whoever cancels this gets the cancellation only when all of the program is gone.
     """
     limits = limits or Limits()
+    output, complaint = bytearray() if heard is None else heard, bytearray()
     theirs, ours = os.pipe()
     try:
         process = await _start(command, theirs, directory, environment, limits)
@@ -71,9 +75,13 @@ async def run(
     finally:
         os.close(theirs)
     try:
-        return await _attend(process, given, limits)
+        return await _attend(process, given, limits, output, complaint)
     finally:
         await _stop(process, ours)
+        if log is not None:
+            with contextlib.suppress(OSError):
+                (log / "stdout").write_bytes(output)
+                (log / "stderr").write_bytes(complaint)
 
 
 async def _start(
@@ -96,8 +104,9 @@ async def _start(
         raise StepFailed(f"the program cannot be started: {cause}", code="spawn_failed") from cause
 
 
-async def _attend(process: asyncio.subprocess.Process, given: bytes, limits: Limits) -> Ended:
-    output, complaint = bytearray(), bytearray()
+async def _attend(
+    process: asyncio.subprocess.Process, given: bytes, limits: Limits, output: bytearray, complaint: bytearray
+) -> Ended:
     try:
         async with asyncio.timeout(limits.seconds):
             async with asyncio.TaskGroup() as group:

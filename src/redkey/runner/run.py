@@ -11,11 +11,12 @@ from typing import Any
 import msgspec
 
 from redkey.client import RedKey
-from redkey.client.worker import AsyncContext, Block, Done, Fail, Tally
-from redkey.errors import ConfigRefused
+from redkey.client.worker import AsyncContext, Block, Done, Fail, Release, Tally
+from redkey.errors import AgentUnavailable, ConfigRefused, Finding
 from redkey.runner.agent import Agent
 from redkey.runner.cycle import Cycle
 from redkey.runner.spec import Spec, build
+from redkey.wire.lint import Registry, lint_routes
 
 _log = logging.getLogger("redkey.runner")
 
@@ -42,13 +43,16 @@ def run_agent(spec: Spec, rk: RedKey, tell: Tell) -> Tally:
     removed = agent.workplace.sweep()
     if removed:
         _log.info("removed %d places of runners that are gone", removed)
-    handler = _Told(Cycle(agent, rk, workspace_of(rk)), agent.slug, tell)
+    for finding in _unknown_routes(agent, rk):
+        _log.warning("the card's %s: %s; such messages go to the humans", finding.pointer, finding.message)
+    handler = _Told(Cycle(agent, rk, workspace_of(rk)), agent, tell)
     rk.worker(
         queue=spec.queue,
         roles=spec.roles,
         agent=_registered(agent, rk),
         concurrency=spec.concurrency,
         lease_seconds=spec.lease_seconds,
+        pause=agent.pauses.seconds,
     )(handler)
     tell(Told(agent.slug, "ready", _now()))
     return rk.run(grace_seconds=spec.grace_seconds)
@@ -67,6 +71,18 @@ def _registered(agent: Agent, rk: RedKey) -> str:
     return rk.agents.register(card=card, framework="redkey").agent_id
 
 
+def _unknown_routes(agent: Agent, rk: RedKey) -> list[Finding]:
+    """What `redkey card lint --registry` would say of the card's routes, by the agents and roles of the server.
+
+    It is no error here: agents of a fleet start together, and the one that is meant may be registered a moment later.
+    """
+    if agent.card is None or not agent.card.escalation_rules:
+        return []
+    agents = frozenset(found.slug for found in rk.agents.list())
+    roles = frozenset(found.id for found in rk.roles.list())
+    return list(lint_routes(agent.card, Registry(agents | {agent.slug}, roles, frozenset())))
+
+
 def workspace_of(rk: RedKey) -> str:
     """The workspace that the key opens."""
     for found in rk.workspaces.list():
@@ -75,22 +91,37 @@ def workspace_of(rk: RedKey) -> str:
 
 
 class _Told:
-    """A handler that tells of what it handles."""
+    """A handler that tells of what it handles, and gives back what its agent cannot work on now."""
 
-    def __init__(self, cycle: Cycle, slug: str, tell: Tell) -> None:
-        self._cycle, self._slug, self._tell = cycle, slug, tell
-        self.__name__ = slug
+    def __init__(self, cycle: Cycle, agent: Agent, tell: Tell) -> None:
+        self._cycle, self._agent, self._slug, self._tell = cycle, agent, agent.slug, tell
+        self.__name__ = agent.slug
 
     async def __call__(self, ctx: AsyncContext) -> Done:
         begun = time.monotonic()
+        if (pause := self._agent.pauses.current()) is not None:
+            # Claimed together with the end of the task before, when the pause had begun.
+            raise Release(pause.reason)
+        meter = self._agent.spending.meter(ctx.task.task_id, ctx.task.workflow_id)
 
         def told(event: str, **more: Any) -> None:
             seconds = round(time.monotonic() - begun, 3)
-            self._tell(Told(self._slug, event, _now(), ctx.task.task_id, ctx.task.title, seconds=seconds, **more))
+            cost = meter.cost_usd
+            self._tell(
+                Told(
+                    self._slug, event, _now(), ctx.task.task_id, ctx.task.title, seconds=seconds, cost_usd=cost, **more
+                )
+            )
 
         told("working")
         try:
-            done = await self._cycle(ctx)
+            self._agent.spending.check()
+            done = await self._cycle(ctx, meter)
+        except AgentUnavailable as away:
+            pause = self._agent.pauses.begin(away)
+            told("released", reason=away.message)
+            self._tell(Told(self._slug, "paused", _now(), reason=f"until {_clock(pause.until)}: {pause.reason}"))
+            raise Release(away.message) from away
         except Block as block:
             told("blocked", reason=f"{block.blocker_type}: {block.reason}")
             raise
@@ -100,8 +131,13 @@ class _Told:
         except BaseException as cause:
             told("stopped", reason=type(cause).__name__)
             raise
-        told("verified", cost_usd=done.cost_usd or 0.0)
+        told("verified")
         return done
+
+
+def _clock(at: float) -> str:
+    """A time as people read it; a pause without an end lasts until the runner is started anew."""
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%SZ") if at < 1e11 else "the next start"
 
 
 def _now() -> str:

@@ -18,18 +18,21 @@ from redkey.runner.agent import Agent, Habits
 from redkey.runner.contracts import Contracts
 from redkey.runner.cost import PriceTable, price_table
 from redkey.runner.evaluate import CommandEvaluator, Evaluator
-from redkey.runner.executors.command import CommandExecutor
-from redkey.runner.executors.port import Executor
-from redkey.runner.executors.python import PythonExecutor
+from redkey.runner.executors.choose import account, choose, model_of
 from redkey.runner.memory.port import Memories
+from redkey.runner.pausing import Pauses
 from redkey.runner.process import Limits
 from redkey.runner.skills import SHARED, resolve
+from redkey.runner.spending import Caps, Spending
 from redkey.runner.workplace import Workplace
 from redkey.wire.card import AgentCard, read_card
 from redkey.wire.decode import decode
+from redkey.wire.lint import lint_card, lint_output_types
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
 Seconds = Annotated[float, msgspec.Meta(gt=0)]
+EXECUTORS = ("exec", "python", "claude-code", "codex", "gemini", "anthropic", "openai", "a2a")
+_WITH_VALUE = ("exec", "python", "openai", "a2a")
 _PATHS = ("card", "persona", "work", "workdir", "prices")
 _PATH_LISTS = ("skills_dirs", "contracts_dirs", "python_path")
 
@@ -43,12 +46,21 @@ class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     persona: str | None = None
     name: Annotated[str, msgspec.Meta(pattern="^[a-z0-9][a-z0-9._-]{0,31}$")] | None = None
     roles: tuple[str, ...] = ()
-    # Exactly one of these says how it is called.
+    # How it is called: exactly one of these, or several and `executor` with their names; then the first that is there.
     exec: str | tuple[str, ...] | None = None
     python: str | None = None
+    claude_code: bool = False
+    codex: bool = False
+    gemini: bool = False
     anthropic: bool = False
+    openai: str | None = None
     a2a: str | None = None
+    executor: tuple[str, ...] = ()
     python_path: tuple[str, ...] = ()
+    # Beginnings of commands that a model may run.
+    allowed: tuple[str, ...] = ()
+    # US dollars that may be spent: of one task, or by scope.
+    max_cost: Caps | None = None
     # A program, or anthropic:MODEL.
     evaluator: str | None = None
     skills: tuple[str, ...] = ()
@@ -74,13 +86,28 @@ class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     inbox_seconds: Seconds = 15.0
 
     def __post_init__(self) -> None:
-        called = [self.exec is not None, self.python is not None, self.anthropic, self.a2a is not None]
-        if sum(called) != 1:
-            raise ConfigRefused("an agent is called by one of exec, python, anthropic and a2a", code="executor_missing")
+        unknown = [name for name in self.executor if name not in EXECUTORS]
+        if unknown:
+            text = f"there is no executor {unknown[0]!r}; known: {', '.join(EXECUTORS)}"
+            raise ConfigRefused(text, code="executor_missing")
+        needed = [name for name in self.executor if name in _WITH_VALUE and self._setting(name) is None]
+        if needed:
+            raise ConfigRefused(f"the executor {needed[0]} needs its setting {needed[0]}", code="executor_missing")
+        if not self.executor and len(self.called) != 1:
+            text = f"an agent is called by one of {', '.join(EXECUTORS)}; name several in `executor`, the best first"
+            raise ConfigRefused(text, code="executor_missing")
         if (self.card is None) == (self.persona is None):
             raise ConfigRefused("an agent has a card, or a persona where it has none yet", code="identity_missing")
         if self.persona is not None and self.name is None:
             raise ConfigRefused("an agent with a persona needs a name", code="identity_missing")
+
+    def _setting(self, name: str) -> Any:
+        return getattr(self, name.replace("-", "_")) or None
+
+    @property
+    def called(self) -> tuple[str, ...]:
+        """The names of the executors, in the order in which they are tried."""
+        return self.executor or tuple(name for name in EXECUTORS if self._setting(name) is not None)
 
     @property
     def limits(self) -> Limits:
@@ -153,8 +180,10 @@ def build(spec: Spec) -> Agent:
     """The agent that a spec describes; everything that is missing is told now and not at the first task."""
     slug, who = identity(spec)
     contracts = Contracts([Path(place) for place in spec.contracts_dirs])
-    _check_types(who, contracts)
+    check_card(who, contracts)
     prices = price_table(Path(spec.prices) if spec.prices else None)
+    if spec.max_cost:
+        _check_priced(spec, who, prices)
     names = (*spec.skills, *spec.shared_skills)
     work = Path(spec.work)
     workplace = Workplace(
@@ -163,48 +192,44 @@ def build(spec: Spec) -> Agent:
     return Agent(
         slug=slug,
         identity=who,
-        executor=_executor(spec, who, prices),
+        executor=choose(spec, who),
         workplace=workplace,
         contracts=contracts,
-        prices=prices,
-        evaluator=_evaluator(spec, prices),
+        spending=Spending(work / "costs.sqlite", slug, prices, spec.max_cost),
+        pauses=Pauses(work / "pauses", account(spec)),
+        evaluator=_evaluator(spec),
         memories=memories(spec, work),
         skills=resolve(names, [Path(place) for place in spec.skills_dirs]),
         habits=Habits(tries=spec.tries, budget_tokens=spec.budget_tokens, inbox_seconds=spec.inbox_seconds),
     )
 
 
-def _check_types(who: AgentCard | str, contracts: Contracts) -> None:
-    """What a card says an agent makes must be contracts that are there (seed 000)."""
-    for name in who.output_types if isinstance(who, AgentCard) else ():
-        if contracts.get(name) is None:
-            known = ", ".join(contract.slug for contract in contracts)
-            raise ConfigRefused(f"the card names the output contract {name!r}; known: {known}", code="contract_unknown")
-
-
-def _executor(spec: Spec, who: AgentCard | str, prices: PriceTable) -> Executor:
-    if spec.exec is not None:
-        return CommandExecutor(spec.exec, pass_on=spec.env, limits=spec.limits)
-    if spec.python is not None:
-        return PythonExecutor(spec.python, path=spec.python_path, pass_on=spec.env, limits=spec.limits)
-    if spec.a2a is not None:
-        from redkey.runner.executors.a2a import A2aExecutor
-
-        return A2aExecutor(spec.a2a, limits=spec.limits)
+def check_card(who: AgentCard | str, contracts: Contracts) -> None:
+    """ConfigRefused when a card breaks a rule, by the judgement of `redkey card lint`."""
     if isinstance(who, str):
-        raise ConfigRefused("the model of an agent stands in its card", code="identity_missing")
-    from redkey.runner.executors.anthropic import AnthropicExecutor
+        return
+    found = [*lint_card(who), *lint_output_types(who, frozenset(contract.slug for contract in contracts))]
+    for finding in found:
+        if finding.severity == "error":
+            text = f"the card breaks a rule: {finding.pointer}: {finding.message}"
+            raise ConfigRefused(text, code=finding.code)
 
-    return AnthropicExecutor(who.identity.model, prices=prices, limits=spec.limits)
+
+def _check_priced(spec: Spec, who: AgentCard | str, prices: PriceTable) -> None:
+    """A cap on the cost of a model without a price would never be reached. Claude Code says its cost itself."""
+    by_price = {"codex", "gemini", "anthropic", "openai"}.intersection(spec.called)
+    if by_price and not prices.knows(model_of(who)):
+        text = f"--max-cost needs a price for {model_of(who)!r}: put it into a file for --prices"
+        raise ConfigRefused(text, code="price_unknown")
 
 
-def _evaluator(spec: Spec, prices: PriceTable) -> Evaluator | None:
+def _evaluator(spec: Spec) -> Evaluator | None:
     if spec.evaluator is None:
         return None
     if spec.evaluator.startswith("anthropic:"):
         from redkey.runner.executors.anthropic import AnthropicEvaluator
 
-        return AnthropicEvaluator(spec.evaluator.removeprefix("anthropic:"), prices=prices)
+        return AnthropicEvaluator(spec.evaluator.removeprefix("anthropic:"), patience_seconds=spec.lease_seconds)
     return CommandEvaluator(spec.evaluator, pass_on=spec.env)
 
 

@@ -144,7 +144,7 @@ class Crew:
         else:
             source = NextSource(self._sender, worker.queue, agent_id, worker.lease_seconds, self._stopping, self.tally)
         for number in range(worker.concurrency):
-            slot = Slot(source, partial(self._work, worker), self._give_back, self._stopping, self._fail)
+            slot = Slot(source, partial(self._work, worker), self._give_back, self._stopping, self._fail, worker.pause)
             self._spawn(slot.run, f"redkey-{worker.name}-{number}")
         _log.info("%s works on %s as %s, %d at once", worker.name, worker.queue, agent_id, worker.concurrency)
 

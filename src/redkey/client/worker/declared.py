@@ -26,6 +26,8 @@ class Worker:
     concurrency: int
     lease_seconds: int
     claim: ClaimMode
+    # Seconds before the next claim; asked before each one.
+    pause: Callable[[], float] = lambda: 0.0
 
     def __post_init__(self) -> None:
         if self.concurrency < 1:

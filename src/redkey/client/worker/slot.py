@@ -21,6 +21,7 @@ _log = logging.getLogger("redkey.client.worker")
 # How long a claim-next waits for a task. A stop waits for it too, because a claim that is cut off may have been won.
 WAIT_SECONDS = 3.0
 _REJECTED_PAUSE_SECONDS = 5.0
+_PAUSE_SECONDS = 1.0
 
 Won = tuple[Claimed, float]
 
@@ -84,9 +85,12 @@ class Slot:
         give_back: Callable[[Claimed], None],
         stopping: threading.Event,
         fail: Callable[[BaseException], None],
+        pause: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self._source, self._work, self._give_back = source, work, give_back
         self._stopping, self._fail, self._policy = stopping, fail, Policy()
+        # Seconds before the next claim may be asked for; it is asked again at least every second.
+        self._pause = pause
 
     def run(self) -> None:
         try:
@@ -98,6 +102,10 @@ class Slot:
         failures, won, asked = 0, None, None
         while not self._stopping.is_set():
             if won is None:
+                # A claim that was asked for and not answered may have been won: it is asked for to its end.
+                if asked is None and (seconds := self._pause()) > 0:
+                    self._stopping.wait(min(seconds, _PAUSE_SECONDS))
+                    continue
                 asked = asked or Asked(self._policy.new_key(), now())
                 try:
                     won = self._source.claim(asked)
@@ -109,7 +117,7 @@ class Slot:
                     _log.warning("no claim for now (%s): %s", failure.code, failure.message)
                     self._stopping.wait(self._policy.back_off_seconds(failures))
                 continue
-            claimed, asked_at = self._work(*won, self._source.following)
+            claimed, asked_at = self._work(*won, self._source.following if self._pause() <= 0 else None)
             won = (claimed, asked_at) if claimed is not None else None
         if won is not None:
             self._give_back(won[0])

@@ -13,13 +13,18 @@ A text is run by the shell, a list as it is. Nothing of a task is ever part of t
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
+import shlex
+import shutil
+import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from redkey.errors import OutputRefused, StepFailed
+from redkey.errors import ConfigRefused, OutputRefused, RedKeyError, StepFailed
 from redkey.runner.artifacts import read_inside
 from redkey.runner.cost import read_usage
 from redkey.runner.envelope import input_bytes, read_output
@@ -32,6 +37,9 @@ from redkey.wire.step import StepOutput
 PASSED_ON: Final = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
 _SMALL_FILE: Final = 1024 * 1024
 _COMPLAINT_CHARACTERS: Final = 500
+_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
+# A word with one of these is not the plain name of a program.
+_SHELL_SIGNS = re.compile(r"[$`(){}<>|&;*?\[\]~!\n]")
 
 
 class CommandExecutor:
@@ -42,27 +50,71 @@ class CommandExecutor:
     ) -> None:
         self._command = ["/bin/sh", "-c", command] if isinstance(command, str) else list(command)
         self._pass_on, self._limits = tuple(pass_on), limits or Limits()
+        check_command(command)
 
     async def run(self, step: Step) -> Produced:
         with tempfile.TemporaryDirectory(prefix="redkey-step-") as scratch:
             files = _lay_out(Path(scratch), step)
-            ended = await run(
-                self._command,
-                directory=step.directory,
-                environment=environment(self._pass_on) | files | {"TMPDIR": scratch},
-                given=input_bytes(step.given),
-                limits=self._limits,
-            )
+            try:
+                ended = await run(
+                    self._command,
+                    directory=step.directory,
+                    environment=environment(self._pass_on) | files | {"TMPDIR": scratch},
+                    given=input_bytes(step.given),
+                    limits=self._limits,
+                    log=step.log,
+                )
+            except BaseException:
+                # A program that was stopped is paid for too, whatever its usage file says otherwise.
+                with contextlib.suppress(RedKeyError):
+                    _count(step, Path(scratch))
+                raise
+            _count(step, Path(scratch))
             said = _written(Path(scratch), "output.json", self._limits.output_bytes) or ended.output
             output = _read(said, ended.code, ended.complaint)
-            used = _written(Path(scratch), "usage.jsonl", _SMALL_FILE)
             mail = _written(Path(scratch), "outbox.jsonl", _SMALL_FILE)
-        return Produced(output, tuple(read_usage(used)) if used.strip() else (), read_outbox(mail))
+        return Produced(output, read_outbox(mail))
+
+
+def _count(step: Step, scratch: Path) -> None:
+    used = _written(scratch, "usage.jsonl", _SMALL_FILE)
+    step.meter.add_all(read_usage(used) if used.strip() else ())
 
 
 def environment(pass_on: Sequence[str] = ()) -> dict[str, str]:
     """A clean environment: what every program needs, and what the operator names."""
     return {name: os.environ[name] for name in (*PASSED_ON, *pass_on) if name in os.environ}
+
+
+def check_command(command: str | Sequence[str]) -> None:
+    """ConfigRefused when the program of a command does not exist.
+
+    Only what can be known is judged: the first plain word of a shell text, and no path that is relative, because each
+    task has a working directory of its own.
+    """
+    name = _program(command) if isinstance(command, str) else next(iter(command), "")
+    if not name and not isinstance(command, str):
+        raise ConfigRefused("the command is empty", code="program_missing")
+    if not name or ("/" in name and not name.startswith("/")):
+        return
+    if isinstance(command, str):
+        # The shell knows its own words and the programs on the PATH.
+        asked = ["/bin/sh", "-c", 'command -v -- "$1"', "sh", name]
+        found = subprocess.run(asked, env=environment(), capture_output=True, check=False).returncode == 0  # noqa: S603
+    else:
+        found = shutil.which(name) is not None
+    if not found:
+        raise ConfigRefused(f"there is no program {name[:200]!r}", code="program_missing")
+
+
+def _program(text: str) -> str:
+    """The first word of a shell text that names a program; empty when it cannot be told."""
+    try:
+        words = shlex.split(text)
+    except ValueError:
+        return ""
+    name = next((word for word in words if not _ASSIGNMENT.match(word)), "")
+    return "" if _SHELL_SIGNS.search(name) else name
 
 
 def _lay_out(scratch: Path, step: Step) -> dict[str, str]:
@@ -97,4 +149,7 @@ def _read(said: bytes, code: int, complaint: str) -> StepOutput:
             raise
         words = complaint.strip()[-_COMPLAINT_CHARACTERS:]
         text = f"the program ended with exit code {code}" + (f": {words}" if words else "")
-        raise StepFailed(text, code="exit_code") from failed
+        # By the shell's convention these mean that the program was not found or may not be run.
+        raise StepFailed(
+            text, code="spawn_failed" if code in (126, 127) and not said.strip() else "exit_code"
+        ) from failed

@@ -1,4 +1,4 @@
-"""The port between the runner and an agent: a step goes in, an output envelope with its cost and its mail comes out.
+"""The port between the runner and an agent: a step goes in, an output envelope and its messages come out.
 
 An executor is cancelled when the lease is lost, and returns only when nothing of the agent runs on.
 """
@@ -10,7 +10,7 @@ from typing import Protocol
 
 import msgspec
 
-from redkey.runner.cost import Usage
+from redkey.runner.cost import Meter
 from redkey.runner.mail import Mail
 from redkey.wire.step import StepInput, StepOutput
 
@@ -21,13 +21,16 @@ class Step(msgspec.Struct, frozen=True):
     prompt: str
     given: StepInput
     directory: Path
+    # Counts what the call uses, while it uses it.
+    meter: Meter = msgspec.field(default_factory=Meter)
+    # Where the executor leaves what the agent said (stdout, stderr, a transcript); None when nobody keeps it.
+    log: Path | None = None
 
 
 class Produced(msgspec.Struct, frozen=True):
-    """What an agent handed back, what that used, and whom it wrote to."""
+    """What an agent handed back, and whom it wrote to."""
 
     output: StepOutput
-    used: tuple[Usage, ...] = ()
     mail: tuple[Mail, ...] = ()
 
 

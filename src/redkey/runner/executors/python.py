@@ -5,17 +5,22 @@ The callable is named `module:function`. What it gets and gives is told in `pyth
 
 from __future__ import annotations
 
+import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from redkey.errors import ConfigRefused
-from redkey.runner.executors.command import CommandExecutor
+from redkey.runner.executors.command import CommandExecutor, environment
 from redkey.runner.executors.port import Produced, Step
 from redkey.runner.process import Limits
 
 HOST: Final = Path(__file__).with_name("python_host.py")
+# Set when the host should only import the function; the host does not import this module.
+CHECK_VARIABLE: Final = "REDKEY_CHECK_ONLY"
+_CHECK_SECONDS: Final = 120.0
 
 
 class PythonExecutor:
@@ -34,7 +39,29 @@ class PythonExecutor:
             raise ConfigRefused(f"{target[:100]!r} names no function; write module:function")
         # -P: neither the host's directory nor the working one may hold modules that are meant.
         host = [sys.executable, "-P", str(HOST), target, *path]
+        _check(host, target, pass_on)
         self._command = CommandExecutor(host, pass_on=pass_on, limits=limits)
 
     async def run(self, step: Step) -> Produced:
         return await self._command.run(step)
+
+
+def _check(host: Sequence[str], target: str, pass_on: Sequence[str]) -> None:
+    """Import the function once, in a process like those of the steps; ConfigRefused when it is not there."""
+    try:
+        with tempfile.TemporaryDirectory(prefix="redkey-check-") as scratch:
+            asked = subprocess.run(  # noqa: S603
+                host,
+                cwd=scratch,
+                env={**environment(pass_on), CHECK_VARIABLE: "1"},
+                capture_output=True,
+                check=False,
+                timeout=_CHECK_SECONDS,
+            )
+    except subprocess.TimeoutExpired as cause:
+        text = f"{target} was not imported within {_CHECK_SECONDS:g} seconds"
+        raise ConfigRefused(text, code="function_missing") from cause
+    if asked.returncode:
+        said = asked.stderr.decode("utf-8", "replace").strip().splitlines()
+        text = f"{target} cannot be called: {said[-1] if said else 'it said nothing'}"
+        raise ConfigRefused(text, code="function_missing")

@@ -1,0 +1,128 @@
+"""Which executor an agent gets: the one that its spec names, or of several the first that is there.
+
+That choice belongs to the fleet file and to options, never to the Agent Card, which is closed. The card gives what an
+executor needs of the agent: its model.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final
+
+from redkey.errors import ConfigRefused
+from redkey.runner.executors.command import CommandExecutor
+from redkey.runner.executors.port import Executor
+from redkey.runner.executors.python import PythonExecutor
+from redkey.wire.card import AgentCard
+
+if TYPE_CHECKING:
+    from redkey.runner.spec import Spec
+
+# Codes of refusals that mean: not there on this machine. Everything else is a mistake of whoever wrote the spec.
+_ABSENT: Final = frozenset({"program_missing", "key_missing", "extra_missing", "function_missing", "server_missing"})
+Build = Callable[["Spec", AgentCard | str], Executor]
+
+
+def choose(spec: Spec, who: AgentCard | str) -> Executor:
+    """The executor of a spec; ConfigRefused says what is missing, of several all of it."""
+    missing = []
+    for name in spec.called:
+        try:
+            return _BUILDS[name](spec, who)
+        except ConfigRefused as refused:
+            if len(spec.called) == 1 or refused.code not in _ABSENT:
+                raise
+            missing.append(f"{name}: {refused.message}")
+    raise ConfigRefused("none of the executors is there: " + "; ".join(missing), code="executor_missing")
+
+
+def account(spec: Spec) -> str:
+    """Whose usage limits an agent shares: the same words for the same account, which they do not give away."""
+    variables = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "CODEX_API_KEY", "GEMINI_API_KEY", "CLAUDE_CONFIG_DIR", "HOME")
+    parts = [*spec.called, spec.openai or "", spec.a2a or "", str(spec.exec or ""), spec.python or ""]
+    parts += [os.environ.get(name, "") for name in variables]
+    digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()
+    return f"{spec.called[0]}-{digest[:16]}"
+
+
+def _exec(spec: Spec, who: AgentCard | str) -> Executor:
+    return CommandExecutor(spec.exec or "", pass_on=spec.env, limits=spec.limits)
+
+
+def _python(spec: Spec, who: AgentCard | str) -> Executor:
+    return PythonExecutor(spec.python or "", path=spec.python_path, pass_on=spec.env, limits=spec.limits)
+
+
+def _a2a(spec: Spec, who: AgentCard | str) -> Executor:
+    from redkey.runner.executors.a2a import A2aExecutor
+
+    return A2aExecutor(spec.a2a or "", limits=spec.limits)
+
+
+def _anthropic(spec: Spec, who: AgentCard | str) -> Executor:
+    from redkey.runner.executors.anthropic import AnthropicExecutor
+
+    return AnthropicExecutor(
+        model_of(who),
+        allowed=spec.allowed,
+        pass_on=spec.env,
+        limits=spec.limits,
+        patience_seconds=spec.lease_seconds,
+    )
+
+
+def _openai(spec: Spec, who: AgentCard | str) -> Executor:
+    from redkey.runner.executors.openai import OpenAiExecutor, answers
+
+    executor = OpenAiExecutor(
+        spec.openai or "",
+        model_of(who),
+        allowed=spec.allowed,
+        pass_on=spec.env,
+        limits=spec.limits,
+        patience_seconds=spec.lease_seconds,
+    )
+    if len(spec.called) > 1 and not answers(spec.openai or ""):
+        raise ConfigRefused(f"no model server answers at {spec.openai}", code="server_missing")
+    return executor
+
+
+def _headless(name: str) -> Build:
+    def build(spec: Spec, who: AgentCard | str) -> Executor:
+        from redkey.runner.executors.claude_code import ClaudeCode
+        from redkey.runner.executors.codex import Codex
+        from redkey.runner.executors.gemini import Gemini
+        from redkey.runner.executors.headless import Headless, HeadlessExecutor
+
+        kinds: dict[str, type[Headless]] = {"claude-code": ClaudeCode, "codex": Codex, "gemini": Gemini}
+        return HeadlessExecutor(
+            kinds[name](),
+            model_of(who),
+            allowed=spec.allowed,
+            pass_on=spec.env,
+            limits=spec.limits,
+            patience_seconds=spec.lease_seconds,
+        )
+
+    return build
+
+
+def model_of(who: AgentCard | str) -> str:
+    """The model of an agent, which stands in its card."""
+    if isinstance(who, str):
+        raise ConfigRefused("the model of an agent stands in its card", code="identity_missing")
+    return who.identity.model
+
+
+_BUILDS: Final[Mapping[str, Build]] = {
+    "exec": _exec,
+    "python": _python,
+    "claude-code": _headless("claude-code"),
+    "codex": _headless("codex"),
+    "gemini": _headless("gemini"),
+    "anthropic": _anthropic,
+    "openai": _openai,
+    "a2a": _a2a,
+}

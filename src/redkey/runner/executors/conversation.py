@@ -1,0 +1,106 @@
+"""A conversation with a model until it hands back its envelope: what both kinds of model server share.
+
+`anthropic` and `openai` translate one turn each way; the loop, the tools, the limits and the counting are here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from redkey.errors import StepFailed
+from redkey.runner.cost import Usage
+from redkey.runner.envelope import input_bytes, read_output
+from redkey.runner.executors.port import Produced, Step
+from redkey.runner.executors.tools import Tools
+from redkey.runner.process import Limits
+
+TURNS: Final = 100
+_TRANSCRIPT: Final = "transcript.jsonl"
+
+
+class Call(msgspec.Struct, frozen=True):
+    """A tool that the model wants to use."""
+
+    id: str
+    name: str
+    given: Any
+
+
+class Turn(msgspec.Struct, frozen=True):
+    """What the model said in one turn; `raw` is its message as the next request repeats it."""
+
+    text: str
+    calls: tuple[Call, ...]
+    used: Usage
+    stopped: str
+    raw: Any
+    # The model paused by itself and goes on when it is asked again.
+    paused: bool = False
+
+
+class Answered(msgspec.Struct, frozen=True):
+    """What a tool answered."""
+
+    call: Call
+    text: str
+    is_error: bool
+
+
+class Model(Protocol):
+    """One kind of model server."""
+
+    def first(self, text: str) -> Any:
+        """The first message."""
+        ...
+
+    async def ask(self, system: str, said: Sequence[Any], tools: Sequence[dict[str, Any]]) -> Turn:
+        """One turn; AgentUnavailable or StepFailed when there is none."""
+        ...
+
+    def results(self, answered: Sequence[Answered]) -> list[Any]:
+        """The messages that carry what tools answered."""
+        ...
+
+
+async def converse(model: Model, step: Step, tools: Tools, limits: Limits) -> Produced:
+    """Talk to a model until it has handed back its envelope; StepFailed when it does not."""
+    try:
+        async with asyncio.timeout(limits.seconds):
+            return await _converse(model, step, tools)
+    except TimeoutError as cause:
+        raise StepFailed(f"the model was stopped after {limits.seconds:g} seconds", code="timed_out") from cause
+
+
+async def _converse(model: Model, step: Step, tools: Tools) -> Produced:
+    said: list[Any] = [model.first(input_bytes(step.given).decode())]
+    _keep(step, {"role": "user", "text": input_bytes(step.given).decode()})
+    for _ in range(TURNS):
+        turn = await model.ask(step.prompt, said, tools.described)
+        _keep(step, {"role": "assistant", "text": turn.text, "calls": turn.calls, "used": turn.used})
+        step.meter.add(turn.used)
+        if not turn.calls and not turn.paused:
+            return Produced(_output(turn), tuple(tools.mail))
+        said.append(turn.raw)
+        if turn.calls:
+            answered = [Answered(call, *await tools.answer(call.name, call.given)) for call in turn.calls]
+            _keep(step, {"role": "tool", "answered": answered})
+            said += model.results(answered)
+    raise StepFailed(f"the model used tools {TURNS} times without an answer", code="remote_failed")
+
+
+def _output(turn: Turn) -> Any:
+    """The envelope in a reply; a reply without one says how it ended."""
+    try:
+        return read_output(turn.text.encode())
+    except StepFailed as failed:
+        raise StepFailed(f"{failed.message} (the model stopped for {turn.stopped})", code=failed.code) from failed
+
+
+def _keep(step: Step, said: dict[str, Any]) -> None:
+    if step.log is not None:
+        with (step.log / _TRANSCRIPT).open("ab") as out:
+            out.write(msgspec.json.encode(said) + b"\n")

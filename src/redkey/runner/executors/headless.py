@@ -1,0 +1,237 @@
+"""A coding agent's own command line as an agent, run headless: Claude Code, Codex, Gemini.
+
+What differs between them is in `claude_code`, `codex` and `gemini`: the command and how its output is read. The rest is
+here: files beside the working directory, the clean environment with the variables of that program, usage counted from
+the program's own output (also when it is stopped), and what its errors mean for the task and for the runner.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shutil
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from redkey.errors import AgentUnavailable, ConfigRefused, StepFailed
+from redkey.runner.cost import Usage
+from redkey.runner.envelope import input_bytes, read_output
+from redkey.runner.executors.command import environment
+from redkey.runner.executors.patience import Busy, patiently
+from redkey.runner.executors.port import Produced, Step
+from redkey.runner.process import Ended, Limits, run
+
+_BUSY: Final = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
+_REFUSED: Final = frozenset({401, 403, 404})
+_LIMIT_WORDS = re.compile(
+    r"usage limit|rate limit|hit your (?:\w+ )?limit|limit reached|quota|resource_exhausted", re.I
+)
+_STATUS = re.compile(r"(?:status|code|error|rejected)[\s:(\"]{1,3}([45]\d\d)\b", re.I)
+_EPOCH = re.compile(r"\|(\d{10})\b")
+_IN = re.compile(r"(?:try again|resets?) in ((?:~?\d+ ?[a-z]+,? ?(?:and )?)+)", re.I)
+_PART = re.compile(r"(\d+) ?(d|h|m|s)", re.I)
+_AT = re.compile(
+    r"(?:try again|resets?)(?: at)? "
+    r"(?:(?P<month>[A-Z][a-z]{2}) (?P<day>\d{1,2})(?:st|nd|rd|th)?,?(?: (?P<year>\d{4}))?,? (?:at )?)?"
+    r"(?P<hour>\d{1,2})(?::(?P<minute>\d\d))? ?(?P<half>[ap]m)(?P<utc> \(UTC\))?",
+    re.I,
+)
+_SECONDS: Final = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0}
+
+# What a model is asked to answer with, in the form that every provider's structured output takes: closed, all required.
+ENVELOPE_SCHEMA: Final[dict[str, Any]] = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["success", "summary", "artifacts", "notes", "recommendation"],
+    "properties": {
+        "success": {"type": "boolean"},
+        "summary": {"type": "string"},
+        "artifacts": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "additionalProperties": False,
+                "required": ["path", "operation", "content"],
+                "properties": {
+                    "path": {"type": "string"},
+                    "operation": {"type": "string", "enum": ["create", "update"]},
+                    "content": {"type": "string"},
+                },
+            },
+        },
+        "notes": {"type": "array", "items": {"type": "string"}},
+        "recommendation": {"type": "string", "enum": ["proceed", "retry", "escalate"]},
+    },
+}
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """What a command line is built from; the files lie outside the working directory."""
+
+    model: str
+    directory: Path
+    prompt_file: Path
+    schema_file: Path
+    allowed: tuple[str, ...] = ()
+    # The runner keeps the program in a sandbox, so it needs none of its own and asks nobody.
+    sandboxed: bool = False
+    # What the step may still cost, where there is a cap.
+    left_usd: float | None = None
+
+
+class Said(msgspec.Struct, frozen=True, kw_only=True):
+    """What a program's output says: its last words, what it used, and what went wrong."""
+
+    text: str = ""
+    used: tuple[Usage, ...] = ()
+    error: str = ""
+    status: int | None = None
+
+
+class Headless(Protocol):
+    """One command line."""
+
+    program: str
+    # Variables of the program's own account and settings; they are the agent's to read.
+    variables: tuple[str, ...]
+    # Whether the system prompt has an option of its own; else it stands before the envelope on standard input.
+    has_system_prompt: bool
+
+    def command(self, asked: Asked) -> list[str]: ...
+
+    def environment(self, asked: Asked) -> Mapping[str, str]: ...
+
+    def read(self, output: bytes, model: str) -> Said:
+        """What the output says, whole or cut off; what cannot be read is passed over."""
+        ...
+
+
+class HeadlessExecutor:
+    """Runs a headless command line for each step."""
+
+    def __init__(
+        self,
+        kind: Headless,
+        model: str,
+        *,
+        allowed: Sequence[str] = (),
+        pass_on: Sequence[str] = (),
+        limits: Limits | None = None,
+        patience_seconds: float = 60.0,
+        sandboxed: bool = False,
+    ) -> None:
+        if shutil.which(kind.program) is None:
+            text = f"there is no program {kind.program!r} on the PATH"
+            raise ConfigRefused(text, code="program_missing")
+        self._kind, self._model, self._limits = kind, model, limits or Limits()
+        self._allowed, self._pass_on = tuple(allowed), tuple(pass_on)
+        self._patience_seconds, self._sandboxed = patience_seconds, sandboxed
+
+    async def run(self, step: Step) -> Produced:
+        return await patiently(lambda: self._run(step), self._patience_seconds)
+
+    async def _run(self, step: Step) -> Produced:
+        with tempfile.TemporaryDirectory(prefix="redkey-step-") as scratch:
+            asked = Asked(
+                model=self._model,
+                directory=step.directory,
+                prompt_file=Path(scratch) / "prompt.md",
+                schema_file=Path(scratch) / "schema.json",
+                allowed=self._allowed,
+                sandboxed=self._sandboxed,
+                left_usd=step.meter.left_usd,
+            )
+            asked.prompt_file.write_text(step.prompt, encoding="utf-8")
+            asked.schema_file.write_bytes(msgspec.json.encode(ENVELOPE_SCHEMA))
+            given = input_bytes(step.given)
+            if not self._kind.has_system_prompt:
+                given = f"{step.prompt}\n\n## Input\n\n".encode() + given
+            heard = bytearray()
+            try:
+                ended = await run(
+                    self._kind.command(asked),
+                    directory=step.directory,
+                    environment=environment((*self._kind.variables, *self._pass_on))
+                    | dict(self._kind.environment(asked))
+                    | {"TMPDIR": scratch},
+                    given=given,
+                    limits=self._limits,
+                    heard=heard,
+                    log=step.log,
+                )
+            except BaseException:
+                # A program that was stopped is paid for too.
+                with contextlib.suppress(StepFailed):
+                    step.meter.add_all(self._kind.read(bytes(heard), self._model).used)
+                raise
+            said = self._kind.read(bytes(heard), self._model)
+            step.meter.add_all(said.used)
+        return Produced(self._output(said, ended))
+
+    def _output(self, said: Said, ended: Ended) -> Any:
+        words = said.error or ("" if said.text else ended.complaint.strip()[-500:])
+        if said.error or ended.code:
+            judge(f"{self._kind.program}: {words or f'exit code {ended.code}'}", said.status)
+        return read_output(said.text.encode())
+
+
+def judge(words: str, status: int | None) -> None:
+    """Raise what an error of a command line means: Busy, AgentUnavailable or StepFailed."""
+    if status is None and (found := _STATUS.search(words)):
+        status = int(found[1])
+    until = reset_time(words)
+    if until is not None and (status == 429 or _LIMIT_WORDS.search(words)):
+        raise AgentUnavailable(words, code="usage_limit", until=until)
+    if status in _REFUSED:
+        raise StepFailed(words, code="spawn_failed")
+    if status in _BUSY or _LIMIT_WORDS.search(words):
+        raise Busy(words)
+    raise StepFailed(words, code="exit_code")
+
+
+def reset_time(words: str, now: float | None = None) -> float | None:
+    """When a usage limit ends, as the words of a program say it (Unix seconds); None when they do not.
+
+    Programs say local times without a zone; the runner hands them its own.
+    """
+    now = time.time() if now is None else now
+    if found := _EPOCH.search(words):
+        return float(found[1])
+    if found := _IN.search(words):
+        seconds = sum(int(number) * _SECONDS[unit.lower()] for number, unit in _PART.findall(found[1]))
+        return now + seconds if seconds else None
+    found = _AT.search(words)
+    if found is None:
+        return None
+    here = datetime.fromtimestamp(now, UTC) if found["utc"] else datetime.fromtimestamp(now).astimezone()
+    hour = int(found["hour"]) % 12 + (12 if found["half"].lower() == "pm" else 0)
+    try:
+        at = here.replace(hour=hour, minute=int(found["minute"] or 0), second=0, microsecond=0)
+        if found["month"]:
+            month = datetime.strptime(found["month"].title(), "%b").month
+            at = at.replace(year=int(found["year"] or here.year), month=month, day=int(found["day"]))
+            if not found["year"] and at < here:
+                at = at.replace(year=at.year + 1)
+        elif at < here:
+            at += timedelta(days=1)
+    except ValueError:
+        return None
+    return at.timestamp()
+
+
+def lines(output: bytes) -> list[dict[str, Any]]:
+    """The JSON objects of an output of JSON lines; other lines are passed over."""
+    found = []
+    for line in output.splitlines():
+        if line.startswith(b"{"):
+            try:
+                found.append(msgspec.json.decode(line))
+            except msgspec.DecodeError:
+                continue
+    return found

@@ -1,0 +1,124 @@
+"""What an agent has spent, kept beside its memories, and the caps on it: by task, by workflow, by day, in all.
+
+Counters are in one SQLite file under `--work`, so that caps hold over restarts, over attempts, and over runners that
+share the directory. Every model call is counted when it has ended; the call that reaches a cap is the last.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+import threading
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Final
+
+import msgspec
+
+from redkey.errors import AgentUnavailable, ConfigRefused, StepFailed
+from redkey.runner.cost import Meter, PriceTable, Usage
+
+_NANO: Final = 1_000_000_000
+_KEPT_SECONDS: Final = 90 * 86400
+_NAMED = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
+Dollars = Annotated[float, msgspec.Meta(gt=0)]
+
+
+class Caps(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """US dollars that may be spent; what has no cap is None."""
+
+    task: Dollars | None = None
+    workflow: Dollars | None = None
+    day: Dollars | None = None
+    agent: Dollars | None = None
+
+    def __bool__(self) -> bool:
+        return self != Caps()
+
+
+@cache
+def _statements() -> Mapping[str, str]:
+    parts = _NAMED.split(Path(__file__).with_name("spending.sql").read_text(encoding="utf-8"))
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+class Spending:
+    """The counters of one agent. Threads share it."""
+
+    def __init__(self, path: Path, agent: str, prices: PriceTable, caps: Caps | None = None) -> None:
+        self._agent, self._prices, self._caps, self._lock = agent, prices, caps or Caps(), threading.Lock()
+        try:
+            self._db = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
+            self._db.execute("PRAGMA journal_mode = WAL")
+            self._db.executescript(_statements()["schema"])
+            self._db.execute(_statements()["forget"], {"before": int(time.time()) - _KEPT_SECONDS})
+        except sqlite3.Error as cause:
+            raise ConfigRefused(f"{path} cannot be used to count costs: {cause}") from cause
+
+    def close(self) -> None:
+        self._db.close()
+
+    def meter(self, task_id: str, workflow_id: str = "") -> Meter:
+        """Counts one attempt at a task."""
+        names = {"task": f"{self._agent} {task_id}", "workflow": f"{self._agent} {workflow_id}" if workflow_id else ""}
+
+        def charge(usage: Usage, usd: float) -> None:
+            self._charge(names, usage, usd)
+
+        return Meter(self._prices, charge, lambda: self._left(names))
+
+    def check(self) -> None:
+        """AgentUnavailable when a cap leaves nothing for any task."""
+        for scope in ("day", "agent"):
+            self._judge(scope, self._name(scope, {}))
+
+    def _charge(self, names: Mapping[str, str], usage: Usage, usd: float) -> None:
+        cached = usage.cache_creation_input_tokens + usage.cache_read_input_tokens
+        row = {
+            "usd_nano": round(usd * _NANO),
+            "input_tokens": usage.input_tokens + cached,
+            "output_tokens": usage.output_tokens,
+            "updated_at": int(time.time()),
+        }
+        scopes = {scope: self._name(scope, names) for scope in ("task", "workflow", "day", "agent")}
+        scopes["model"] = f"{self._agent} {usage.model}" if usage.model else ""
+        with self._lock:
+            self._db.execute("BEGIN IMMEDIATE")
+            for scope, name in scopes.items():
+                if name:
+                    self._db.execute(_statements()["add"], {"scope": scope, "name": name, **row})
+            self._db.execute("COMMIT")
+        for scope in ("task", "workflow", "day", "agent"):
+            self._judge(scope, scopes[scope])
+
+    def _judge(self, scope: str, name: str) -> None:
+        cap: float | None = getattr(self._caps, scope)
+        if cap is None or not name:
+            return
+        spent = self._spent(scope, name)
+        if spent < cap:
+            return
+        text = f"the cost cap of ${cap:.2f} for one {scope} is reached: ${spent:.4f} is spent"
+        if scope in ("task", "workflow"):
+            raise StepFailed(text, code="cost_cap")
+        tomorrow = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
+        raise AgentUnavailable(text, code="cost_cap", until=tomorrow.timestamp() if scope == "day" else float("inf"))
+
+    def _left(self, names: Mapping[str, str]) -> float | None:
+        caps = [(scope, getattr(self._caps, scope), self._name(scope, names)) for scope in self._caps.__struct_fields__]
+        return min(
+            (cap - self._spent(scope, name) for scope, cap, name in caps if cap is not None and name), default=None
+        )
+
+    def _name(self, scope: str, names: Mapping[str, str]) -> str:
+        if scope == "day":
+            return f"{self._agent} {datetime.now(UTC):%Y-%m-%d}"
+        return self._agent if scope == "agent" else names.get(scope, "")
+
+    def _spent(self, scope: str, name: str) -> float:
+        with self._lock:
+            row = self._db.execute(_statements()["read"], {"scope": scope, "name": name}).fetchone()
+        return row[0] / _NANO if row else 0.0
