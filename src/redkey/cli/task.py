@@ -16,6 +16,7 @@ from redkey.cli.queue import STATES
 from redkey.cli.report import shown
 from redkey.cli.screen import ago, on_terminal, print_facts, print_item, print_list, rich_table, styled, tell
 from redkey.cli.session import daily, ids_option, limit_option, queue_option, slugs_of
+from redkey.cli.task_logs import logs
 from redkey.cli.values import json_value
 
 if TYPE_CHECKING:
@@ -33,6 +34,9 @@ _ENDED = ("completed", "failed", "cancelled")
 @click.group()
 def command() -> None:
     """Put work on a queue, see where it stands, and follow it to its end."""
+
+
+command.add_command(logs)
 
 
 @command.command()

@@ -7,7 +7,9 @@ import msgspec
 from redkey.runner.contracts import Contracts
 from redkey.runner.evaluate import Evaluator
 from redkey.runner.executors.port import Executor
+from redkey.runner.logs import Logs
 from redkey.runner.memory.port import Memories
+from redkey.runner.merging import Merging
 from redkey.runner.pausing import Pauses
 from redkey.runner.skills import Skill
 from redkey.runner.spending import Spending
@@ -40,6 +42,8 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
     contracts: Contracts
     spending: Spending
     pauses: Pauses
+    merging: Merging
+    logs: Logs
     evaluator: Evaluator | None = None
     memories: Memories | None = None
     skills: tuple[Skill, ...] = ()

@@ -13,9 +13,9 @@ import mimetypes
 import os
 import secrets
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
-from typing import Final
+from typing import BinaryIO, Final
 
 import msgspec
 
@@ -27,7 +27,8 @@ _NEW_FILE: Final = 0o644
 _NEW_DIRECTORY: Final = 0o755
 _ONE_STEP: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _DRAFT: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_CHUNK = 1024 * 1024
+# A file with an ending that nobody knows may be anything.
+_UNKNOWN: Final = "application/octet-stream"
 
 
 class Written(msgspec.Struct, frozen=True):
@@ -152,8 +153,9 @@ def put_file(root: Path, path: str, pieces: Iterable[bytes]) -> None:
             raise OutputRefused(f"{path!r} cannot be written: {cause.strerror}", code="artifact_place") from cause
 
 
-def read_inside(root: Path, path: str, most: int) -> bytes:
-    """The bytes of a file in a working directory, opened through no link that leads out; at most `most`."""
+@contextlib.contextmanager
+def open_inside(root: Path, path: str) -> Iterator[BinaryIO]:
+    """A file in a working directory, opened through no link that leads out."""
     try:
         real = resolve_inside(root, path)
         with contextlib.ExitStack() as stack:
@@ -167,11 +169,17 @@ def read_inside(root: Path, path: str, most: int) -> bytes:
             file = stack.enter_context(os.fdopen(os.open(name, flags, dir_fd=at), "rb"))
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise OutputRefused(f"{path[:200]!r} is no file", code="artifact_place")
-            data = file.read(most + 1)
+            yield file
     except WireRefused as refused:
         raise OutputRefused(f"{path[:200]!r}: {refused.message}", code=refused.code) from refused
     except OSError as cause:
         raise OutputRefused(f"{path[:200]!r} cannot be read: {cause.strerror}", code="artifact_missing") from cause
+
+
+def read_inside(root: Path, path: str, most: int) -> bytes:
+    """The bytes of a file in a working directory, opened through no link that leads out; at most `most`."""
+    with open_inside(root, path) as file:
+        data = file.read(most + 1)
     if len(data) > most:
         raise OutputRefused(f"{path[:200]!r} has more than {most:,} bytes", code="artifact_too_large")
     return data
@@ -181,4 +189,4 @@ def media_type(path: str) -> str:
     """What a file is by its name."""
     if PurePosixPath(path).suffix.lower() in (".md", ".markdown"):
         return "text/markdown"
-    return mimetypes.guess_type(path)[0] or "text/plain"
+    return mimetypes.guess_type(path)[0] or ("text/plain" if "." not in PurePosixPath(path).name else _UNKNOWN)

@@ -9,6 +9,8 @@ import msgspec
 from redkey.client import Assignment
 from redkey.runner.cost import Meter
 from redkey.runner.envelope import Paths
+from redkey.runner.files import Snapshot
+from redkey.runner.logs import AttemptLog
 from redkey.runner.mail import Mail
 from redkey.runner.mailbox import Mailbox
 from redkey.runner.prompt import Remembered
@@ -32,8 +34,16 @@ class Attempt(msgspec.Struct):
     # What every try must know beyond the notes of the tasks before, and what was found wrong with the last one.
     said: list[str]
     findings: list[str] = msgspec.field(default_factory=list)
-    tries: int = 1
+    # When the task was created.
+    created_at: str = ""
+    tries: int = 0
+    # How often its work passed and did not fit to what had landed meanwhile.
+    conflicts: int = 0
     # What was sent: another try that says the same says it once.
     sent: set[Mail] = msgspec.field(default_factory=set)
+    # The files that were there when the attempt began, and when the try did; empty in a directory that others use too.
+    at_first: Snapshot = msgspec.field(default_factory=dict)
+    at_try: Snapshot = msgspec.field(default_factory=dict)
+    log: AttemptLog | None = None
     # path -> id of the artifact once it is announced: what this attempt wrote it may write again.
     own: dict[str, str] = msgspec.field(default_factory=dict)

@@ -16,7 +16,7 @@ from redkey.client.worker import Block, Fail
 from redkey.errors import AgentUnavailable, OutputRefused, PromptRefused, StepFailed, WireRefused
 from redkey.runner.agent import Agent
 from redkey.runner.attempt import Attempt
-from redkey.runner.envelope import step_input
+from redkey.runner.envelope import input_bytes, step_input
 from redkey.runner.executors.port import Produced, Step
 from redkey.runner.prompt import Message, Prompt, assemble
 from redkey.runner.words import repeatable
@@ -101,7 +101,9 @@ async def _call(agent: Agent, attempt: Attempt, prompt: Prompt) -> Produced:
         text = f"The task's input makes no envelope: {refused.pointer or '/'}: {refused.message}"
         raise Block(text, "spec_gap") from refused
     try:
-        produced = await agent.executor.run(Step(prompt.text, given, attempt.place.directory, attempt.meter))
+        log = attempt.log.begin_try(attempt.tries, prompt.text, input_bytes(given)) if attempt.log is not None else None
+        step = Step(prompt.text, given, attempt.place.directory, attempt.meter, log)
+        produced = await agent.executor.run(step)
         agent.pauses.worked()
         return produced
     except AgentUnavailable:

@@ -15,9 +15,12 @@ lease is lost. What a cycle returns or raises is the verdict:
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 from collections.abc import Sequence
 from typing import Literal
+
+import msgspec
 
 from redkey.client import Assignment, Invalid, RedKey
 from redkey.client.worker import AsyncContext, Block, Done, Fail
@@ -31,7 +34,6 @@ from redkey.errors import (
     WorkplaceRefused,
 )
 from redkey.runner.agent import Agent
-from redkey.runner.artifacts import write_all
 from redkey.runner.attempt import Attempt
 from redkey.runner.brief import brief_of
 from redkey.runner.calling import call_agent
@@ -40,15 +42,19 @@ from redkey.runner.envelope import write_notes
 from redkey.runner.escalation import escalate
 from redkey.runner.evaluate import Question
 from redkey.runner.executors.port import Produced
+from redkey.runner.files import content_of, snapshot
+from redkey.runner.gathering import gather, is_coding
 from redkey.runner.inputs import fetch
+from redkey.runner.landing import begin_anew, land, landed_before
+from redkey.runner.logs import LoggedEnd, now
 from redkey.runner.mailbox import Mailbox
 from redkey.runner.memory.port import Owner
+from redkey.runner.merging import Conflict
 from redkey.runner.prompt import Remembered
-from redkey.runner.verify import Named, Work, mechanical, name_all
+from redkey.runner.verify import Named, Work, mechanical, readable
 from redkey.runner.words import brief_summary, repeatable, secrets_said
 from redkey.runner.workplace import Place
 from redkey.wire.legacy import Brief
-from redkey.wire.step_paths import normal
 
 _log = logging.getLogger("redkey.runner")
 
@@ -68,11 +74,48 @@ class Cycle:
         """Do one task; Block or Fail when it is not done, AgentUnavailable when the agent cannot work now."""
         brief = self._accept(ctx.task)
         name = f"{ctx.task.task_id}-{ctx.claim_id[-8:]}".lower()
+        env, target = brief.env, self._agent.merging.merge_into
+        places = self._agent.workplace.place(name, env.repo_url, within=env.worktree_path, target=target)
         try:
-            async with self._agent.workplace.place(name, brief.env.repo_url) as place:
-                return await self._try(ctx, await self._begin(ctx, brief, place, meter))
+            async with places as place:
+                attempt = await self._begin(ctx, brief, place, meter)
+                return await self._logged(ctx, attempt)
         except WorkplaceRefused as refused:
             raise Block(repeatable(f"No place to work: {refused.message}"), "tool_failure") from refused
+        except OSError as cause:
+            if cause.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            raise AgentUnavailable(f"The disk is full: {cause.strerror}", code="start_failed") from cause
+
+    async def _logged(self, ctx: AsyncContext, attempt: Attempt) -> Done:
+        """Work on an attempt; of one that fails or is blocked the log and the files are kept."""
+        log = self._agent.logs.open(ctx.task.task_id, ctx.task.attempt, ctx.claim_id)
+        attempt.log = log
+        try:
+            done = await self._try(ctx, attempt)
+        except (Block, Fail, WorkplaceRefused) as ended:
+            reason = ended.message if isinstance(ended, WorkplaceRefused) else ended.reason
+            end = LoggedEnd(
+                task_id=ctx.task.task_id,
+                agent=self._agent.slug,
+                attempt=ctx.task.attempt,
+                claim_id=ctx.claim_id,
+                event="failed" if isinstance(ended, Fail) else "blocked",
+                reason=repeatable(reason),
+                at=now(),
+                cost_usd=attempt.meter.cost_usd,
+            )
+            place = attempt.place
+            patch = await self._agent.merging.patch(place) if place.clone is not None else b""
+            files = None if place.shared or place.clone is not None else place.directory
+            await asyncio.to_thread(log.keep, end, files, patch)
+            await asyncio.to_thread(self._agent.logs.sweep)
+            raise
+        except BaseException:
+            log.drop()
+            raise
+        log.drop()
+        return done
 
     def _accept(self, task: Assignment) -> Brief:
         """The brief, when this runner can hold the work to it; nothing is skipped that it asks for."""
@@ -88,15 +131,22 @@ class Cycle:
         if contract.evaluate is not None and self._agent.evaluator is None:
             text = "The brief asks for a semantic check, and this runner has no evaluator."
             raise Block(text, "resource", suggested_resolution="Start the runner with --evaluator.")
+        missing = self._agent.merging.missing(brief.acceptance_criteria)
+        if missing is not None:
+            text = f"The brief asks for the check {missing!r}, which this runner does not have."
+            raise Block(text, "resource", suggested_resolution=f"Start the runner with --check {missing}=COMMAND.")
         return brief
 
     async def _begin(self, ctx: AsyncContext, brief: Brief, place: Place, meter: Meter) -> Attempt:
         view = await asyncio.to_thread(self._rk.tasks.get, ctx.task.task_id)
+        paths = await fetch(self._rk, ctx.task, place.directory)
         return Attempt(
             task=ctx.task,
             brief=brief,
             place=place,
-            paths=await fetch(self._rk, ctx.task, place.directory),
+            paths=paths,
+            created_at=view.created_at,
+            at_first={} if place.shared else await asyncio.to_thread(snapshot, place.directory),
             workflow=await self._workflow(ctx.task),
             memories=await self._recall(brief),
             mailbox=Mailbox(self._rk, ctx.agent_id, self._agent.habits.messages),
@@ -115,17 +165,32 @@ class Cycle:
         return self._workflows[task.workflow_id]
 
     async def _try(self, ctx: AsyncContext, attempt: Attempt) -> Done:
-        """Try until the work passes its verification, as often as the agent's habits allow."""
-        for attempt.tries in range(1, self._agent.habits.tries + 1):
+        """Try until the work passes its verification, as often as the agent's habits allow.
+
+        Work that passes and conflicts with what has landed meanwhile is no failure: it is done anew.
+        """
+        if (done := await landed_before(self._agent, attempt)) is not None:
+            return done
+        refused_tries = 0
+        while refused_tries < self._agent.habits.tries:
+            attempt.tries += 1
             try:
+                if not attempt.place.shared:
+                    attempt.at_try = await asyncio.to_thread(snapshot, attempt.place.directory)
                 produced = await call_agent(self._agent, attempt)
                 work = await self._write(attempt, produced)
                 findings, semantic = await self._verify(attempt, work)
-                findings = findings or await self._announce(ctx, attempt, work)
+                if not findings:
+                    work = await land(self._agent, attempt, work)
+                    findings = await self._announce(ctx, attempt, work)
             except OutputRefused as refused:
                 findings = [Finding(refused.code, "", refused.message)]
+            except Conflict as conflict:
+                await begin_anew(self._agent, attempt, conflict)
+                continue
             if not findings:
                 return await self._done(attempt, work, semantic)
+            refused_tries += 1
             attempt.findings = [f"{one.code}: {one.message}" for one in findings]
             _log.info("%s did not pass on try %d (%s)", attempt.task.task_id, attempt.tries, findings[0].code)
         told = "; ".join(attempt.findings)
@@ -150,14 +215,13 @@ class Cycle:
             )
         if output.recommendation == "retry" or not output.success:
             raise Fail(output.summary)
-        directory, own = attempt.place.directory, list(attempt.own)
-        written = await asyncio.to_thread(write_all, directory, output.artifacts, own)
-        attempt.own |= {one.path: attempt.own.get(one.path, "") for one in written}
-        return Work(attempt.place, output, name_all(written, attempt.task.outputs))
+        return await gather(self._agent, attempt, output)
 
     async def _verify(self, attempt: Attempt, work: Work) -> tuple[list[Finding], Semantic]:
         contract = attempt.brief.output_contract
-        findings = await mechanical(work, contract, self._agent.contracts, attempt.task.outputs)
+        asked = msgspec.structs.replace(contract, type="pr") if is_coding(attempt) else contract
+        findings = await mechanical(work, asked, self._agent.contracts, attempt.task.outputs)
+        findings = findings or await self._agent.merging.check(attempt.place)
         if findings or contract.evaluate is None or self._agent.evaluator is None:
             return findings, "skipped"
         question = Question(
@@ -165,7 +229,7 @@ class Cycle:
             goal=attempt.brief.goal,
             acceptance_criteria=attempt.brief.acceptance_criteria,
             summary=work.output.summary,
-            artifacts={one.path: one.content for one in work.output.artifacts},
+            artifacts=await asyncio.to_thread(readable, work),
         )
         verdict = await self._agent.evaluator.judge(question)
         try:
@@ -183,18 +247,17 @@ class Cycle:
 
     async def _announce(self, ctx: AsyncContext, attempt: Attempt, work: Work) -> list[Finding]:
         """Store every file and say that it is ready; what the server does not take is told to the agent."""
-        contents = {normal(one.path): one.content for one in work.output.artifacts}
         for named in work.named:
             try:
-                await self._store(ctx, attempt, named, contents[named.file.path])
+                await self._store(ctx, attempt, named)
             except Invalid as refused:
                 return [Finding(refused.code, "/artifacts", f"{named.file.path}: {refused.detail}")]
         return []
 
-    async def _store(self, ctx: AsyncContext, attempt: Attempt, named: Named, content: str) -> None:
+    async def _store(self, ctx: AsyncContext, attempt: Attempt, named: Named) -> None:
         added = await ctx.artifact(
             named.name,
-            content,
+            await asyncio.to_thread(content_of, attempt.place.directory, named.file),
             media_type=named.file.media_type,
             artifact_id=attempt.own.get(named.file.path) or None,
         )

@@ -43,6 +43,7 @@ def run_agent(spec: Spec, rk: RedKey, tell: Tell) -> Tally:
     removed = agent.workplace.sweep()
     if removed:
         _log.info("removed %d places of runners that are gone", removed)
+    agent.logs.sweep()
     for finding in _unknown_routes(agent, rk):
         _log.warning("the card's %s: %s; such messages go to the humans", finding.pointer, finding.message)
     handler = _Told(Cycle(agent, rk, workspace_of(rk)), agent, tell)

@@ -19,7 +19,9 @@ from redkey.runner.contracts import Contracts
 from redkey.runner.cost import PriceTable, price_table
 from redkey.runner.evaluate import CommandEvaluator, Evaluator
 from redkey.runner.executors.choose import account, choose, model_of
+from redkey.runner.logs import KEEP_DAYS, Logs
 from redkey.runner.memory.port import Memories
+from redkey.runner.merging import Merging, read_checks
 from redkey.runner.pausing import Pauses
 from redkey.runner.process import Limits
 from redkey.runner.skills import SHARED, resolve
@@ -73,6 +75,12 @@ class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     workdir: str | None = None
     # Prefixes of repository URLs that briefs may name; without any, no worktrees.
     repositories: tuple[str, ...] = ()
+    # Commands that work must pass, `NAME=COMMAND`; and where work in worktrees goes: merged into a branch, or pushed.
+    checks: tuple[str, ...] = ()
+    merge_into: str | None = None
+    push: bool = False
+    # How long logs and files of failed and blocked attempts are kept.
+    keep_days: Annotated[float, msgspec.Meta(ge=0)] = KEEP_DAYS
     # Names of variables that the agent's program gets beside the usual ones.
     env: tuple[str, ...] = ()
     memory: Annotated[str, msgspec.Meta(pattern="^(auto|words|off)$")] = "auto"
@@ -96,6 +104,8 @@ class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
         if not self.executor and len(self.called) != 1:
             text = f"an agent is called by one of {', '.join(EXECUTORS)}; name several in `executor`, the best first"
             raise ConfigRefused(text, code="executor_missing")
+        if (self.merge_into or self.push) and not self.repositories:
+            raise ConfigRefused("to merge or push, name the repository: --repo", code="repository_missing")
         if (self.card is None) == (self.persona is None):
             raise ConfigRefused("an agent has a card, or a persona where it has none yet", code="identity_missing")
         if self.persona is not None and self.name is None:
@@ -196,6 +206,14 @@ def build(spec: Spec) -> Agent:
         workplace=workplace,
         contracts=contracts,
         spending=Spending(work / "costs.sqlite", slug, prices, spec.max_cost),
+        merging=Merging(
+            work.resolve(),
+            checks=read_checks(spec.checks),
+            merge_into=spec.merge_into,
+            push=spec.push,
+            pass_on=spec.env,
+        ),
+        logs=Logs(work, keep_days=spec.keep_days),
         pauses=Pauses(work / "pauses", account(spec)),
         evaluator=_evaluator(spec),
         memories=memories(spec, work),

@@ -52,7 +52,6 @@ class Spending:
         self._agent, self._prices, self._caps, self._lock = agent, prices, caps or Caps(), threading.Lock()
         try:
             self._db = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
-            self._db.execute("PRAGMA journal_mode = WAL")
             self._db.executescript(_statements()["schema"])
             self._db.execute(_statements()["forget"], {"before": int(time.time()) - _KEPT_SECONDS})
         except sqlite3.Error as cause:

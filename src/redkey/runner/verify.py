@@ -6,7 +6,6 @@ Every finding is a sentence that the agent gets back with its next try. Whether 
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import PurePosixPath
@@ -18,6 +17,7 @@ from redkey.errors import Finding, JsonRefused, OutputRefused
 from redkey.runner.artifacts import Written, read_inside
 from redkey.runner.contracts import Contracts
 from redkey.runner.escalation import fields
+from redkey.runner.files import describe
 from redkey.runner.workplace import Place, git
 from redkey.wire.decode import decode
 from redkey.wire.legacy import OutputContract
@@ -25,6 +25,8 @@ from redkey.wire.step import SIZE_LIMIT, StepOutput
 
 _NO_NAME = re.compile(r"[^a-z0-9._-]+")
 _NAME_CHARACTERS: Final = 32
+# What is longer is not put to an evaluator.
+_READ_BYTES: Final = 4 * 1024 * 1024
 # Fields of a pull request that notes tell.
 _PR_FIELDS: Final = ("branch", "commit", "url")
 _REF = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,199}")
@@ -45,13 +47,39 @@ class Work(msgspec.Struct, frozen=True):
     named: tuple[Named, ...]
 
 
-def name_all(written: Sequence[Written], outputs: Sequence[str]) -> tuple[Named, ...]:
-    """Each file under an output's name where its own name says so, or where there is one of each; else its own name."""
-    if len(written) == 1 and len(outputs) == 1:
-        return (Named(outputs[0], written[0]),)
+def work_with_notes(work: Work, more: Sequence[str]) -> Work:
+    """The work with notes that the runner adds; they replace what the agent says under the same names."""
+    names = {note.partition(":")[0] for note in more}
+    kept = [note for note in work.output.notes or () if note.partition(":")[0] not in names]
+    return msgspec.structs.replace(work, output=msgspec.structs.replace(work.output, notes=(*kept, *more)))
+
+
+def readable(work: Work) -> dict[str, str]:
+    """The artifacts as an evaluator reads them: text, and a word on what is none."""
+    found = {}
+    for one in work.named:
+        try:
+            found[one.file.path] = read_inside(work.place.directory, one.file.path, _READ_BYTES).decode()
+        except (UnicodeDecodeError, OutputRefused):
+            found[one.file.path] = f"({one.file.media_type}, {one.file.bytes:,} bytes)"
+    return found
+
+
+def name_all(written: Sequence[Written], outputs: Sequence[str], files: Sequence[Written] = ()) -> tuple[Named, ...]:
+    """Each file under an output's name where its own name says so, or where there is one of each; else its own name.
+
+    `written` are those that the envelope declares, `files` those that the agent wrote beside them.
+    """
+    every = [*written, *files]
+    stems = {name for file in every for name in (PurePosixPath(file.path).name, PurePosixPath(file.path).stem)}
+    alone = written if written else files
     taken: set[str] = set()
     named = []
-    for file in written:
+    if len(alone) == 1 and len(outputs) == 1 and outputs[0] not in stems:
+        named.append(Named(outputs[0], alone[0]))
+        taken.add(outputs[0])
+        every.remove(alone[0])
+    for file in every:
         path = PurePosixPath(file.path)
         name = next((one for one in outputs if one in (path.name, path.stem) and one not in taken), "")
         name = name or _free(_NO_NAME.sub("-", path.name.lower()).strip(".-_") or "file", taken | set(outputs))
@@ -83,7 +111,7 @@ async def mechanical(
     if contract.type == "pr":
         document, problems = await _pull_request(work)
     else:
-        document, problems = await asyncio.to_thread(_document, work, contract)
+        document, problems = await asyncio.to_thread(_document, work, contract, outputs)
     if problems or contract.schema_ref is None:
         return problems
     asked = contracts.get(contract.schema_ref)
@@ -104,31 +132,39 @@ def _stored(work: Work) -> Iterator[Finding]:
     """What was written is still there and still the same."""
     for one in work.named:
         try:
-            data = read_inside(work.place.directory, one.file.path, SIZE_LIMIT)
+            there = describe(work.place.directory, one.file.path)
         except OutputRefused as refused:
             yield Finding(refused.code, "/artifacts", refused.message)
             continue
-        if hashlib.sha256(data).hexdigest() != one.file.sha256:
+        if there.sha256 != one.file.sha256:
             yield Finding("artifact_changed", "/artifacts", f"{one.file.path!r} changed after it was written")
 
 
-def _document(work: Work, contract: OutputContract) -> tuple[Any, list[Finding]]:
+def _document(work: Work, contract: OutputContract, outputs: Sequence[str]) -> tuple[Any, list[Finding]]:
     """What a contract's schema is held against, and what is wrong with it already."""
     if contract.type == "message" or (contract.type == "report" and not work.named):
         return _sized({}, work.output.summary, contract, "/summary")
     if not work.named:
         text = f"an output of type {contract.type} is an artifact, and there is none"
         return None, [Finding("output_missing", "/artifacts", text)]
-    main = work.named[0].file
+    main = next((one for one in work.named if one.name in outputs), work.named[0]).file
+    about = {"path": main.path, "media_type": main.media_type, "bytes": main.bytes}
     try:
-        text = read_inside(work.place.directory, main.path, SIZE_LIMIT).decode()
+        if contract.type == "file" and main.bytes > SIZE_LIMIT:
+            return _counted(about, main.bytes, contract)
+        data = read_inside(work.place.directory, main.path, SIZE_LIMIT)
+        try:
+            text = data.decode()
+        except UnicodeDecodeError:
+            if contract.type == "file":
+                return _counted(about, main.bytes, contract)
+            raise
         if contract.type == "json":
             return decode(text.encode(), size_limit=SIZE_LIMIT), _sized({}, text, contract, "/artifacts/0")[1]
     except JsonRefused as refused:
         return None, [Finding(refused.code, "/artifacts/0/content", f"{main.path!r} is not JSON: {refused.message}")]
     except (UnicodeDecodeError, OutputRefused) as cause:
         return None, [Finding("artifact_unreadable", "/artifacts/0", str(cause))]
-    about = {"path": main.path, "media_type": main.media_type, "bytes": main.bytes}
     if not text.strip():
         return about, [Finding("output_empty", "/artifacts/0/content", f"{main.path!r} holds nothing")]
     return _sized(about, text, contract, "/artifacts/0/content")
@@ -137,7 +173,13 @@ def _document(work: Work, contract: OutputContract) -> tuple[Any, list[Finding]]
 def _sized(
     about: dict[str, Any], text: str, contract: OutputContract, pointer: str
 ) -> tuple[dict[str, Any], list[Finding]]:
-    count = len(text.strip())
+    return _counted(about, len(text.strip()), contract, pointer)
+
+
+def _counted(
+    about: dict[str, Any], count: int, contract: OutputContract, pointer: str = "/artifacts/0"
+) -> tuple[dict[str, Any], list[Finding]]:
+    """Judge the length of an output; of a binary file its bytes count as characters."""
     if count < contract.min_length:
         said = f"the output has at least {contract.min_length:,} characters; this has {count:,}"
         return about, [Finding("output_short", pointer, said)]

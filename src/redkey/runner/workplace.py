@@ -13,6 +13,7 @@ import hashlib
 import os
 import re
 import shutil
+import subprocess
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -20,8 +21,9 @@ from urllib.parse import unquote
 
 import msgspec
 
-from redkey.errors import StepFailed, WorkplaceRefused
+from redkey.errors import StepFailed, WireRefused, WorkplaceRefused
 from redkey.runner.process import Ended, Limits, run
+from redkey.wire.step_paths import resolve_inside
 
 _GIT_LIMITS: Final = Limits(seconds=600.0, output_bytes=1024 * 1024)
 # No prompts, no settings of the machine, no hooks, and only transports that fetch and do not execute.
@@ -43,13 +45,22 @@ class Place(msgspec.Struct, frozen=True):
     directory: Path
     base: str = ""
     branch: str = ""
+    # Of a worktree: where it was fetched from, the clone that it belongs to, and the branch that it began at.
+    url: str = ""
+    clone: Path | None = None
+    target: str = ""
+    # Whether other tasks work in the same directory.
+    shared: bool = False
 
 
 class Workplace:
     """Makes places under one root. `repositories` are the prefixes of URLs that may be cloned; none, no clones."""
 
     def __init__(self, root: Path, *, repositories: Sequence[str] = (), shared: Path | None = None) -> None:
-        self._root, self._repositories, self._shared = root, tuple(repositories), shared
+        local = [str(Path(one).resolve()) if one and Path(one).is_dir() else one for one in repositories]
+        self._root, self._repositories, self._shared = root, tuple(local), shared
+        # A repository on this machine is the one of tasks that name none.
+        self._default = next((one for one in local if one and Path(one).is_dir()), None)
         try:
             (root / "places").mkdir(parents=True, exist_ok=True)
             (root / "repositories").mkdir(exist_ok=True)
@@ -67,42 +78,64 @@ class Workplace:
                 shutil.rmtree(lock.with_suffix(""), ignore_errors=True)
                 lock.unlink(missing_ok=True)
                 removed += 1
+        for clone in (self._root / "repositories").glob("*.git") if removed else ():
+            environment = {**_GIT_ENVIRONMENT, "PATH": os.environ.get("PATH", os.defpath), "HOME": str(clone)}
+            prune = ["git", "worktree", "prune"]
+            subprocess.run(prune, cwd=clone, env=environment, capture_output=True, check=False)  # noqa: S603
         return removed
 
     @contextlib.asynccontextmanager
-    async def place(self, name: str, repository: str | None = None) -> AsyncIterator[Place]:
-        """A place for one claim, gone when the block ends."""
+    async def place(
+        self, name: str, repository: str | None = None, *, within: str | None = None, target: str | None = None
+    ) -> AsyncIterator[Place]:
+        """A place for one claim, gone when the block ends.
+
+        Of a worktree `within` is the folder to work in, and `target` the branch to begin at; else the default branch.
+        """
         if self._shared is not None:
             head = await git("rev-parse", "--verify", "--quiet", "HEAD", within=self._shared, check=False)
-            yield Place(self._shared, head.output.decode().strip())
+            yield Place(self._shared, head.output.decode().strip(), shared=True)
             return
+        repository = repository or self._default
         directory = self._root / "places" / name
         with _locked(directory.with_suffix(".lock"), wait=False):
+            clone: Path | None = None
             try:
-                if repository is not None and self._repositories:
-                    yield await self._worktree(directory, name, repository)
+                if repository is not None:
+                    place = await self._worktree(directory, name, repository, target)
+                    clone = place.clone
+                    yield msgspec.structs.replace(place, directory=_folder(directory, within))
                 else:
-                    directory.mkdir()
+                    try:
+                        directory.mkdir()
+                    except OSError as cause:
+                        raise WorkplaceRefused(f"{directory} cannot be made: {cause.strerror}") from cause
                     yield Place(directory)
             finally:
                 await asyncio.shield(asyncio.to_thread(self._remove, directory))
+                if clone is not None:
+                    await asyncio.shield(git("worktree", "prune", within=clone, check=False))
 
     def _remove(self, directory: Path) -> None:
         shutil.rmtree(directory, ignore_errors=True)
         directory.with_suffix(".lock").unlink(missing_ok=True)
 
-    async def _worktree(self, directory: Path, name: str, url: str) -> Place:
+    async def _worktree(self, directory: Path, name: str, url: str, target: str | None) -> Place:
         if not may_clone(url, self._repositories):
             text = f"the repository {url[:200]!r} is not among those this runner may clone"
             raise WorkplaceRefused(text, code="repository_not_allowed")
         clone = self._root / "repositories" / f"{hashlib.sha256(url.encode()).hexdigest()[:16]}.git"
         branch = f"redkey/{name}"
         lock = clone.with_suffix(".lock")
-        async with _locked_in_thread(lock):
-            if not clone.exists():
+        async with locked_in_thread(lock):
+            if not (clone / "config").exists():
                 await self._git("init", "--quiet", "--bare", str(clone))
+            # Whoever commits in a worktree is an agent, and not the user of this machine.
+            await self._git("config", "user.name", "RedKey agent", within=clone)
+            await self._git("config", "user.email", "agent@redkey.invalid", within=clone)
             head = (await self._git("ls-remote", "--symref", url, "HEAD", within=clone)).output.decode()
             default = next((line.split()[1] for line in head.splitlines() if line.startswith("ref: ")), "")
+            default = f"refs/heads/{target}" if target else default
             if not default:
                 raise WorkplaceRefused(f"{url[:200]!r} has no default branch to work from", code="repository_empty")
             fetched = f"+{default}:refs/remotes/origin/{default.removeprefix('refs/heads/')}"
@@ -111,7 +144,7 @@ class Workplace:
             await self._git("worktree", "prune", within=clone)
             await self._git("worktree", "add", "--quiet", "-b", branch, str(directory), start, within=clone)
         base = (await self._git("rev-parse", "HEAD", within=directory)).output.decode().strip()
-        return Place(directory, base, branch)
+        return Place(directory, base, branch, url, clone, default.removeprefix("refs/heads/"))
 
     async def _git(self, *arguments: str, within: Path | None = None) -> Ended:
         return await git(*arguments, within=within or self._root)
@@ -159,12 +192,37 @@ def _locked(path: Path, *, wait: bool) -> Iterator[None]:
         os.close(descriptor)
 
 
+# Tasks of this process wait for each other here, in order: only one of them takes a thread to wait for other processes.
+_QUEUES: Final[dict[tuple[int, Path], asyncio.Lock]] = {}
+
+
 @contextlib.asynccontextmanager
-async def _locked_in_thread(path: Path) -> AsyncIterator[None]:
+async def locked_in_thread(path: Path) -> AsyncIterator[None]:
     """Hold a lock that another runner may have for a while, without standing still."""
-    lock = _locked(path, wait=True)
-    await asyncio.to_thread(lock.__enter__)
+    queue = _QUEUES.setdefault((id(asyncio.get_running_loop()), path), asyncio.Lock())
+    async with queue:
+        lock = _locked(path, wait=True)
+        entering = asyncio.ensure_future(asyncio.to_thread(lock.__enter__))
+        try:
+            await asyncio.shield(entering)
+        except asyncio.CancelledError:
+            # The thread cannot be stopped: what it gets is given back.
+            entering.add_done_callback(lambda done: done.exception() or lock.__exit__(None, None, None))
+            raise
+        try:
+            yield
+        finally:
+            lock.__exit__(None, None, None)
+
+
+def _folder(worktree: Path, within: str | None) -> Path:
+    """The folder of a worktree that a brief wants to be worked in."""
+    if not within:
+        return worktree
     try:
-        yield
-    finally:
-        lock.__exit__(None, None, None)
+        folder = resolve_inside(worktree, within)
+    except WireRefused as refused:
+        raise WorkplaceRefused(f"worktree_path {within[:200]!r}: {refused.message}", code=refused.code) from refused
+    if not folder.is_dir():
+        raise WorkplaceRefused(f"worktree_path {within[:200]!r} is no directory of the repository")
+    return folder
