@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from redkey.errors import PromptRefused, WireRefused
 from redkey.runner import prompt
 from redkey.runner.brief import brief_of
-from redkey.runner.prompt import Message, Remembered, assemble
+from redkey.runner.prompt import Message, Remark, Remembered, assemble
 from redkey.runner.skills import SHARED, Skill, resolve
 from redkey.wire.card import AgentCard, EscalationRule, Identity, Voice
 from redkey.wire.legacy import Brief, Env, OutputContract
@@ -118,7 +118,22 @@ def test_a_task_without_a_brief_gets_one_from_what_it_says_of_itself() -> None:
     assert brief.goal == "The guest is known"
     assert brief.acceptance_criteria == ("Five facts",)
     assert (brief.output_contract.type, brief.output_contract.output_ref_required) == ("file", True)
-    assert len((brief.context or "").split()) == 201
+    assert brief.context is None
+    prompt = assemble(QUINN, brief, description=task.description + "\n\n## Not a section\nlast words")
+    assert "### Description" in prompt.text
+    assert prompt.text.count("word ") == 299
+    assert "\n> ## Not a section\n> last words" in prompt.text
+
+
+def test_what_was_said_about_the_task_is_shown() -> None:
+    remarks = [Remark("human:ada", "2026-01-01", "Use the\nnew logo"), Remark("answer to the block", "now", "Blue.")]
+    text = assemble(QUINN, quinns_brief(), remarks=remarks).text
+    assert "### Said about the task\n\nhuman:ada, 2026-01-01:\n\n> Use the\n> new logo\n\n" in text
+    assert "> Blue." in text
+
+
+def test_a_brief_names_the_task_that_it_came_with() -> None:
+    assert brief_of(assignment(task_id="task_9", brief=brief_wire()), "ws").env.task_id == "task_9"
 
 
 # --- nothing anybody writes is more than text ---

@@ -19,7 +19,9 @@ def command() -> None:
 
 
 @command.command()
-@click.option("--card", required=True, type=click.Path(exists=True, dir_okay=False), help="The Agent Card.")
+@click.option("--card", type=click.Path(exists=True, dir_okay=False), help="The Agent Card.")
+@click.option("--persona", type=click.Path(exists=True, dir_okay=False), help="Prose in place of a card; needs --name.")
+@click.option("--name", metavar="SLUG", help="Another slug than the card's.")
 @click.option("--task", "task_id", required=True, metavar="TASK", help="The task.")
 @click.option("--skill", "skills", multiple=True, metavar="NAME", help="A skill of its own; may be repeated.")
 @click.option(

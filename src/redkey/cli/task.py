@@ -17,7 +17,7 @@ from redkey.cli.report import shown
 from redkey.cli.screen import ago, on_terminal, print_facts, print_item, print_list, rich_table, styled, tell
 from redkey.cli.session import daily, ids_option, limit_option, queue_option, slugs_of
 from redkey.cli.task_logs import logs
-from redkey.cli.values import json_value
+from redkey.cli.values import document_file, json_value
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -43,7 +43,8 @@ command.add_command(logs)
 @click.option("--title", required=True, help="What is to be done, in a sentence.")
 @click.option("--role", "roles", multiple=True, metavar="ROLE", help="Who may claim it; repeat: all are needed.")
 @queue_option
-@click.option("--description", help="More about it.")
+@click.option("--description", help="More about it; the agent is shown all of it.")
+@click.option("--brief", type=document_file, metavar="FILE", help="Its Brief Wire, JSON or YAML; - reads stdin.")
 @click.option("--input", type=json_value, metavar="JSON", help="What it works on: JSON, @FILE, or - for stdin.")
 @click.option("--capability", "capabilities", multiple=True, metavar="NAME", help="What its agent must be able to do.")
 @click.option("--depends-on", multiple=True, metavar="TASK", help="A task that must complete first; repeat.")

@@ -13,7 +13,7 @@ from redkey.runner.files import Snapshot
 from redkey.runner.logs import AttemptLog
 from redkey.runner.mail import Mail
 from redkey.runner.mailbox import Mailbox
-from redkey.runner.prompt import Remembered
+from redkey.runner.prompt import Remark, Remembered
 from redkey.runner.workplace import Place
 from redkey.wire.legacy import Brief
 
@@ -28,6 +28,8 @@ class Attempt(msgspec.Struct):
     # The name of the plan that the task is of, or of its queue.
     workflow: str
     memories: Sequence[Remembered]
+    # What was said about the task, and the answer that lifted its block.
+    remarks: Sequence[Remark]
     mailbox: Mailbox
     # Counts what all tries use, also those that fail.
     meter: Meter

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from redkey.client import Assignment
 from redkey.errors import Finding, WireRefused
 from redkey.wire.legacy import Brief, Env, OutputContract, read_wire_1_0
-from redkey.wire.lint import CONTEXT_WORDS
 
 
 def brief_of(task: Assignment, workspace_id: str) -> Brief:
@@ -15,16 +16,19 @@ def brief_of(task: Assignment, workspace_id: str) -> Brief:
     wire = read_wire_1_0(task.brief)
     if not isinstance(wire.payload, Brief):
         raise WireRefused([Finding("brief_type", "/type", "a task's brief is a wire of type brief")])
-    return wire.payload
+    # Whoever wrote the brief could not know the task's id.
+    env = msgspec.structs.replace(wire.payload.env, task_id=task.task_id)
+    return msgspec.structs.replace(wire.payload, env=env)
 
 
 def _made(task: Assignment, workspace_id: str) -> Brief:
-    """A brief from a task without one: the title is the goal, the criteria of completion are those of acceptance."""
-    words = task.description.split()
-    context = " ".join(words[:CONTEXT_WORDS]) + (" …" if len(words) > CONTEXT_WORDS else "")
+    """A brief from a task without one: the title is the goal, the criteria of completion are those of acceptance.
+
+    The description is no context of a brief, which is short background: the prompt shows it whole.
+    """
     return Brief(
         goal=task.title or task.plan_task_id or task.task_id,
-        context=context or None,
+        context=None,
         constraints=(),
         acceptance_criteria=task.completion_criteria,
         output_contract=_contract(task),

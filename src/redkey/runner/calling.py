@@ -63,6 +63,8 @@ def _prompt(agent: Agent, attempt: Attempt, inbox: Sequence[Message]) -> Prompt:
             memories=attempt.memories,
             inbox=inbox,
             outputs=attempt.task.outputs,
+            description=attempt.task.description,
+            remarks=attempt.remarks,
             budget_tokens=agent.habits.budget_tokens,
         )
     except PromptRefused as refused:

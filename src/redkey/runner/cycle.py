@@ -47,7 +47,7 @@ from redkey.runner.gathering import gather, is_coding
 from redkey.runner.inputs import fetch
 from redkey.runner.landing import begin_anew, land, landed_before
 from redkey.runner.logs import LoggedEnd, now
-from redkey.runner.mailbox import Mailbox
+from redkey.runner.mailbox import Mailbox, remarks_on
 from redkey.runner.memory.port import Owner
 from redkey.runner.merging import Conflict
 from redkey.runner.prompt import Remembered
@@ -139,7 +139,7 @@ class Cycle:
 
     async def _begin(self, ctx: AsyncContext, brief: Brief, place: Place, meter: Meter) -> Attempt:
         view = await asyncio.to_thread(self._rk.tasks.get, ctx.task.task_id)
-        paths = await fetch(self._rk, ctx.task, place.directory)
+        paths = await fetch(self._rk, ctx.task, place.directory, () if ctx.task.workflow_id else view.depends_on)
         return Attempt(
             task=ctx.task,
             brief=brief,
@@ -149,6 +149,7 @@ class Cycle:
             at_first={} if place.shared else await asyncio.to_thread(snapshot, place.directory),
             workflow=await self._workflow(ctx.task),
             memories=await self._recall(brief),
+            remarks=await asyncio.to_thread(remarks_on, self._rk, ctx.task.task_id, view.answer),
             mailbox=Mailbox(self._rk, ctx.agent_id, self._agent.habits.messages),
             meter=meter,
             said=[f"The block was lifted with this answer: {view.answer}"] if view.answer else [],

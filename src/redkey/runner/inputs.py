@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import mimetypes
+from collections.abc import Sequence
 from pathlib import Path
 
 from redkey.client import Assignment, RedKey
@@ -19,15 +20,41 @@ FOLDER = ".redkey"
 _LARGEST = 1024 * 1024 * 1024
 
 
-async def fetch(rk: RedKey, task: Assignment, directory: Path) -> dict[str, str | tuple[str, ...]]:
-    """Fetch what is at the server; the paths by name, and the URIs of what lies elsewhere."""
+async def fetch(
+    rk: RedKey, task: Assignment, directory: Path, depends_on: Sequence[str] = ()
+) -> dict[str, str | tuple[str, ...]]:
+    """Fetch what is at the server; the paths by name, and the URIs of what lies elsewhere.
+
+    A claim tells the artifacts of a plan's tasks; those of tasks outside of plans (`depends_on`) are asked for.
+    """
     paths: dict[str, str | tuple[str, ...]] = {}
-    for one in task.upstream:
+    known = {one.name for one in task.upstream}
+    before = [one for task_id in depends_on for one in await asyncio.to_thread(_made_by, rk, task_id)]
+    for one in (*task.upstream, *(one for one in before if one.name not in known)):
         if one.uri:
             paths[one.name] = one.uri
         elif not one.erased:
             paths[one.name] = await asyncio.to_thread(_fetch, rk, one, directory)
     return paths
+
+
+def _made_by(rk: RedKey, task_id: str) -> list[Upstream]:
+    """The artifacts of a task that another one depends on."""
+    return [
+        Upstream(
+            name=one.name,
+            artifact_id=one.artifact_id,
+            task_id=task_id,
+            plan_task_id="",
+            version=one.version,
+            sha256=one.sha256,
+            bytes=one.bytes,
+            media_type=one.media_type,
+            uri=one.uri,
+            erased=one.erased,
+        )
+        for one in rk.tasks.get(task_id).artifacts
+    ]
 
 
 def _fetch(rk: RedKey, one: Upstream, directory: Path) -> str:

@@ -8,13 +8,44 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import Any
 
+import msgspec
+
 from redkey.client import ClientError, Invalid, RedKey
+from redkey.client.resources.tasks import ArtifactPart, DataPart, FilePart, Part, TextPart
 from redkey.runner.mail import Mail
-from redkey.runner.prompt import Message
+from redkey.runner.prompt import Message, Remark
 from redkey.runner.words import repeatable
 
 _log = logging.getLogger("redkey.runner")
 URGENT = 1
+_REMARKS = 20
+_READ = 500
+
+
+def remarks_on(rk: RedKey, task_id: str, answer: str = "") -> list[Remark]:
+    """What was said about a task, the newest last: messages but for progress, and the answer to its block."""
+    said = []
+    # The server lists the oldest first; who says more than this about one task says it elsewhere too.
+    for message in islice(rk.tasks.messages(task_id), _READ):
+        text = "\n".join(_words(part) for part in message.parts)
+        if not message.erased and (message.metadata or {}).get("kind") != "progress" and text.strip():
+            said.append(Remark(message.sender, message.at, text))
+    if answer:
+        said.append(Remark("answer to the block", "now", answer))
+    return said[-_REMARKS:]
+
+
+def _words(part: Part) -> str:
+    """A part of a message as people read it."""
+    match part:
+        case TextPart():
+            return part.text
+        case DataPart():
+            return msgspec.json.encode(part.data).decode()
+        case ArtifactPart():
+            return f"(artifact {part.artifact_id})"
+        case FilePart():
+            return f"({part.uri}, sha256 {part.sha256})"
 
 
 class Mailbox:

@@ -10,7 +10,7 @@ import msgspec
 from redkey.client import Assignment, RedKey
 from redkey.runner.agent import Habits
 from redkey.runner.brief import brief_of
-from redkey.runner.mailbox import Mailbox
+from redkey.runner.mailbox import Mailbox, remarks_on
 from redkey.runner.memory.port import Owner
 from redkey.runner.prompt import Prompt, Remembered, assemble
 from redkey.runner.run import workspace_of
@@ -37,5 +37,7 @@ def preview(rk: RedKey, spec: Spec, task_id: str) -> Prompt:
         memories=[Remembered(one.text, one.written_at, one.task_id) for one in recalled],
         inbox=inbox,
         outputs=task.outputs,
+        description=task.description,
+        remarks=remarks_on(rk, task_id),
         budget_tokens=spec.budget_tokens,
     )

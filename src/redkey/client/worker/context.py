@@ -12,7 +12,7 @@ from redkey.client.operation import Async, Mode, Operation, Procedure, Resource,
 from redkey.client.request import Request
 from redkey.client.resources.claims import ArtifactAdded, Assignment, ClaimChanged, Claimed, Claims, Readiness, Upstream
 from redkey.client.resources.content import Content, KeptContent
-from redkey.client.resources.tasks import MessageAdded, Tasks
+from redkey.client.resources.tasks import MessageAdded, Task, Tasks
 from redkey.client.worker.lease import Lease, LossSignal
 from redkey.errors import CallMisused
 
@@ -90,6 +90,11 @@ class WorkContext(Resource[Mode]):
         if percent is not None:
             metadata["percent"] = percent
         return Tasks.add_message.build(None, self.task.task_id, said, metadata=metadata)
+
+    @Operation
+    def view(self) -> Request[Task]:
+        """The task as it is now; `answer` is what lifted its block."""
+        return Tasks.get.build(None, self.task.task_id)
 
     @Operation
     def plan(self, plan: dict[str, Any] | Sequence[Any]) -> Request[ClaimChanged]:
