@@ -1,0 +1,63 @@
+"""A CrewAI crew as the handler of a worker: `rk.worker(queue="research")(handler(crew))`.
+
+Each task gets a copy of the crew, so that tasks at the same time do not share state. After each step the lease is
+checked and progress is told. What the crew used becomes the cost by your prices. CrewAI's own human input has no place
+here: raise `Block` from a tool instead, and the task waits for its answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from redkey.client.worker import Block, Context, Done
+
+
+def handler(
+    crew: Any,
+    *,
+    to_inputs: Callable[[Context], Mapping[str, Any]] | None = None,
+    to_output: Callable[[Any], Any] = lambda result: result.raw,
+    artifacts: Mapping[str, str] | None = None,
+    cost_usd: Callable[[Any], float | None] = lambda usage: None,
+) -> Callable[[Context], Done]:
+    """A handler that kicks a copy of the crew off for each task.
+
+    `to_inputs` makes the crew's inputs; without it they are the task's input, with `answer` when a block was lifted.
+    `artifacts` names tasks of the crew whose raw output becomes an artifact (`{"report": "writing"}`), `cost_usd` turns
+    the crew's token usage into dollars.
+    """
+
+    def work(ctx: Context) -> Done:
+        copy = crew.copy()
+        given = dict(to_inputs(ctx)) if to_inputs else dict(ctx.input or {})
+        if to_inputs is None and (answer := ctx.view().answer):
+            given["answer"] = answer
+        stopped: list[BaseException] = []
+
+        def step(_: Any) -> None:
+            try:
+                ctx.check()
+            except BaseException as lost:
+                # CrewAI catches what a callback raises; the next step and the end look here.
+                stopped.append(lost)
+                raise
+            ctx.progress("a step is done")
+
+        copy.step_callback = step
+        try:
+            result = copy.kickoff(inputs=given)
+        except Block:
+            raise
+        except Exception:
+            if stopped:
+                raise stopped[0] from None
+            raise
+        if stopped:
+            raise stopped[0]
+        outputs = {one.name: one.raw for one in result.tasks_output}
+        for name, task in (artifacts or {}).items():
+            ctx.artifact(name, outputs[task])
+        return Done(to_output(result), cost_usd=cost_usd(result.token_usage))
+
+    return work
