@@ -56,6 +56,8 @@ def agent_options(function: Any) -> Any:
         click.option("--check", "checks", multiple=True, metavar="[NAME=]COMMAND", help="A command work must pass."),
         click.option("--merge-into", metavar="BRANCH", help="Merge finished work into this branch, one by one."),
         click.option("--push", is_flag=True, default=None, help="Push the branch of a pull request to its repository."),
+        click.option("--sandbox", type=click.Choice(["offline", "online"]), help="Run programs in bubblewrap."),
+        click.option("--sandbox-write", multiple=True, type=_DIRECTORY, help="A directory they may write there."),
         click.option("--keep-days", type=float, help="Days that logs of failed attempts are kept [7]."),
         click.option("--env", multiple=True, metavar="NAME", help="A variable that the agent gets; may be repeated."),
         click.option("--memory", type=click.Choice(["auto", "words", "off"]), help="What it remembers by [auto]."),

@@ -104,7 +104,7 @@ async def _call(agent: Agent, attempt: Attempt, prompt: Prompt) -> Produced:
         raise Block(text, "spec_gap") from refused
     try:
         log = attempt.log.begin_try(attempt.tries, prompt.text, input_bytes(given)) if attempt.log is not None else None
-        step = Step(prompt.text, given, attempt.place.directory, attempt.meter, log)
+        step = Step(prompt.text, given, attempt.place.directory, attempt.meter, log, attempt.place.beside)
         produced = await agent.executor.run(step)
         agent.pauses.worked()
         return produced

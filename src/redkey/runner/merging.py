@@ -21,6 +21,7 @@ import msgspec
 from redkey.errors import ConfigRefused, Finding, StepFailed, WorkplaceRefused
 from redkey.runner.executors.command import environment
 from redkey.runner.process import Limits, run
+from redkey.runner.sandbox import Sandbox
 from redkey.runner.workplace import Place, git, locked_in_thread
 
 _TRAILER: Final = "RedKey-Task"
@@ -72,9 +73,10 @@ class Merging:
         merge_into: str | None = None,
         push: bool = False,
         pass_on: Sequence[str] = (),
+        sandbox: Sandbox | None = None,
     ) -> None:
         self._root, self._checks, self.merge_into, self._push = root, tuple(checks), merge_into, push
-        self._pass_on = tuple(pass_on)
+        self._pass_on, self._sandbox = tuple(pass_on), sandbox
 
     def missing(self, criteria: Sequence[str]) -> str | None:
         """The first check that acceptance criteria ask for (`check: NAME`) and that this runner does not have."""
@@ -86,9 +88,11 @@ class Merging:
         """What the checks say of a directory; nothing when all of them pass."""
         found = []
         for check in self._checks:
+            # A check runs what the agent wrote, such as tests.
+            command = ["/bin/sh", "-c", check.command]
             try:
                 ended = await run(
-                    ["/bin/sh", "-c", check.command],
+                    self._sandbox.wrap(command, place.directory, place.beside) if self._sandbox else command,
                     directory=place.directory,
                     environment=environment(self._pass_on),
                     limits=Limits(seconds=_CHECK_SECONDS, output_bytes=64 * 1024 * 1024),

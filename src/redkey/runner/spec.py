@@ -9,7 +9,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -18,7 +18,7 @@ from redkey.runner.agent import Agent, Habits
 from redkey.runner.contracts import Contracts
 from redkey.runner.cost import PriceTable, price_table
 from redkey.runner.evaluate import CommandEvaluator, Evaluator
-from redkey.runner.executors.choose import account, choose, model_of
+from redkey.runner.executors.choose import account, choose, model_of, sandbox_of
 from redkey.runner.logs import KEEP_DAYS, Logs
 from redkey.runner.memory.port import Memories
 from redkey.runner.merging import Merging, read_checks
@@ -36,7 +36,7 @@ Seconds = Annotated[float, msgspec.Meta(gt=0)]
 EXECUTORS = ("exec", "python", "claude-code", "codex", "gemini", "anthropic", "openai", "a2a")
 _WITH_VALUE = ("exec", "python", "openai", "a2a")
 _PATHS = ("card", "persona", "work", "workdir", "prices")
-_PATH_LISTS = ("skills_dirs", "contracts_dirs", "python_path")
+_PATH_LISTS = ("skills_dirs", "contracts_dirs", "python_path", "sandbox_write")
 
 
 class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -79,6 +79,9 @@ class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     checks: tuple[str, ...] = ()
     merge_into: str | None = None
     push: bool = False
+    # Where bubblewrap is installed: without the network or with it; and what may be written beside the directory.
+    sandbox: Literal["offline", "online"] | None = None
+    sandbox_write: tuple[str, ...] = ()
     # How long logs and files of failed and blocked attempts are kept.
     keep_days: Annotated[float, msgspec.Meta(ge=0)] = KEEP_DAYS
     # Names of variables that the agent's program gets beside the usual ones.
@@ -212,6 +215,7 @@ def build(spec: Spec) -> Agent:
             merge_into=spec.merge_into,
             push=spec.push,
             pass_on=spec.env,
+            sandbox=sandbox_of(spec),
         ),
         logs=Logs(work, keep_days=spec.keep_days),
         pauses=Pauses(work / "pauses", account(spec)),

@@ -49,6 +49,8 @@ class Place(msgspec.Struct, frozen=True):
     url: str = ""
     clone: Path | None = None
     target: str = ""
+    # What must be writable beside the directory: the worktree that it is a folder of, and its clone.
+    beside: tuple[Path, ...] = ()
     # Whether other tasks work in the same directory.
     shared: bool = False
 
@@ -144,7 +146,8 @@ class Workplace:
             await self._git("worktree", "prune", within=clone)
             await self._git("worktree", "add", "--quiet", "-b", branch, str(directory), start, within=clone)
         base = (await self._git("rev-parse", "HEAD", within=directory)).output.decode().strip()
-        return Place(directory, base, branch, url, clone, default.removeprefix("refs/heads/"))
+        target = default.removeprefix("refs/heads/")
+        return Place(directory, base, branch, url, clone, target, beside=(directory, clone))
 
     async def _git(self, *arguments: str, within: Path | None = None) -> Ended:
         return await git(*arguments, within=within or self._root)

@@ -20,6 +20,7 @@ from redkey.runner.executors.port import Produced, Step
 from redkey.runner.executors.tools import Tools
 from redkey.runner.process import Limits
 from redkey.runner.quoting import quote
+from redkey.runner.sandbox import Sandbox
 
 _ANSWER_TOKENS: Final = 16_384
 _CACHED: Final = {"cache_control": {"type": "ephemeral"}}
@@ -62,12 +63,14 @@ class AnthropicExecutor:
         pass_on: Sequence[str] = (),
         limits: Limits | None = None,
         patience_seconds: float = 60.0,
+        sandbox: Sandbox | None = None,
     ) -> None:
+        self._sandbox = sandbox
         self._model, self._client, self._limits = model, _client(), limits or Limits()
         self._allowed, self._pass_on, self._patience_seconds = allowed, pass_on, patience_seconds
 
     async def run(self, step: Step) -> Produced:
-        tools = Tools(step.directory, self._allowed, self._pass_on)
+        tools = Tools(step, self._allowed, self._pass_on, self._sandbox)
         return await converse(_Messages(self._client, self._model, self._patience_seconds), step, tools, self._limits)
 
 

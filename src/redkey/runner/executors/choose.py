@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from redkey.errors import ConfigRefused
 from redkey.runner.executors.command import CommandExecutor
 from redkey.runner.executors.port import Executor
 from redkey.runner.executors.python import PythonExecutor
+from redkey.runner.sandbox import Sandbox
 from redkey.wire.card import AgentCard
 
 if TYPE_CHECKING:
@@ -48,11 +50,13 @@ def account(spec: Spec) -> str:
 
 
 def _exec(spec: Spec, who: AgentCard | str) -> Executor:
-    return CommandExecutor(spec.exec or "", pass_on=spec.env, limits=spec.limits)
+    return CommandExecutor(spec.exec or "", pass_on=spec.env, limits=spec.limits, sandbox=sandbox_of(spec))
 
 
 def _python(spec: Spec, who: AgentCard | str) -> Executor:
-    return PythonExecutor(spec.python or "", path=spec.python_path, pass_on=spec.env, limits=spec.limits)
+    return PythonExecutor(
+        spec.python or "", path=spec.python_path, pass_on=spec.env, limits=spec.limits, sandbox=sandbox_of(spec)
+    )
 
 
 def _a2a(spec: Spec, who: AgentCard | str) -> Executor:
@@ -70,6 +74,7 @@ def _anthropic(spec: Spec, who: AgentCard | str) -> Executor:
         pass_on=spec.env,
         limits=spec.limits,
         patience_seconds=spec.lease_seconds,
+        sandbox=sandbox_of(spec),
     )
 
 
@@ -83,6 +88,7 @@ def _openai(spec: Spec, who: AgentCard | str) -> Executor:
         pass_on=spec.env,
         limits=spec.limits,
         patience_seconds=spec.lease_seconds,
+        sandbox=sandbox_of(spec),
     )
     if len(spec.called) > 1 and not answers(spec.openai or ""):
         raise ConfigRefused(f"no model server answers at {spec.openai}", code="server_missing")
@@ -97,16 +103,31 @@ def _headless(name: str) -> Build:
         from redkey.runner.executors.headless import Headless, HeadlessExecutor
 
         kinds: dict[str, type[Headless]] = {"claude-code": ClaudeCode, "codex": Codex, "gemini": Gemini}
+        kind = kinds[name]()
+        if spec.sandbox == "offline":
+            text = f"{kind.program} calls its model over the network: use --sandbox online"
+            raise ConfigRefused(text, code="sandbox_offline")
         return HeadlessExecutor(
-            kinds[name](),
+            kind,
             model_of(who),
             allowed=spec.allowed,
             pass_on=spec.env,
             limits=spec.limits,
             patience_seconds=spec.lease_seconds,
+            sandbox=sandbox_of(spec, kind.settings),
         )
 
     return build
+
+
+def sandbox_of(spec: Spec, settings: Sequence[str] = ()) -> Sandbox | None:
+    """The sandbox of a spec; `settings` are what a program writes to in the home directory."""
+    if spec.sandbox is None:
+        return None
+    work = Path(spec.work)
+    hidden = [work, *([work.parent] if work.parent.name == ".redkey" else [])]
+    writable = [*(Path.home() / name for name in settings), *map(Path, spec.sandbox_write)]
+    return Sandbox(online=spec.sandbox == "online", hidden=hidden, writable=writable)
 
 
 def model_of(who: AgentCard | str) -> str:

@@ -23,6 +23,7 @@ class ClaudeCode:
         "CLAUDE_CONFIG_DIR",
     )
     has_system_prompt = True
+    settings: tuple[str, ...] = (".claude", ".claude.json")
 
     def command(self, asked: Asked) -> list[str]:
         command = [

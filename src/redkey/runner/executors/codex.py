@@ -14,6 +14,7 @@ class Codex:
     program = "codex"
     variables: tuple[str, ...] = ("CODEX_API_KEY", "CODEX_HOME", "OPENAI_API_KEY", "OPENAI_BASE_URL")
     has_system_prompt = False
+    settings: tuple[str, ...] = (".codex",)
 
     def command(self, asked: Asked) -> list[str]:
         free = "--dangerously-bypass-approvals-and-sandbox"

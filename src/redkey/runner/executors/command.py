@@ -31,6 +31,7 @@ from redkey.runner.envelope import input_bytes, read_output
 from redkey.runner.executors.port import Produced, Step
 from redkey.runner.mail import read_outbox
 from redkey.runner.process import Limits, run
+from redkey.runner.sandbox import Sandbox
 from redkey.wire.step import StepOutput
 
 # What programs need of the machine they run on; nothing that could be a secret.
@@ -46,10 +47,15 @@ class CommandExecutor:
     """Runs a program for each step."""
 
     def __init__(
-        self, command: str | Sequence[str], *, pass_on: Sequence[str] = (), limits: Limits | None = None
+        self,
+        command: str | Sequence[str],
+        *,
+        pass_on: Sequence[str] = (),
+        limits: Limits | None = None,
+        sandbox: Sandbox | None = None,
     ) -> None:
         self._command = ["/bin/sh", "-c", command] if isinstance(command, str) else list(command)
-        self._pass_on, self._limits = tuple(pass_on), limits or Limits()
+        self._pass_on, self._limits, self._sandbox = tuple(pass_on), limits or Limits(), sandbox
         check_command(command)
 
     async def run(self, step: Step) -> Produced:
@@ -57,7 +63,7 @@ class CommandExecutor:
             files = _lay_out(Path(scratch), step)
             try:
                 ended = await run(
-                    self._command,
+                    wrapped(self._sandbox, self._command, step, Path(scratch)),
                     directory=step.directory,
                     environment=environment(self._pass_on) | files | {"TMPDIR": scratch},
                     given=input_bytes(step.given),
@@ -84,6 +90,13 @@ def _count(step: Step, scratch: Path) -> None:
 def environment(pass_on: Sequence[str] = ()) -> dict[str, str]:
     """A clean environment: what every program needs, and what the operator names."""
     return {name: os.environ[name] for name in (*PASSED_ON, *pass_on) if name in os.environ}
+
+
+def wrapped(sandbox: Sandbox | None, command: Sequence[str], step: Step, scratch: Path) -> Sequence[str]:
+    """The command as it is run for a step: in the sandbox, where there is one."""
+    if sandbox is None:
+        return command
+    return sandbox.wrap(command, step.directory, (*step.writable, scratch))
 
 
 def check_command(command: str | Sequence[str]) -> None:

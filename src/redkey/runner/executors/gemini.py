@@ -24,6 +24,7 @@ class Gemini:
         "GOOGLE_GENAI_USE_VERTEXAI",
     )
     has_system_prompt = False
+    settings: tuple[str, ...] = (".gemini",)
 
     def command(self, asked: Asked) -> list[str]:
         # The working directory was made by the runner; nobody could be asked whether to trust it.

@@ -22,10 +22,11 @@ import msgspec
 from redkey.errors import AgentUnavailable, ConfigRefused, StepFailed
 from redkey.runner.cost import Usage
 from redkey.runner.envelope import input_bytes, read_output
-from redkey.runner.executors.command import environment
+from redkey.runner.executors.command import environment, wrapped
 from redkey.runner.executors.patience import Busy, patiently
 from redkey.runner.executors.port import Produced, Step
 from redkey.runner.process import Ended, Limits, run
+from redkey.runner.sandbox import Sandbox
 
 _BUSY: Final = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
 _REFUSED: Final = frozenset({401, 403, 404})
@@ -102,6 +103,8 @@ class Headless(Protocol):
     variables: tuple[str, ...]
     # Whether the system prompt has an option of its own; else it stands before the envelope on standard input.
     has_system_prompt: bool
+    # What of the home directory it writes to: its login and its settings.
+    settings: tuple[str, ...]
 
     def command(self, asked: Asked) -> list[str]: ...
 
@@ -124,14 +127,14 @@ class HeadlessExecutor:
         pass_on: Sequence[str] = (),
         limits: Limits | None = None,
         patience_seconds: float = 60.0,
-        sandboxed: bool = False,
+        sandbox: Sandbox | None = None,
     ) -> None:
         if shutil.which(kind.program) is None:
             text = f"there is no program {kind.program!r} on the PATH"
             raise ConfigRefused(text, code="program_missing")
         self._kind, self._model, self._limits = kind, model, limits or Limits()
         self._allowed, self._pass_on = tuple(allowed), tuple(pass_on)
-        self._patience_seconds, self._sandboxed = patience_seconds, sandboxed
+        self._patience_seconds, self._sandbox = patience_seconds, sandbox
 
     async def run(self, step: Step) -> Produced:
         return await patiently(lambda: self._run(step), self._patience_seconds)
@@ -144,7 +147,7 @@ class HeadlessExecutor:
                 prompt_file=Path(scratch) / "prompt.md",
                 schema_file=Path(scratch) / "schema.json",
                 allowed=self._allowed,
-                sandboxed=self._sandboxed,
+                sandboxed=self._sandbox is not None,
                 left_usd=step.meter.left_usd,
             )
             asked.prompt_file.write_text(step.prompt, encoding="utf-8")
@@ -155,7 +158,7 @@ class HeadlessExecutor:
             heard = bytearray()
             try:
                 ended = await run(
-                    self._kind.command(asked),
+                    wrapped(self._sandbox, self._kind.command(asked), step, Path(scratch)),
                     directory=step.directory,
                     environment=environment((*self._kind.variables, *self._pass_on))
                     | dict(self._kind.environment(asked))

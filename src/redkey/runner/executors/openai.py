@@ -22,6 +22,7 @@ from redkey.runner.executors.patience import Busy, patiently, retry_after
 from redkey.runner.executors.port import Produced, Step
 from redkey.runner.executors.tools import Tools
 from redkey.runner.process import Limits
+from redkey.runner.sandbox import Sandbox
 
 _log = logging.getLogger("redkey.runner")
 _BUSY: Final = frozenset({408, 409, 429, 500, 502, 503, 504})
@@ -46,7 +47,9 @@ class OpenAiExecutor:
         pass_on: Sequence[str] = (),
         limits: Limits | None = None,
         patience_seconds: float = 60.0,
+        sandbox: Sandbox | None = None,
     ) -> None:
+        self._sandbox = sandbox
         self._url, self._model, self._limits = check_url(url), model, limits or Limits()
         self._allowed, self._pass_on, self._patience_seconds = allowed, pass_on, patience_seconds
 
@@ -58,7 +61,7 @@ class OpenAiExecutor:
         timeout = httpx2.Timeout(_SILENT_SECONDS, connect=_CONNECT_SECONDS)
         async with httpx2.AsyncClient(timeout=timeout, headers=headers, follow_redirects=False) as http:
             model = _Chat(http, f"{self._url}/chat/completions", self._model, self._patience_seconds)
-            tools = Tools(step.directory, self._allowed, self._pass_on)
+            tools = Tools(step, self._allowed, self._pass_on, self._sandbox)
             return await converse(model, step, tools, self._limits)
 
 

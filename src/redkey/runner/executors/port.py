@@ -25,6 +25,8 @@ class Step(msgspec.Struct, frozen=True):
     meter: Meter = msgspec.field(default_factory=Meter)
     # Where the executor leaves what the agent said (stdout, stderr, a transcript); None when nobody keeps it.
     log: Path | None = None
+    # What the agent may write beside its directory: the repository that a worktree belongs to.
+    writable: tuple[Path, ...] = ()
 
 
 class Produced(msgspec.Struct, frozen=True):

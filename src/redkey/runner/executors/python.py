@@ -16,6 +16,7 @@ from redkey.errors import ConfigRefused
 from redkey.runner.executors.command import CommandExecutor, environment
 from redkey.runner.executors.port import Produced, Step
 from redkey.runner.process import Limits
+from redkey.runner.sandbox import Sandbox
 
 HOST: Final = Path(__file__).with_name("python_host.py")
 # Set when the host should only import the function; the host does not import this module.
@@ -33,6 +34,7 @@ class PythonExecutor:
         path: Sequence[str] = (),
         pass_on: Sequence[str] = (),
         limits: Limits | None = None,
+        sandbox: Sandbox | None = None,
     ) -> None:
         module, _, function = target.partition(":")
         if not all(part.isidentifier() for part in (*module.split("."), function)):
@@ -40,7 +42,7 @@ class PythonExecutor:
         # -P: neither the host's directory nor the working one may hold modules that are meant.
         host = [sys.executable, "-P", str(HOST), target, *path]
         _check(host, target, pass_on)
-        self._command = CommandExecutor(host, pass_on=pass_on, limits=limits)
+        self._command = CommandExecutor(host, pass_on=pass_on, limits=limits, sandbox=sandbox)
 
     async def run(self, step: Step) -> Produced:
         return await self._command.run(step)

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import os
 import shlex
+import tempfile
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from redkey.errors import OutputRefused, RedKeyError
 from redkey.runner.artifacts import put_file, read_inside
-from redkey.runner.executors.command import environment
+from redkey.runner.executors.command import environment, wrapped
+from redkey.runner.executors.port import Step
 from redkey.runner.mail import OUTBOX_LIMIT, Mail, read_mail
 from redkey.runner.process import Limits, run
+from redkey.runner.sandbox import Sandbox
 from redkey.wire.step_paths import path_findings
 
 _FILE_BYTES: Final = 256 * 1024
@@ -65,8 +68,10 @@ _MESSAGE: Final = _tool(
 class Tools:
     """The tools of one step."""
 
-    def __init__(self, directory: Path, allowed: Sequence[str] = (), pass_on: Sequence[str] = ()) -> None:
-        self._directory, self._pass_on = directory, tuple(pass_on)
+    def __init__(
+        self, step: Step, allowed: Sequence[str] = (), pass_on: Sequence[str] = (), sandbox: Sandbox | None = None
+    ) -> None:
+        self._step, self._directory, self._pass_on, self._sandbox = step, step.directory, tuple(pass_on), sandbox
         self._allowed = [shlex.split(prefix) for prefix in allowed]
         self.mail: list[Mail] = []
 
@@ -148,12 +153,13 @@ class Tools:
         if not words or not any(words[: len(prefix)] == prefix for prefix in self._allowed):
             known = ", ".join(shlex.join(prefix) for prefix in self._allowed) or "none"
             raise OutputRefused(f"this command is not allowed; allowed beginnings: {known}", code="command_not_allowed")
-        ended = await run(
-            words,
-            directory=self._directory,
-            environment=environment(self._pass_on),
-            limits=Limits(seconds=_COMMAND_SECONDS, output_bytes=4 * 1024 * 1024),
-        )
+        with tempfile.TemporaryDirectory(prefix="redkey-tool-") as scratch:
+            ended = await run(
+                wrapped(self._sandbox, words, self._step, Path(scratch)),
+                directory=self._directory,
+                environment=environment(self._pass_on) | {"TMPDIR": scratch},
+                limits=Limits(seconds=_COMMAND_SECONDS, output_bytes=4 * 1024 * 1024),
+            )
         said = f"{ended.output.decode('utf-8', 'replace')}\n{ended.complaint}".strip()
         # The end of a long output says how it went.
         cut = f"({len(said) - _COMMAND_CHARACTERS:,} characters before this were left out)\n"
