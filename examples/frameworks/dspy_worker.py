@@ -1,0 +1,25 @@
+"""DSPy on a queue: one call of a program for each task. `python3 dspy_worker.py QUEUE`."""
+
+import sys
+
+import dspy
+from dspy.utils import DummyLM
+
+from redkey.client import RedKey
+
+# A real model is named: dspy.LM("anthropic/claude-sonnet-4-6").
+model = DummyLM([{"answer": "Five facts."}] * 1000)
+program = dspy.Predict("question -> answer")
+
+
+def work(ctx):
+    # Workers run in threads; DSPy's settings are the thread's own inside this block.
+    with dspy.context(lm=model):
+        found = program(question=f"{ctx.task.title}\n\n{ctx.input}")
+    ctx.check()
+    return {"text": found.answer}
+
+
+with RedKey() as rk:
+    rk.worker(queue=sys.argv[1], agent="dspy")(work)
+    rk.run()
