@@ -32,6 +32,7 @@ NAMES = (
     "messageId",
     "keyId",
     "sha256",
+    "sessionId",
 )
 MISSING = {
     "workspaceId": "wk_00000000000000000000000000",
@@ -45,7 +46,11 @@ MISSING = {
     "keyId": "key_00000000000000000000000000",
     "sha256": "0" * 64,
     "artifactId": "art_00000000000000000000000000",
+    "sessionId": "room-missing",
 }
+# The bus has agents and messages of its own.
+BUS = "/api/"
+BUS_MISSING = {"agentId": "talker-missing", "messageId": "00000000-0000-4000-8000-000000000000"}
 PREFIXES = {
     "wk_": "workspaceId",
     "queue_": "queueId",
@@ -82,7 +87,27 @@ class Tenant:
             "keyId": workspace.key("read")["keyId"],
             "sha256": admin.put("/content", name.encode()).json["sha256"],
             "artifactId": artifact.json["artifactId"],
+            "sessionId": f"room-{name}",
         }
+        self.bus_ids = _talk(admin, f"room-{name}", f"talker-{name}")
+
+    def ids_in(self, path: str) -> dict[str, str]:
+        """What ids are called in a path: the bus has agents and messages of its own."""
+        return {**self.ids, **self.bus_ids} if path.startswith(BUS) else self.ids
+
+
+def _talk(admin: Client, session: str, agent: str) -> dict[str, str]:
+    """A session of the bus with an agent and a message that waits for it."""
+    assert admin.post("/api/sessions", {"id": session, "name": session}).status == 201
+    assert admin.post(f"/api/sessions/{session}/agents", {"id": agent, "name": agent}).status == 201
+    said = admin.post(f"/api/sessions/{session}/messages", {"text": f"to {agent}", "agent_ids": [agent]})
+    assert said.status == 202, said.text
+    waiting = admin.get(f"/api/sessions/{session}/agents/{agent}/messages").json
+    return {"agentId": agent, "messageId": waiting[0]["id"]}
+
+
+def missing_in(path: str) -> dict[str, str]:
+    return {**MISSING, **BUS_MISSING} if path.startswith(BUS) else MISSING
 
 
 @pytest.fixture(scope="module")
@@ -193,7 +218,7 @@ def test_ids_in_paths(server: Server, tenants: tuple[Tenant, Tenant]) -> None:
         for foreign in names:
             if foreign not in NAMES:
                 continue
-            others = {**stranger.ids, "contextId": "queue:queue_stranger"}
+            others = {**stranger.ids_in(path), "contextId": "queue:queue_stranger"}
             before = head(owner.admin), head(stranger.admin)
             replies = [
                 call(
@@ -203,7 +228,7 @@ def test_ids_in_paths(server: Server, tenants: tuple[Tenant, Tenant]) -> None:
                     required(operation),
                     body,
                 )
-                for ids in (owner.ids, MISSING)
+                for ids in (owner.ids_in(path), missing_in(path))
             ]
             told = f"{method} {path} with another's {foreign}: {[reply.text for reply in replies]}"
             assert [reply.status for reply in replies] == [404, 404], told
@@ -211,7 +236,7 @@ def test_ids_in_paths(server: Server, tenants: tuple[Tenant, Tenant]) -> None:
             assert alike(*replies), told
             assert (head(owner.admin), head(stranger.admin)) == before, told
             tried += 1
-    assert tried > 40
+    assert tried > 60
 
 
 def test_what_a_stranger_may_see_holds_nothing_of_another(server: Server, tenants: tuple[Tenant, Tenant]) -> None:
@@ -219,13 +244,16 @@ def test_what_a_stranger_may_see_holds_nothing_of_another(server: Server, tenant
     owner, stranger = tenants
     # The hash of known bytes tells nothing; all other ids and names are the owner's alone.
     canaries = [value.encode() for name, value in owner.ids.items() if name != "sha256"] + [b"Agent of owner"]
+    canaries += [value.encode() for value in owner.bus_ids.values()]
     looked = 0
     for method, path, operation in operations(server):
         if method != "GET" or path == "/stream":
             continue
-        ours = {**MISSING, **stranger.ids, "contextId": f"queue:{stranger.ids['queueId']}"}
+        ours = {**MISSING, **stranger.ids_in(path), "contextId": f"queue:{stranger.ids['queueId']}"}
         called = path.format_map(_Any(ours))
-        reply = call(stranger.admin, method, called, required(operation), None)
+        # Streams of the bus end when everything that is there was told.
+        query = {**required(operation), **({"follow": "false"} if path.startswith(BUS) and "stream" in path else {})}
+        reply = call(stranger.admin, method, called, query, None)
         no_foreign_bytes(reply.content + str(reply.headers).encode(), canaries)
         looked += reply.status == 200
     assert looked > 30
@@ -288,7 +316,7 @@ def test_ids_in_queries(server: Server, tenants: tuple[Tenant, Tenant]) -> None:
             if parameter["in"] != "query" or parameter["name"] not in owner.ids:
                 continue
             name = parameter["name"]
-            called = path.format_map({**stranger.ids, "contextId": "queue:queue_stranger"})
+            called = path.format_map({**stranger.ids_in(path), "contextId": "queue:queue_stranger"})
             replies = [
                 call(stranger.admin, method, called, {**required(operation), name: ids[name]}, None)
                 for ids in (owner.ids, MISSING)
@@ -305,3 +333,33 @@ def test_an_admin_of_one_workspace_lists_no_other(tenants: tuple[Tenant, Tenant]
     for path in ("/queues", "/agents", "/roles", "/ledger/query", "/usage", "/billing/credits"):
         text = stranger.admin.get(path).text
         assert not [value for value in owner.ids.values() if value in text], path
+
+
+def test_a_session_id_of_another_workspace_is_as_free_as_any(tenants: tuple[Tenant, Tenant]) -> None:
+    """Else whoever tries ids learns which are in use, and could take those that others will want."""
+    owner, stranger = tenants
+    taken, free = "room-shared", "room-free"
+    _talk(owner.admin, taken, "talker-shared")
+    before = owner.admin.get(f"/api/sessions/{taken}").content
+    replies = [stranger.admin.post("/api/sessions", {"id": name, "name": "mine"}) for name in (taken, free)]
+    assert [reply.status for reply in replies] == [201, 201]
+    assert [reply.json["id"] for reply in replies] == [taken, free]
+    # Two rooms of one name, and nothing of either is in the other.
+    assert owner.admin.get(f"/api/sessions/{taken}").content == before
+    assert stranger.admin.get(f"/api/sessions/{taken}/agents").json == []
+    assert stranger.admin.post(f"/api/sessions/{taken}/agents", {"id": "listener"}).status == 201
+    assert stranger.admin.post(f"/api/sessions/{taken}/messages", {"text": "psst", "to": "agents"}).status == 202
+    heard = owner.admin.get(f"/api/sessions/{taken}/events").text
+    assert "psst" not in heard
+    assert "listener" not in heard
+    told = stranger.admin.get(f"/api/sessions/{taken}/events").text
+    assert "psst" in told
+    # What a workspace sees of its rooms is the id that it gave them.
+    assert stranger.workspace.workspace_id not in told
+    listed = [one["id"] for one in stranger.admin.get("/api/sessions").json]
+    assert listed == sorted([taken, free, stranger.ids["sessionId"]])
+    page = stranger.admin.get("/api/sessions?limit=2").json
+    rest = stranger.admin.get(f"/api/sessions?after={page[-1]['id']}").json
+    assert [one["id"] for one in (*page, *rest)] == listed
+    assert stranger.admin.post(f"/api/sessions/{taken}/close").status == 200
+    assert owner.admin.get(f"/api/sessions/{taken}").json["status"] == "open"

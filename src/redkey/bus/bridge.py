@@ -86,7 +86,7 @@ class Bridge:
     # From the ledger to the bus.
 
     def is_bound(self, session: Session) -> bool:
-        return session.id in self._telling
+        return session.key in self._telling
 
     async def bind(self, session: Session) -> None:
         """Tell a session what is recorded in its workspace from now on."""
@@ -97,19 +97,19 @@ class Bridge:
         self._begin(session, cursor)
 
     async def unbind(self, session: Session) -> None:
-        task = self._telling.pop(session.id, None)
+        task = self._telling.pop(session.key, None)
         if task is not None:
             task.cancel()
             await self._write(("put_cursor", (None, session.number)))
 
     def _closed(self, session: Session) -> None:
-        task = self._telling.pop(session.id, None)
+        task = self._telling.pop(session.key, None)
         if task is not None:
             task.cancel()
 
     def _begin(self, session: Session, cursor: int) -> None:
-        task = asyncio.get_running_loop().create_task(self._tell(session.id, self._topic(session), cursor))
-        self._telling[session.id] = task
+        task = asyncio.get_running_loop().create_task(self._tell(session.key, self._topic(session), cursor))
+        self._telling[session.key] = task
         task.add_done_callback(_ended)
 
     async def _tell(self, session_id: str, topic: str, cursor: int) -> None:
@@ -148,16 +148,16 @@ class Bridge:
 
     def _send(self, session: Session, envelope: Envelope) -> None:
         try:
-            self._bus.send(session.id, envelope, _told)
+            self._bus.send(session.key, envelope, _told)
         except BusRefused as refused:
             if refused.code != "mailbox_full" or envelope.topic != EVERYBODY:
-                _log.warning("a session was not told of an event", session=session.id, code=refused.code)
+                _log.warning("a session was not told of an event", session=session.key, code=refused.code)
                 return
             # Somebody does not take its mail; the others still get theirs.
             for key in session.agents:
                 one = msgspec.structs.replace(envelope, id=f"{envelope.id}:{key}"[:128], topic=None, dst=key)
                 with suppress(BusRefused):
-                    self._bus.send(session.id, one, _told)
+                    self._bus.send(session.key, one, _told)
 
     # From the bus to the ledger.
 
@@ -173,7 +173,7 @@ class Bridge:
         if find_secret(said) is not None:
             raise BusRefused("the message looks like it holds a secret; it is not recorded", code="secret_detected")
         document = content.document(said, self._nonces.nonce())
-        key = "msg_" + derived_ulid(_millis(found.ts), session.id, found.id, recipient)
+        key = "msg_" + derived_ulid(_millis(found.ts), session.key, found.id, recipient)
         command = SendMessage(key, recipient, priority, "info", content.ref(document))
         try:
             outcome = await self._coordinator.submit(topic, caller, command, (document,))

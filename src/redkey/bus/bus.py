@@ -26,6 +26,7 @@ from redkey.bus.presence import Key, Presence
 from redkey.bus.runtime.conduct import Breach
 from redkey.bus.runtime.events import Message
 from redkey.bus.state import (
+    KEY_MARK,
     MESSAGE,
     Agent,
     Decided,
@@ -72,8 +73,10 @@ class Bus:
         ids: Callable[[], str],
         route: Route,
         on_fatal: Callable[[BaseException], None],
+        home: str = "",
     ) -> None:
-        self.log, self.limits = log, limits
+        """`home` is the workspace of this machine's owner, whose sessions have sockets under their ids."""
+        self.log, self.limits, self._home = log, limits, home
         self._wall, self._route, self.new_id = wall, route, ids
         self._state = State(limits, ids)
         # The last time that was written out, and how.
@@ -108,8 +111,8 @@ class Bus:
         """Agents that were here when the bus last stopped have a moment to come back."""
         for session in self._state.sessions.values():
             for agent in session.agents.values():
-                if agent.online and (session.id, agent.id) not in self._members:
-                    self._presence.went((session.id, agent.id))
+                if agent.online and (session.key, agent.id) not in self._members:
+                    self._presence.went((session.key, agent.id))
 
     async def stop(self) -> None:
         """Make durable what was taken, then take nothing more."""
@@ -144,12 +147,18 @@ class Bus:
                 return session
         return None
 
+    def key_of(self, session_id: str, workspace: str) -> str:
+        """What the bus knows a session by: ids belong to workspaces, and two of them may use the same."""
+        return session_id if workspace in ("", self._home) else f"{workspace}{KEY_MARK}{session_id}"
+
     def session_of_id(self, session_id: str, workspace: str) -> Session | None:
-        """The session that has an id already, open or closed."""
-        found = self._state.sessions.get(session_id) or self.log.session(session_id)
-        if found is not None and found.workspace != workspace:
-            raise BusRefused("this id cannot be used", code="session_id_invalid", pointer="/id")
-        return found
+        """The session of a workspace that has an id already, open or closed."""
+        # Sessions that are older than this rule are known by their id alone.
+        for key in dict.fromkeys((self.key_of(session_id, workspace), session_id)):
+            found = self._state.sessions.get(key) or self.log.session(key)
+            if found is not None and found.workspace == workspace:
+                return found
+        return None
 
     def settled(self, done: Done) -> None:
         """Call back when everything that was decided so far is durable."""
@@ -173,15 +182,15 @@ class Bus:
             return session.user
         agent, row = self._state.open_user(session, self.now())
         self.commits.add([row], lambda _: None)
-        self._deliveries.open(session, agent, self._feeds[session.id])
+        self._deliveries.open(session, agent, self._feeds[session.key])
         return agent
 
     def speaker(self, session: Session, agent_id: str) -> Member | None:
         """The connection that an agent speaks through; None while it is away."""
-        return self._members.get((session.id, agent_id))
+        return self._members.get((session.key, agent_id))
 
     def is_online(self, session: Session, agent_id: str) -> bool:
-        key = session.id, agent_id
+        key = session.key, agent_id
         return key in self._members or self._presence.is_asking(key)
 
     def show_agent(self, session: Session, agent: Agent) -> dict[str, Any]:
@@ -190,7 +199,7 @@ class Bus:
 
     def feed(self, session: Session) -> Feed:
         """The records of a session; of a closed one, as the log has them."""
-        found = self._feeds.get(session.id)
+        found = self._feeds.get(session.key)
         return found or Feed(self.log, session.number, self.log.last_seq(session.number), closed=True)
 
     def waiting(self, session: Session, agent: Agent, limit: int, after: int = 0) -> list[Record]:
@@ -209,7 +218,7 @@ class Bus:
 
     def sessions(self, workspace: str, after: str, limit: int, status: str | None) -> list[Session]:
         """Sessions of a workspace by id, open and closed."""
-        return self.log.sessions(workspace, after, limit, status)
+        return self.log.sessions(workspace, self.key_of(after, workspace) if after else "", limit, status)
 
     # Sessions.
 
@@ -224,12 +233,11 @@ class Bus:
         policy: SessionPolicy = "open",
         also: Also = None,
     ) -> Session:
-        if session_id is not None and self.log.session(session_id) is not None:
+        key = self.key_of(session_id, workspace) if session_id is not None else ""
+        if key and (key in self._state.sessions or self.log.session(key) is not None):
             raise BusRefused("there is a session of this id already", code="session_exists", pointer="/id")
-        if session_id is not None and session_id in self._state.sessions:
-            raise BusRefused("there is a session of this id already", code="session_exists", pointer="/id")
-        decided = self._state.create(self.now(), src, session_id, name, workspace, policy)
-        self._feeds[decided.session.id] = Feed(self.log, decided.session.number, 0)
+        decided = self._state.create(self.now(), src, session_id, name, workspace, policy, self.key_of)
+        self._feeds[decided.session.key] = Feed(self.log, decided.session.number, 0)
         self._commit(decided, done, also=also)
         return decided.session
 
@@ -346,8 +354,8 @@ class Bus:
 
     def seen(self, session: Session, agent: Agent) -> None:
         """An agent without a connection has asked something by HTTP."""
-        if (session.id, agent.id) not in self._members:
-            self._presence.asked((session.id, agent.id))
+        if (session.key, agent.id) not in self._members:
+            self._presence.asked((session.key, agent.id))
             self._commit_presence(session, agent, online=True)
 
     def _went_away(self, key: Key) -> None:
@@ -404,7 +412,7 @@ class Bus:
             for agent in tuple(session.agents.values()):
                 seen = agent.seen_at
                 if not agent.online and seen is not None and seen < (long_since if agent.waiting else since):
-                    self.remove_agent(session.id, agent.id, lambda _: None, src=BUS, reason="away")
+                    self.remove_agent(session.key, agent.id, lambda _: None, src=BUS, reason="away")
 
     def _ago(self, seconds: float) -> str:
         return write_time(max(0, self._wall() - int(seconds * 1e9)))[:23] + "Z"
@@ -468,7 +476,7 @@ class Bus:
 
     def _publish(self, decided: Decided, actor: Member | None, done: Done) -> None:
         session = decided.session
-        feed = self._feeds.get(session.id)
+        feed = self._feeds.get(session.key)
         if feed is None:
             done(None)
             return
@@ -497,7 +505,7 @@ class Bus:
             self._deliveries.arrive(agent, record.seq)
         if record.type != MESSAGE:
             line = record.envelope + b"\n"
-            present = (self._members.get((session.id, key)) for key in session.agents)
+            present = (self._members.get((session.key, key)) for key in session.agents)
             for member in {id(one): one for one in present if one is not None and one is not actor}.values():
                 member.tell(line)
         if record.type.startswith("session."):
@@ -511,11 +519,11 @@ class Bus:
         feed.wake()
         for agent in (*session.agents.values(), *([session.user] if session.user else [])):
             self._deliveries.close(agent)
-            member = self._members.pop((session.id, agent.id), None)
+            member = self._members.pop((session.key, agent.id), None)
             if member is not None:
                 member.part(session)
         self._state.forget(session)
-        del self._feeds[session.id]
+        del self._feeds[session.key]
 
     def _take(self, session: Session, agent: Agent, seq: int) -> None:
         self._state.taken(agent)
@@ -533,9 +541,9 @@ class Bus:
         sessions, session_numbers, agent_numbers = self.log.load()
         self._state.restore(sessions, session_numbers, agent_numbers)
         for session in sessions:
-            feed = self._feeds.get(session.id)
+            feed = self._feeds.get(session.key)
             if feed is None:
-                feed = self._feeds[session.id] = Feed(self.log, session.number, session.seq)
+                feed = self._feeds[session.key] = Feed(self.log, session.number, session.seq)
             for agent in (*session.agents.values(), *([session.user] if session.user else [])):
                 # An older file does not say when an agent was last here.
                 agent.seen_at = agent.seen_at or (None if agent.online else self.now())

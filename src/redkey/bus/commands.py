@@ -8,7 +8,7 @@ from redkey.bus.connection import Connection
 from redkey.bus.envelope import USER, Envelope, agent_id, display_name
 from redkey.bus.polls import Poll
 from redkey.bus.shown import show_mail, show_message, show_session
-from redkey.bus.state import POLICIES, Record, Session
+from redkey.bus.state import KEY_MARK, POLICIES, Record, Session
 from redkey.bus.streams import RecordStream, SessionStream
 from redkey.errors import BusRefused
 
@@ -69,7 +69,7 @@ def session_close(connection: Connection, asked: Envelope) -> None:
     def done(refused: BusRefused | None) -> None:
         connection.done(asked, {"session": show_session(session)})(refused)
 
-    session = bus.close_session(session.id, asked.src, done)
+    session = bus.close_session(session.key, asked.src, done)
 
 
 def sessions_stream(connection: Connection, asked: Envelope) -> None:
@@ -93,8 +93,8 @@ def agent_add(connection: Connection, asked: Envelope) -> None:
     key = _own(asked, agent_id(fields.get("id")))
     name, lead, status = display_name(fields.get("name")), _flag(asked, "lead"), _status(asked)
     done = connection.done(asked, session=session.id)
-    connection.bus.add_agent(session.id, key, name, done, member=connection, lead=lead, status=status)
-    connection.agents.add((session.id, key))
+    connection.bus.add_agent(session.key, key, name, done, member=connection, lead=lead, status=status)
+    connection.agents.add((session.key, key))
 
 
 def agent_update(connection: Connection, asked: Envelope) -> None:
@@ -121,7 +121,7 @@ def _change(connection: Connection, asked: Envelope, session: Session, key: str,
         raise BusRefused("a name must not be blank", code="name_blank", pointer="/payload/name")
     actor = connection if src is None else None
     done = connection.done(asked)
-    connection.bus.update_agent(session.id, key, done, actor=actor, src=src, name=name, lead=lead, status=status)
+    connection.bus.update_agent(session.key, key, done, actor=actor, src=src, name=name, lead=lead, status=status)
 
 
 def agent_order(connection: Connection, asked: Envelope) -> None:
@@ -129,7 +129,7 @@ def agent_order(connection: Connection, asked: Envelope) -> None:
     _check_user(asked)
     if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys):
         raise BusRefused("agent_ids is a list of ids", code="payload_invalid", pointer="/payload/agent_ids")
-    connection.bus.order_agents(session.id, USER, keys, connection.done(asked))
+    connection.bus.order_agents(session.key, USER, keys, connection.done(asked))
 
 
 def agent_remove(connection: Connection, asked: Envelope) -> None:
@@ -137,17 +137,17 @@ def agent_remove(connection: Connection, asked: Envelope) -> None:
     session, key = _session(connection, asked), agent_id(asked.fields().get("id"))
     if asked.src == USER:
         src = USER if connection.bus.speaker(session, key) is not None else None
-        connection.bus.remove_agent(session.id, key, connection.done(asked), src=src)
+        connection.bus.remove_agent(session.key, key, connection.done(asked), src=src)
         return
     _check_speaker(connection, session, _own(asked, key))
-    connection.bus.remove_agent(session.id, key, connection.done(asked), actor=connection)
-    connection.agents.discard((session.id, key))
+    connection.bus.remove_agent(session.key, key, connection.done(asked), actor=connection)
+    connection.agents.discard((session.key, key))
 
 
 def message_send(connection: Connection, asked: Envelope) -> None:
     session = _session(connection, asked)
     _check_speaker(connection, session, asked.src)
-    connection.bus.send(session.id, asked, connection.done(asked, {"message_id": asked.id}))
+    connection.bus.send(session.key, asked, connection.done(asked, {"message_id": asked.id}))
 
 
 def message_get(connection: Connection, asked: Envelope) -> None:
@@ -183,7 +183,7 @@ def message_ack(connection: Connection, asked: Envelope) -> None:
     acked = asked.fields().get("acked", asked.corr)
     if not isinstance(acked, str):
         raise BusRefused("an ack names a message: payload.acked, or corr", code="ack_invalid", pointer="/payload/acked")
-    connection.bus.confirm(session.id, asked.src, acked)
+    connection.bus.confirm(session.key, asked.src, acked)
 
 
 def events_history(connection: Connection, asked: Envelope) -> None:
@@ -264,12 +264,13 @@ def run(connection: Connection, asked: Envelope) -> None:
 def _session_id(connection: Connection, asked: Envelope) -> str:
     """The session a command is about: the one it names, or that of the socket it came by."""
     bound = connection.bound_session
-    named = asked.session or bound
-    if named is None:
+    if bound is not None:
+        if asked.session and asked.session not in (bound, bound.rpartition(KEY_MARK)[2]):
+            raise BusRefused("this socket is another session's", code="session_mismatch", pointer="/session")
+        return bound
+    if not asked.session:
         raise BusRefused("this command names a session", code="session_missing", pointer="/session")
-    if bound is not None and named != bound:
-        raise BusRefused("this socket is another session's", code="session_mismatch", pointer="/session")
-    return named
+    return asked.session
 
 
 def _session(connection: Connection, asked: Envelope) -> Session:

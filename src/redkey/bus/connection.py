@@ -148,7 +148,7 @@ class Connection(asyncio.Protocol):
 
     def part(self, session: Session) -> None:
         """A session is over. A connection that was there for it alone ends with it."""
-        self.agents = {bound for bound in self.agents if bound[0] != session.id}
+        self.agents = {bound for bound in self.agents if bound[0] != session.key}
         if not self.agents and not self.streams:
             self.close()
 

@@ -10,6 +10,8 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 
+import msgspec
+
 from redkey.bus.envelope import Envelope
 from redkey.bus.runtime.conduct import Breach, Conduct, Said
 from redkey.bus.runtime.events import Message, message_of
@@ -36,16 +38,17 @@ class Guard:
         """Refuse a message that breaks a rule of its session; give the rows that the rules need later."""
         if session.policy != "guarded":
             return ()
-        message, now = read_message(envelope), time.monotonic()
+        # Two workspaces may have a session of the same id; the rules tell sessions apart by their keys.
+        message, now = msgspec.structs.replace(read_message(envelope), session_id=session.key), time.monotonic()
         breach = self._conduct.judge(message, now)
         if breach is not None:
-            if self._is_first(session.id, message.conversation_id, message.src, breach.code):
+            if self._is_first(session.key, message.conversation_id, message.src, breach.code):
                 self._tell(session, message, breach)
             raise BusRefused(breach.message, code=breach.code, pointer="/payload")
         begins = (
             message.conversation_id != message.id
             and message.conversation_owner == message.src
-            and self._conduct.owner(session.id, message.conversation_id) is None
+            and self._conduct.owner(session.key, message.conversation_id) is None
         )
         self._conduct.note(message, now)
         if not begins:

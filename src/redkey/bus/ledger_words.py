@@ -64,7 +64,7 @@ def told(record: Settled, reader: Reader, topic: str, session: Session, to: str,
     return Envelope(
         v=VERSION,
         type=MESSAGE,
-        id=str(uuid.uuid5(_IDS, f"{session.id}\n{event.event_id}\n{to}")),
+        id=str(uuid.uuid5(_IDS, f"{session.key}\n{event.event_id}\n{to}")),
         ts=now,
         src=LEDGER,
         dst=None if to == EVERYBODY else to,

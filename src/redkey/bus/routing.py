@@ -33,15 +33,16 @@ class Relaying:
 
     def __call__(self, session: Session, envelope: Envelope) -> Sequence[Envelope]:
         peers = tuple(Peer(agent.id, agent.name, agent.lead) for agent in session.agents.values())
-        self._relay.handle(AgentsUpdated(session.id, peers))
+        self._relay.handle(AgentsUpdated(session.key, peers))
         original = message_of(msgspec.to_builtins(envelope))
-        sends = self._relay.handle(MessageReceived(original))
+        # Two workspaces may have a session of the same id; the relay tells sessions apart by their keys.
+        sends = self._relay.handle(MessageReceived(msgspec.structs.replace(original, session_id=session.key)))
         # Who is there is told each time: nothing of a session is kept beyond the chains of its messages.
-        self._relay.handle(SessionUpdated(session.id, "closed"))
+        self._relay.handle(SessionUpdated(session.key, "closed"))
         copies = []
         for send in sends:
             message = msgspec.structs.replace(original, dst=send.dst, kind=send.kind, reply_to=send.reply_to)
-            key = str(uuid.uuid5(_COPIES, f"{session.id}\n{envelope.id}\n{send.dst}"))
+            key = str(uuid.uuid5(_COPIES, f"{session.key}\n{envelope.id}\n{send.dst}"))
             asked = msgspec.structs.replace(envelope, id=key, dst=send.dst, payload=payload_of(message))
             copies.append(as_message(session, asked))
         return copies

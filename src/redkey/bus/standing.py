@@ -59,6 +59,7 @@ class StandingBus:
             ids=lambda: str(uuid.uuid4()),
             route=router(self._policy),
             on_fatal=self._on_fatal,
+            home=self._workspace,
         )
         self.uds = UdsFace(self.bus, self.home, self._workspace)
         try:

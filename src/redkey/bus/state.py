@@ -28,6 +28,8 @@ from redkey.errors import BusRefused
 SessionPolicy = Literal["guarded", "open"]
 POLICIES: tuple[SessionPolicy, ...] = ("guarded", "open")
 _SESSION_ID = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}")
+# Parts a workspace from the id of its session; no id has it.
+KEY_MARK = ":"
 MESSAGE = "message.send"
 Write = tuple[str, tuple[Any, ...]]
 
@@ -55,7 +57,8 @@ class Session(msgspec.Struct):
     """A conversation's room: who is in it, and how far its records go."""
 
     number: int
-    id: str
+    # What the bus knows it by: its id, after its workspace where that is not the bus's own.
+    key: str
     name: str | None
     created_at: str
     updated_at: str
@@ -66,6 +69,11 @@ class Session(msgspec.Struct):
     agents: dict[str, Agent] = {}
     # The mailbox of the person at the machine, once somebody has written to it.
     user: Agent | None = None
+
+    @property
+    def id(self) -> str:
+        """What its workspace knows it by."""
+        return self.key.rpartition(KEY_MARK)[2]
 
     def as_json(self) -> dict[str, Any]:
         names = ("id", "name", "status", "policy", "created_at", "updated_at")
@@ -120,7 +128,7 @@ class State:
 
     def restore(self, sessions: Sequence[Session], session_numbers: int, agent_numbers: int) -> None:
         """Take over what the log holds."""
-        self.sessions = {session.id: session for session in sessions}
+        self.sessions = {session.key: session for session in sessions}
         self.pending = sum(agent.waiting for session in sessions for agent in session.agents.values())
         self._session_numbers, self._agent_numbers = session_numbers, agent_numbers
 
@@ -135,7 +143,14 @@ class State:
     # Sessions.
 
     def create(
-        self, now: str, src: str, session_id: str | None, name: str | None, workspace: str, policy: SessionPolicy
+        self,
+        now: str,
+        src: str,
+        session_id: str | None,
+        name: str | None,
+        workspace: str,
+        policy: SessionPolicy,
+        key_of: Callable[[str, str], str],
     ) -> Decided:
         if len(self.sessions) >= self._limits.sessions:
             raise BusRefused("the bus has as many open sessions as it takes", code="too_many_sessions")
@@ -145,10 +160,11 @@ class State:
             message = "a session id has 1 to 64 letters, digits, dots, dashes or underscores, and no dot in front"
             raise BusRefused(message, code="session_id_invalid", pointer="/id")
         self._session_numbers += 1
-        session = Session(self._session_numbers, session_id, name, now, now, workspace, policy)
-        self.sessions[session_id] = session
+        key = key_of(session_id, workspace)
+        session = Session(self._session_numbers, key, name, now, now, workspace, policy)
+        self.sessions[key] = session
         decided = Decided(session)
-        decided.writes.append(("insert_session", (session.number, session_id, name, now, now, workspace, policy)))
+        decided.writes.append(("insert_session", (session.number, key, name, now, now, workspace, policy)))
         self._event(decided, now, "session.created", src, {"id": session_id, "name": name, "policy": policy})
         return decided
 
@@ -163,7 +179,7 @@ class State:
 
     def forget(self, session: Session) -> None:
         """A closed session is durable as such: it is in the log only."""
-        self.sessions.pop(session.id, None)
+        self.sessions.pop(session.key, None)
 
     # Agents.
 

@@ -94,22 +94,22 @@ class UdsFace:
         if len(self._listeners) > _SESSION_SOCKETS:
             # An open file each: the rest are for those who connect. Clients take the socket for everything then.
             return
-        path = session_socket(self._home, session.id)
+        path = session_socket(self._home, session.key)
         try:
             path.parent.mkdir(mode=0o700, exist_ok=True)
             if path.parent.is_symlink():
                 raise CannotListen(f"{path.parent} is a link", code="not_a_socket")
-            self._listeners[session.id] = listen(path), path
+            self._listeners[session.key] = listen(path), path
         except (CannotListen, OSError) as cause:
             # Its commands are taken on the socket for everything.
-            _log.warning("a session has no socket of its own", session=session.id, reason=str(cause))
+            _log.warning("a session has no socket of its own", session=session.key, reason=str(cause))
             return
-        task = asyncio.get_running_loop().create_task(self._serve(session.id, session.id))
+        task = asyncio.get_running_loop().create_task(self._serve(session.key, session.key))
         self._starting.add(task)
         task.add_done_callback(self._starting.discard)
 
     def _session_closed(self, session: Session) -> None:
-        self._close(session.id)
+        self._close(session.key)
 
     def _close(self, key: str) -> None:
         server = self._servers.pop(key, None)

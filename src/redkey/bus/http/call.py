@@ -99,14 +99,14 @@ class Call:
     @property
     def session(self) -> Session:
         """The session of the path, if it is one of the caller's workspace."""
-        found = self.bus.session(self.names["session_id"])
-        if found.workspace != self.caller.workspace:
+        found = self.bus.session_of_id(self.names["session_id"], self.caller.workspace)
+        if found is None:
             raise BusRefused("session not found", code="session_not_found", pointer="/session")
         return found
 
     @property
     def open_session(self) -> Session:
-        return self.bus.open_session(self.session.id)
+        return self.bus.open_session(self.session.key)
 
     def agent(self, session: Session) -> Agent:
         """The agent of the path, if the caller may speak for it."""

@@ -146,7 +146,8 @@ class SessionStream(Followed):
         frames = []
         for number, record in found:
             session_id = orjson.loads(record.envelope)["session"]
-            event = {**event_of(session_id, record), "session": self._bus.session(session_id).as_json()}
+            session = self._bus.session_of_id(session_id, self._call.caller.workspace)
+            event = {**event_of(session_id, record), "session": session.as_json() if session is not None else None}
             frames.append(event_frame(number, orjson.dumps(event)))
         return b"".join(frames)
 

@@ -36,9 +36,9 @@ async def bus_send(call: Call, body: NewMessage) -> Answer:
     envelopes = [_envelope(call, session, src, body, dst) for dst in (targets if body.to is None else [None])]
     also = call.answered(lambda _: _accepted(call, envelopes))
     for envelope in envelopes[:-1]:
-        call.bus.send(session.id, envelope, lambda _: None)
+        call.bus.send(session.key, envelope, lambda _: None)
     # One order, one log: when the last is durable, so are those before it.
-    await call.durable(lambda done: call.bus.send(session.id, envelopes[-1], done, also=also))
+    await call.durable(lambda done: call.bus.send(session.key, envelopes[-1], done, also=also))
     return _accepted(call, envelopes)
 
 
@@ -104,5 +104,5 @@ async def bus_acknowledge(call: Call, body: MessageTaken) -> Answer:
     call.check_speaks_for(body.agent_id)
     agent = call.bus.agent(session, body.agent_id)
     record = find_message(call.bus, session, call.names["message_id"])
-    call.bus.confirm(session.id, agent.id, record.id)
+    call.bus.confirm(session.key, agent.id, record.id)
     return Answer(204)

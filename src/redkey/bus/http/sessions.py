@@ -65,7 +65,7 @@ async def bus_close_session(call: Call) -> Answer:
     if session.status == "closed":
         return Answer(200, session.as_json())
     also = call.answered(lambda decided: Answer(200, decided.session.as_json()))
-    closed = await call.durable(lambda done: call.bus.close_session(session.id, USER, done, also=also))
+    closed = await call.durable(lambda done: call.bus.close_session(session.key, USER, done, also=also))
     return Answer(200, closed.as_json())
 
 
@@ -95,7 +95,7 @@ async def bus_add_agent(call: Call, body: NewAgent) -> Answer:
 
     agent = await call.durable(
         lambda done: call.bus.add_agent(
-            session.id, key, name, done, lead=body.lead, status=body.status, also=call.answered(show)
+            session.key, key, name, done, lead=body.lead, status=body.status, also=call.answered(show)
         )
     )
     return Answer(201, shown_agent(call, session, agent))
@@ -112,7 +112,7 @@ async def bus_change_agent(call: Call, body: AgentChange) -> Answer:
         raise BusRefused("a name must not be blank", code="name_blank", pointer="/name")
     await call.durable(
         lambda done: call.bus.update_agent(
-            session.id, agent.id, done, src=_actor(call, session, agent), name=name, lead=body.lead, status=body.status
+            session.key, agent.id, done, src=_actor(call, session, agent), name=name, lead=body.lead, status=body.status
         )
     )
     return Answer(200, shown_agent(call, session, agent))
@@ -122,7 +122,9 @@ async def bus_remove_agent(call: Call) -> Answer:
     """Remove an agent, and what waits for it."""
     session = call.open_session
     agent = call.agent(session)
-    await call.durable(lambda done: call.bus.remove_agent(session.id, agent.id, done, src=_actor(call, session, agent)))
+    await call.durable(
+        lambda done: call.bus.remove_agent(session.key, agent.id, done, src=_actor(call, session, agent))
+    )
     return Answer(204)
 
 
@@ -131,7 +133,7 @@ async def bus_order_agents(call: Call, body: AgentOrder) -> Answer:
     session = call.open_session
     call.check_manages()
     also = call.answered(lambda decided: Answer(200, shown_agents(call, decided.session)))
-    await call.durable(lambda done: call.bus.order_agents(session.id, USER, body.agent_ids, done, also=also))
+    await call.durable(lambda done: call.bus.order_agents(session.key, USER, body.agent_ids, done, also=also))
     return Answer(200, shown_agents(call, session))
 
 
