@@ -218,9 +218,8 @@ def test_what_the_documentation_shows_is_there(tmp_path: Path) -> None:
     (block,) = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
     (tmp_path / "fleet.toml").write_text(block)
     assert set(read_fleet(tmp_path / "fleet.toml")) == {"quinn", "ada"}
-    helped = "".join(
-        _call(None, *command, "--help").stdout for command in (["run"], ["prompt", "show"], ["card", "show"])
-    )
-    foreign = {"--output-format", "--append-system-prompt", "--no-deps", "--title"}
+    commands = (["run"], ["prompt", "show"], ["card", "show"], ["task", "create"], ["task", "logs"])
+    helped = "".join(_call(None, *command, "--help").stdout for command in commands)
+    foreign = {"--no-deps"}
     named = set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]+", text)) - foreign
     assert named <= set(re.findall(r"--[a-z][a-z0-9-]+", helped)), named
