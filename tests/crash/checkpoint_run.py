@@ -34,9 +34,8 @@ def bus(directory: Path) -> None:
     prepare_home(directory)
     lock = HomeLock(directory)
     log = Log(directory)
-    log.commit([("insert_session", (1, "s", "s", "t", "t", "w"))])
     for number in range(UNITS):
-        log.commit([("insert_record", (1 << 40 | number + 1, 1, "t", f"m{number}", "message", b"{}"))])
+        log.commit([("put_answer", ("scope", f"key {number}", b"request", 200, b"{}", "2026-01-01T00:00:00Z"))])
     log.close()
     lock.release()
 
