@@ -185,7 +185,7 @@ class Coordinator:
 
     def look(self) -> None:
         """Other processes have committed: wake whoever waits for what they brought."""
-        for topic in self._waiters.topics:
+        for topic in list(self._waiters.topics):
             world = self._worlds.peek(topic, self._store.version())
             self._wake(topic, world, self._worlds.news(topic))
 

@@ -7,6 +7,7 @@ or that could not take it after all, is offered to the next: no task lies there 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection
 
 from redkey.commands.claims import ClaimNext, could_claim
 from redkey.reducers.changes import Changes, Offer
@@ -26,9 +27,9 @@ class Waiters:
         self._stopping = False
 
     @property
-    def topics(self) -> set[str]:
-        """The workspaces in which somebody waits."""
-        return set(self._waiting)
+    def topics(self) -> Collection[str]:
+        """The workspaces in which somebody waits, in the order they began to: a set has another in every process."""
+        return self._waiting.keys()
 
     @property
     def count(self) -> int:
