@@ -9,6 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from redkey.commands.draft import Draft, Ids
+from redkey.commands.registry import KEY_HASH_DIGITS
 from redkey.errors import LedgerError
 from redkey.ledger.ports import SequencedStore
 from redkey.services.keys import Kept, KeyRing, digest_of, setting_name
@@ -48,9 +49,10 @@ def recover_key(
         text = keys.text(key_id)
         prefix = text.rpartition("_")[0]
         where, wire_id = f"workspace:{chosen}", "wire_" + ids.ulid()
-        payload = {"key_id": key_id, "scopes": list(scopes), "prefix": prefix}
+        digest = digest_of(text)
+        payload = {"key_id": key_id, "scopes": list(scopes), "prefix": prefix, "key_hash": digest[:KEY_HASH_DIGITS]}
         note_facts(unit, topic, [Draft("key.recovered", where, payload, where, wire_id=wire_id)])
-        kept = Kept(topic, key_id, digest_of(text))
+        kept = Kept(topic, key_id, digest)
         unit.put_setting(setting_name(prefix.removeprefix("rk_")), msgspec.json.encode(kept).decode())
         signing.sign_in(unit, topic)
     return RecoveredKey(chosen, key_id, text, scopes)
