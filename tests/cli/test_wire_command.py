@@ -409,3 +409,22 @@ def test_wires_of_1_0_must_be_lifted_before_they_are_replayed() -> None:
 def test_the_same_wires_give_the_same_bytes() -> None:
     outputs = {_run("replay", "--json", "-", stdin=data).stdout for data in (_lines(_happy()), canonical(_happy()))}
     assert len(outputs) == 1
+
+
+def test_the_rules_of_prose_of_a_brief_are_judged_as_by_the_server() -> None:
+    payload = {
+        "goal": "Build it. Then stop.",
+        "context": "word " * 201,
+        "constraints": [],
+        "acceptance_criteria": ["It is."],
+        "output_contract": {"type": "message", "output_ref_required": False, "min_length": 0},
+        "escalation_triggers": [],
+        "env": {"client_id": "test", "task_id": "0.0.1"},
+    }
+    brief = {"wire": "1.0", "type": "brief", "sender": "system", "ts": "2026-04-28T00:00:00Z", "payload": payload}
+    result = CliRunner().invoke(main, ["wire", "validate", "-", "--json"], input=json.dumps(brief))
+    assert result.exit_code == 1
+    codes = {finding["code"] for finding in json.loads(result.output)["findings"]}
+    assert codes >= {"goal_sentences", "context_words"}
+    whole = {**brief, "payload": {**payload, "goal": "It is built.", "context": "Short."}}
+    assert CliRunner().invoke(main, ["wire", "validate", "-"], input=json.dumps(whole)).exit_code == 0

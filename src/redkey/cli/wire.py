@@ -15,6 +15,7 @@ from redkey.cli.report import Checked, print_findings, print_json, report
 from redkey.errors import Finding, JsonRefused, WireRefused
 from redkey.wire import legacy
 from redkey.wire.canonical import canonical
+from redkey.wire.lint import lint_wire
 from redkey.wire.validate import MESSAGE_LIMIT, drop_nulls, read, validate
 
 if TYPE_CHECKING:
@@ -130,7 +131,9 @@ def _look_closer(name: str, value: Any) -> Checked:
     for pointer, wire in _wires(value):
         old = isinstance(wire, dict) and wire.get("wire") == legacy.VERSION
         versions.add(legacy.VERSION if old else "1.1")
-        found += _at(pointer, legacy.validate_wire_1_0(wire) if old else validate(wire))
+        problems = legacy.validate_wire_1_0(wire) if old else validate(wire)
+        # The rules of prose are the server's too: what passes here is not refused there.
+        found += _at(pointer, problems or (lint_wire(legacy.read_wire_1_0(wire)) if old else []))
     if isinstance(value, list):
         return Checked(name, tuple(found), f"{len(value)} wires")
     return Checked(name, tuple(found), f"Agent Wire {versions.pop()} {value['type']}" if not found else "")
