@@ -315,7 +315,9 @@ class Connection(asyncio.Protocol):
         finally:
             if exchange.task is not None:
                 self._board.tasks.discard(exchange.task)
-            if not exchange.complete:
+            if exchange.gone:
+                self.transport.close()
+            elif not exchange.complete:
                 # Half of an answer must not look like all of it.
                 self.abort()
 
