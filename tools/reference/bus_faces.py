@@ -24,6 +24,8 @@ _REST = """
 `GET /api/health` and the routes under `/ledger` and `/record` belong to the server that hosts the face: a socket that
 takes connections answers, and the ledger is reached with an API key.
 """
+# Commands of Weave v1, which is the socket's own dialect.
+NEWER = ("action.", "relay.", "task.", "message.created")
 _SESSION = "/sessions/{session_id}"
 
 
@@ -132,8 +134,8 @@ def page() -> str:
 
 
 def _core() -> set[str]:
-    """The commands of the protocol that is served on both faces; those of Weave v1 are the socket's own dialect."""
-    return {name for name in COMMANDS if not name.startswith(("action.", "relay.", "task."))}
+    """The commands of the protocol that both faces serve."""
+    return {name for name in COMMANDS if not name.startswith(NEWER)}
 
 
 def _route(operation: Operation) -> Route | None:

@@ -85,6 +85,8 @@ class Bus:
         self._deliveries = Deliveries(limits, taken=self._take, given_up=self._give_up)
         self._feeds: dict[str, Feed] = {}
         self._members: dict[tuple[str, str], Member] = {}
+        # Owners of conversations whose rows may not be durable yet.
+        self._owned: dict[tuple[int, str], str] = {}
         self._presence = Presence(limits, self._went_away)
         # Messages that are decided and not durable yet, by session number and id.
         self._fresh: dict[tuple[int, str], Envelope] = {}
@@ -389,6 +391,22 @@ class Bus:
         self._commit(decided, done, also=also)
         return decided
 
+    def announce(self, session: Session, envelope: Envelope, done: Done, *, actor: Member | None = None) -> None:
+        """Record something that an agent tells everybody who is connected."""
+        payload = envelope.payload if isinstance(envelope.payload, dict) else {}
+        decided = self._state.note(session, self.now(), envelope.type, envelope.src, payload)
+        self._commit(decided, done, actor=actor)
+
+    def own(self, session: Session, conversation_id: str, agent_id: str) -> None:
+        """Make an agent the owner of a conversation; refused when it has another one."""
+        key = session.number, conversation_id
+        owner = self._owned.get(key) or self.log.conversation_owner(*key)
+        if owner is None:
+            self._owned[key] = owner = agent_id
+            self.commits.add([self._state.own(session, conversation_id, agent_id, self.now())], lambda _: None)
+        if owner != agent_id:
+            raise BusRefused(f"this conversation belongs to {owner}", code="not_owner", pointer="/src")
+
     def confirm(self, session_id: str, agent_id: str, message_id: str) -> bool:
         """An agent has a message; false when none of this id waits for it (any more)."""
         session = self._state.open(session_id)
@@ -503,7 +521,7 @@ class Bus:
         record = posted.record
         for agent in posted.receivers:
             self._deliveries.arrive(agent, record.seq)
-        if record.type != MESSAGE:
+        if record.type != MESSAGE and not posted.receivers:
             line = record.envelope + b"\n"
             present = (self._members.get((session.key, key)) for key in session.agents)
             for member in {id(one): one for one in present if one is not None and one is not actor}.values():

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import msgspec
+
+from redkey.bus.actions import Weave1
 from redkey.bus.connection import Connection
 from redkey.bus.envelope import USER, Envelope, agent_id, display_name
 from redkey.bus.polls import Poll
+from redkey.bus.runtime.events import META
+from redkey.bus.runtime.newer import codex_of
 from redkey.bus.shown import show_mail, show_message, show_session
 from redkey.bus.state import KEY_MARK, POLICIES, Record, Session
 from redkey.bus.streams import RecordStream, SessionStream
@@ -147,6 +152,10 @@ def agent_remove(connection: Connection, asked: Envelope) -> None:
 def message_send(connection: Connection, asked: Envelope) -> None:
     session = _session(connection, asked)
     _check_speaker(connection, session, asked.src)
+    if asked.v and isinstance(asked.payload, dict) and META not in asked.payload:
+        # Agents of v0 find what belongs to the runtime under its old names.
+        codex = codex_of(asked.payload, asked.meta)
+        asked = msgspec.structs.replace(asked, payload={**asked.payload, META: codex} if codex else asked.payload)
     connection.bus.send(session.key, asked, connection.done(asked, {"message_id": asked.id}))
 
 
@@ -228,6 +237,23 @@ COMMANDS: dict[str, Command] = {
     "message.ack": message_ack,
     "events.history": events_history,
     "events.stream": events_stream,
+}
+
+
+def _admit(connection: Connection, asked: Envelope) -> Session:
+    session = _session(connection, asked)
+    _check_speaker(connection, session, asked.src)
+    return session
+
+
+_newer = Weave1(_admit)
+COMMANDS |= {
+    "action.submit": _newer.action_submit,
+    "action.result": _newer.carried,
+    "message.created": _newer.carried,
+    "task.updated": _newer.carried,
+    "task.done": _newer.carried,
+    "relay.submit": _newer.relay_submit,
 }
 
 

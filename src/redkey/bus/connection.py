@@ -17,9 +17,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import structlog
 
-from redkey.bus.envelope import BUS, LINE_LIMIT, VERSION, Envelope, Fault, asked_id, fault_of, read_line
+from redkey.bus.envelope import BUS, LINE_LIMIT, Envelope, Fault, asked_id, fault_of, read_line
+from redkey.bus.mailbox import Parcel
 from redkey.bus.polls import Poll
 from redkey.bus.sockets import peer_user
+from redkey.bus.state import MESSAGE
+from redkey.bus.weave1 import as_v1, for_v0, for_v1
 from redkey.errors import BusRefused, JsonRefused, RedKeyError
 
 if TYPE_CHECKING:
@@ -30,6 +33,8 @@ _log = structlog.get_logger("redkey.bus")
 _encode = msgspec.json.Encoder().encode
 # How long a reader that was told that it is too slow has to take that in.
 _FAREWELL_SECONDS = 10.0
+# How long a caller whose stream has ended may still ask for something else.
+_LINGER_SECONDS = 0.25
 
 
 class Connection(asyncio.Protocol):
@@ -40,6 +45,8 @@ class Connection(asyncio.Protocol):
         self.bus, self.workspace = face.bus, face.workspace
         # (session, agent) that speak through here.
         self.agents: set[tuple[str, str]] = set()
+        # The version that this connection speaks, by what it asked last.
+        self.version = 0
         self.streams: dict[str, Any] = {}
         self._polls: set[Poll[Any]] = set()
         self.paused = False
@@ -56,6 +63,8 @@ class Connection(asyncio.Protocol):
         self._heard_at = 0.0
         self._stalled: asyncio.TimerHandle | None = None
         self._patience: asyncio.TimerHandle | None = None
+        # Ends a connection after a stream that was not to be followed.
+        self._linger: asyncio.TimerHandle | None = None
 
     # What the event loop calls.
 
@@ -77,6 +86,9 @@ class Connection(asyncio.Protocol):
         self._heard_at = self._loop.time()
         if self._closing:
             return
+        if self._linger is not None:
+            self._linger.cancel()
+            self._linger = None
         if not self._buffer and data.count(b"\n") == 1 and data.endswith(b"\n") and len(data) <= LINE_LIMIT:
             self._line(data)
             return
@@ -91,7 +103,7 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._closing = True
         self._outgoing.clear()
-        for timer in (self._stalled, self._patience):
+        for timer in (self._stalled, self._patience, self._linger):
             if timer is not None:
                 timer.cancel()
         self._depart()
@@ -133,6 +145,15 @@ class Connection(asyncio.Protocol):
         if self._outgoing_bytes > self.bus.limits.output_bytes:
             self._flush()
 
+    def deliver(self, parcel: Parcel) -> None:
+        """Send a message in the version that the reader speaks."""
+        if self.version:
+            self.write(for_v1(parcel))
+        elif parcel.type == MESSAGE and not parcel.newer:
+            self.write(parcel.line)
+        else:
+            self.write(for_v0(parcel))
+
     def _flush(self) -> None:
         if self._outgoing:
             lines, self._outgoing = self._outgoing, []
@@ -144,7 +165,7 @@ class Connection(asyncio.Protocol):
         if self.paused:
             self._missed += 1
         else:
-            self.write(line)
+            self.write(as_v1(line) if self.version else line)
 
     def part(self, session: Session) -> None:
         """A session is over. A connection that was there for it alone ends with it."""
@@ -180,8 +201,9 @@ class Connection(asyncio.Protocol):
     def _answer(self, asked: Envelope, session: str | None, part: bytes) -> None:
         # Written by hand: this is what every request waits for.
         self.write(
-            b'{"v":0,"type":%b,"id":"%b","ts":"%b","src":"bus"%b,"corr":%b%b}\n'
+            b'{"v":%d,"type":%b,"id":"%b","ts":"%b","src":"bus"%b,"corr":%b%b}\n'
             % (
+                asked.v,
                 _encode(asked.type),
                 self._face.new_id().encode(),
                 self.bus.now().encode(),
@@ -195,7 +217,7 @@ class Connection(asyncio.Protocol):
         """Say something that nobody asked for, or that a stream is over."""
         self.write(
             Envelope(
-                v=VERSION,
+                v=self.version,
                 type=event,
                 id=self._face.new_id(),
                 ts=self.bus.now(),
@@ -220,10 +242,10 @@ class Connection(asyncio.Protocol):
         return told
 
     def end_stream(self, key: str, place: int, *, follow: bool) -> None:
-        """Say that a stream is over. One that was not to be followed ends its connection, if that has nothing else."""
+        """Say that a stream is over. One that was not to be followed ends its connection, if nothing else is asked."""
         self.say("events.end", payload={"seq": place}, corr=key)
         if not follow and not self.agents and not self.streams and not self._deferred and not self._buffer:
-            self.close()
+            self._linger = self._loop.call_later(_LINGER_SECONDS, self.close)
 
     def close(self) -> None:
         """End the connection after what was written; its agents are away from now on."""
@@ -261,6 +283,7 @@ class Connection(asyncio.Protocol):
         except (BusRefused, JsonRefused) as refused:
             self.say("error", fault=fault_of(refused), corr=asked_id(line))
             return
+        self.version = asked.v
         try:
             self._face.run(self, asked)
         except BusRefused as refused:

@@ -181,4 +181,4 @@ def parcel(record: Record, agent_id: str) -> Parcel:
     line = record.envelope
     if addressed.topic == EVERYBODY:
         line = b'{"dst":%s,%s' % (orjson.dumps(agent_id), line[1:])
-    return Parcel(record.id, line + b"\n", addressed.ack)
+    return Parcel(record.id, line + b"\n", addressed.ack, record.type)

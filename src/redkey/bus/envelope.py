@@ -1,4 +1,4 @@
-"""The envelope of protocol v0: one compact JSON object on a line, read strictly and written with what it has.
+"""The envelope of protocol v0 and v1: one compact JSON object on a line, read strictly, written with what it has.
 
 A line that two parsers could read differently is refused before anything of it is kept: what one agent sends, every
 other agent and every follower of the session must be able to read.
@@ -16,6 +16,8 @@ from redkey.errors import BusRefused, JsonRefused
 from redkey.wire.decode import decode
 
 VERSION = 0
+# Versions that are read; what the bus itself says is version 0 unless a connection speaks 1.
+VERSIONS = (0, 1)
 LINE_LIMIT = 1024 * 1024
 # How the bus names itself as the source of what it says; no agent may have this id.
 BUS = "bus"
@@ -67,6 +69,13 @@ class Envelope(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, gc
     ack: Ack | None = None
     status: str | None = None
     error: Fault | None = None
+    # Of v1.
+    seq: int | None = None
+    idempotency_key: str | None = None
+    payload_ref: str | None = None
+    content_type: str | None = None
+    size: int | None = None
+    meta: Any = None
 
     def encode(self) -> bytes:
         # `v` is 0, which is not a default: a version is always said.
@@ -97,6 +106,12 @@ class _Read(msgspec.Struct, gc=False):
     ack: Ack | None = None
     status: str | None = None
     error: Fault | None = None
+    seq: int | None = None
+    idempotency_key: str | None = None
+    payload_ref: str | None = None
+    content_type: str | None = None
+    size: int | None = None
+    meta: msgspec.Raw = msgspec.Raw()
 
 
 _encoder = msgspec.json.Encoder()
@@ -111,7 +126,7 @@ def read_line(line: bytes) -> Envelope:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return _read_slowly(line)
     if (
-        found.v != VERSION
+        found.v not in VERSIONS
         or len(line) > LINE_LIMIT
         or not (0 < len(found.id) <= ID_LIMIT and found.id.isprintable())
         or not (0 < len(found.type) <= ID_LIMIT and found.type.isprintable())
@@ -122,6 +137,8 @@ def read_line(line: bytes) -> Envelope:
     raw = found.payload
     # What others will have to read is read strictly; of the envelope itself only known fields go on.
     payload = decode(bytes(raw), size_limit=LINE_LIMIT) if raw else None
+    if found.v == 1:
+        return _read_newer(found, payload)
     return Envelope(
         v=0,
         type=found.type,
@@ -137,14 +154,38 @@ def read_line(line: bytes) -> Envelope:
     )
 
 
+def _read_newer(found: _Read, payload: Any) -> Envelope:
+    meta = decode(bytes(found.meta), size_limit=LINE_LIMIT) if found.meta else None
+    return Envelope(
+        v=1,
+        type=found.type,
+        id=found.id,
+        ts=found.ts,
+        src=found.src,
+        dst=found.dst,
+        topic=found.topic,
+        session=found.session,
+        corr=found.corr,
+        payload=payload,
+        ack=found.ack,
+        seq=found.seq,
+        idempotency_key=found.idempotency_key,
+        payload_ref=found.payload_ref,
+        content_type=found.content_type,
+        size=found.size,
+        meta=meta,
+    )
+
+
 def _read_slowly(line: bytes) -> Envelope:
     """The same for a line with something wrong with it, to tell what."""
     value = decode(line, size_limit=LINE_LIMIT)
     if not isinstance(value, dict):
         raise BusRefused("a line is one JSON object", code="envelope_invalid")
     version = value.get("v")
-    if type(version) is int and version != VERSION:
-        raise BusRefused(f"this bus speaks version {VERSION}, not {version}", code="unsupported_version", pointer="/v")
+    if type(version) is int and version not in VERSIONS:
+        message = f"this bus speaks versions {' and '.join(map(str, VERSIONS))}, not {version}"
+        raise BusRefused(message, code="unsupported_version", pointer="/v")
     # Null counts as absent: some writers spell out what they have not.
     try:
         envelope = msgspec.convert({name: part for name, part in value.items() if part is not None}, Envelope)

@@ -83,6 +83,7 @@ def read_message(envelope: Envelope) -> Message:
     """The message that an envelope carries."""
     return message_of(
         {
+            "type": envelope.type,
             "id": envelope.id,
             "session": envelope.session,
             "src": envelope.src,

@@ -25,6 +25,10 @@ class Outlet(Protocol):
 
     def write(self, line: bytes) -> None: ...
 
+    def deliver(self, parcel: Parcel) -> None:
+        """Send a message in the version that the reader speaks."""
+        ...
+
 
 class Parcel(msgspec.Struct, frozen=True, gc=False):
     """A message made ready to go out."""
@@ -32,6 +36,12 @@ class Parcel(msgspec.Struct, frozen=True, gc=False):
     id: str
     line: bytes
     ack: Ack | None
+    type: str = "message.send"
+
+    @property
+    def newer(self) -> bool:
+        """True for a line of v1."""
+        return b'"v":1' in self.line[:64]
 
 
 class InFlight(msgspec.Struct, gc=False):
@@ -97,7 +107,7 @@ class Mailbox:
             if parcel is None:
                 over.append(seq)
                 continue
-            outlet.write(parcel.line)
+            outlet.deliver(parcel)
             if parcel.ack is not None and parcel.ack.mode == "none":
                 over.append(seq)
                 continue
@@ -133,7 +143,7 @@ class Mailbox:
             self._parked[flight.parcel.id] = flight.seq
             return False
         flight.deliveries += 1
-        outlet.write(flight.parcel.line)
+        outlet.deliver(flight.parcel)
         return True
 
     def waits(self, flight: InFlight) -> bool:

@@ -301,6 +301,10 @@ class State:
             agent.waiting -= 1
             self.pending -= 1
 
+    def own(self, session: Session, conversation_id: str, owner: str, now: str) -> Write:
+        """The row of a conversation's owner."""
+        return "put_conversation", (session.number, conversation_id, owner, now)
+
     def note(self, session: Session, now: str, event: str, src: str, payload: dict[str, Any]) -> Decided:
         """Record something that the bus itself has to say."""
         decided = Decided(session)
@@ -372,6 +376,8 @@ def message(session: Session, asked: Envelope) -> Envelope:
         raise BusRefused("an agent does not write to itself", code="self_addressed", pointer="/dst")
     if asked.payload is None:
         raise BusRefused("a message has a payload", code="payload_invalid", pointer="/payload")
+    if asked.v:
+        return _newer(session, asked, dst, topic)
     return Envelope(
         v=VERSION,
         type=MESSAGE,
@@ -384,6 +390,13 @@ def message(session: Session, asked: Envelope) -> Envelope:
         corr=asked.corr,
         payload=asked.payload,
         ack=settle_ack(asked.ack),
+    )
+
+
+def _newer(session: Session, asked: Envelope, dst: str | None, topic: str | None) -> Envelope:
+    """A message of v1 as it is recorded and delivered; its number is its connection's and goes no further."""
+    return msgspec.structs.replace(
+        asked, dst=dst, topic=topic, session=session.id, ack=settle_ack(asked.ack), seq=None, status=None, error=None
     )
 
 

@@ -13,7 +13,8 @@ from typing import Any, Literal
 import msgspec
 
 from redkey.bus.envelope import EVERYBODY, LEDGER
-from redkey.bus.runtime.events import Message, Peer, given
+from redkey.bus.runtime.events import Message, Peer
+from redkey.bus.runtime.newer import given
 from redkey.bus.runtime.targets import plain, read_mentions
 
 

@@ -13,6 +13,7 @@ import msgspec
 import orjson
 
 from redkey.bus.envelope import inbox_of
+from redkey.bus.runtime.newer import action_text, context_of, given
 
 Kind = Literal["user", "reply", "control", "system"]
 KINDS: tuple[Kind, ...] = ("user", "reply", "control", "system")
@@ -125,6 +126,9 @@ def _peer(agent: Mapping[str, Any]) -> Peer:
 def message_of(envelope: Mapping[str, Any]) -> Message:
     """A `message.send` envelope as the message it carries."""
     payload = envelope.get("payload")
+    if envelope.get("type") == "action.submit" and isinstance(payload, dict):
+        actions = [action for action in payload.get("actions") or () if isinstance(action, dict)]
+        payload = {"text": action_text(actions), META: context_of(actions, payload.get("context"))}
     found = payload.get(META) if isinstance(payload, dict) else None
     meta: Mapping[str, Any] = found if isinstance(found, dict) else {}
     topic = envelope.get("topic")
@@ -173,8 +177,3 @@ def kind_of(value: Any) -> Kind:
     """A kind in lower case; absent or unknown means user."""
     text = value.strip().lower() if isinstance(value, str) else ""
     return next((kind for kind in KINDS if kind == text), "user")
-
-
-def given(value: Any) -> str | None:
-    """Text that says something; None when it is absent, blank or no text."""
-    return value.strip() or None if isinstance(value, str) else None

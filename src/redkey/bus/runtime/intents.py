@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from redkey.bus.runtime.events import given
+from redkey.bus.runtime.newer import given
 from redkey.errors import JsonRefused
 from redkey.wire.decode import decode
 
