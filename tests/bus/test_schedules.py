@@ -20,6 +20,7 @@ from redkey.bus.client.core import Received
 from redkey.bus.envelope import EVERYBODY, VERSION, Ack, Envelope
 from redkey.bus.limits import BusLimits
 from redkey.bus.log import Log
+from redkey.bus.mailbox import Parcel
 from redkey.bus.routing import router
 from redkey.bus.state import Session
 from redkey.errors import BusRefused
@@ -34,6 +35,9 @@ class Wire:
     def __init__(self) -> None:
         self.paused = False
         self.lines: list[bytes] = []
+
+    def deliver(self, parcel: Parcel) -> None:
+        self.write(parcel.line)
 
     def write(self, line: bytes) -> None:
         self.lines.append(line)

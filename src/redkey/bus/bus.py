@@ -168,6 +168,9 @@ class Bus:
 
     def open_session(self, session_id: str) -> Session:
         """A session in which something may happen."""
+        found = self._state.sessions.get(session_id)
+        if found is not None and found.status == "open":
+            return found
         if self.session(session_id).status == "closed":
             raise BusRefused("the session is closed", code="session_closed", pointer="/session")
         return self._state.open(session_id)
@@ -407,6 +410,14 @@ class Bus:
         if owner != agent_id:
             raise BusRefused(f"this conversation belongs to {owner}", code="not_owner", pointer="/src")
 
+    def confirm_from(self, member: Member, session_id: str, agent_id: str, message_id: str) -> bool:
+        """As `confirm`, for an agent that speaks through a connection; false when it does not."""
+        if self._members.get((session_id, agent_id)) is not member:
+            return False
+        session = self._state.sessions[session_id]
+        self._deliveries.confirm(session.agents[agent_id], message_id, lambda key: self._seq_of(session, key))
+        return True
+
     def confirm(self, session_id: str, agent_id: str, message_id: str) -> bool:
         """An agent has a message; false when none of this id waits for it (any more)."""
         session = self._state.open(session_id)
@@ -519,8 +530,8 @@ class Bus:
 
     def _tell(self, session: Session, posted: Posted, actor: Member | None) -> None:
         record = posted.record
-        for agent in posted.receivers:
-            self._deliveries.arrive(agent, record.seq)
+        if posted.receivers:
+            self._deliveries.arrive(posted.receivers, record)
         if record.type != MESSAGE and not posted.receivers:
             line = record.envelope + b"\n"
             present = (self._members.get((session.key, key)) for key in session.agents)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import msgspec
+import orjson
 
 from redkey.bus.actions import Weave1
 from redkey.bus.connection import Connection
@@ -90,7 +91,7 @@ def agent_list(connection: Connection, asked: Envelope) -> None:
     agents = [connection.bus.show_agent(session, agent) for agent in session.agents.values()]
     # What has no value is left out on the socket.
     shown = [{name: part for name, part in one.items() if part is not None} for one in agents]
-    connection.reply(asked, {"agents": shown})
+    connection.reply_raw(asked, b'{"agents":%b}' % orjson.dumps(shown))
 
 
 def agent_add(connection: Connection, asked: Envelope) -> None:

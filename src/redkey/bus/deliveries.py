@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 
 import msgspec
 import orjson
 
-from redkey.bus.envelope import EVERYBODY, Ack
+from redkey.bus.envelope import EVERYBODY, VERSION, Ack
 from redkey.bus.feed import Feed
 from redkey.bus.limits import BusLimits
 from redkey.bus.mailbox import InFlight, Mailbox, Outlet, Parcel
@@ -32,13 +33,22 @@ class Delivery(msgspec.Struct, eq=False):
 class _Addressed(msgspec.Struct, gc=False):
     """What of an envelope matters to its delivery."""
 
+    v: int = VERSION
     topic: str | None = None
     ack: Ack | None = None
 
 
-_read = msgspec.json.Decoder(_Addressed).decode
+_decode = msgspec.json.Decoder(_Addressed).decode
 # So many confirmed messages may be remembered by the clock before it is cleared of them.
 _KEPT = 1024
+# Messages that are due at the same time: to one agent, or one message to many.
+Flights = list[tuple[Delivery, InFlight]]
+
+
+@lru_cache(maxsize=256)
+def _read(envelope: bytes) -> _Addressed:
+    """Looked at once, however many agents a message goes to."""
+    return _decode(envelope)
 
 
 class Deliveries:
@@ -47,8 +57,8 @@ class Deliveries:
     def __init__(self, limits: BusLimits, *, taken: Taken, given_up: GivenUp) -> None:
         self._limits, self._taken, self._given_up = limits, taken, given_up
         self._all: dict[int, Delivery] = {}
-        self._due: list[tuple[float, int, Delivery, InFlight]] = []
-        self._count = self._confirmed = 0
+        self._due: list[tuple[float, int, Flights]] = []
+        self._count = self._confirmed = self._tracked = 0
         self._timer: asyncio.TimerHandle | None = None
 
     def open(self, session: Session, agent: Agent, feed: Feed, waiting: Iterable[int] = ()) -> None:
@@ -68,6 +78,7 @@ class Deliveries:
         """Forget everything; the log has it."""
         self._all.clear()
         self._due.clear()
+        self._tracked = 0
 
     def outlet(self, agent: Agent) -> Outlet | None:
         delivery = self._all.get(agent.number)
@@ -85,11 +96,25 @@ class Deliveries:
         if delivery is not None and delivery.mailbox.outlet is outlet:
             delivery.mailbox.detach()
 
-    def arrive(self, agent: Agent, seq: int) -> None:
-        delivery = self._all.get(agent.number)
-        if delivery is not None:
-            delivery.mailbox.arrive(seq)
-            self.pump(agent)
+    def arrive(self, agents: Sequence[Agent], record: Record) -> None:
+        """A message is durable: send it to those who can take it now, and let it wait for the others."""
+        now = asyncio.get_running_loop().time()
+        by_due: dict[float, Flights] = {}
+        for agent in agents:
+            delivery = self._all.get(agent.number)
+            if delivery is None:
+                continue
+            mailbox = delivery.mailbox
+            if not mailbox.is_free:
+                mailbox.arrive(record.seq)
+                continue
+            flight = mailbox.send(record.seq, parcel(record, agent.id), now)
+            if flight is None:
+                self._taken(delivery.session, agent, record.seq)
+            else:
+                by_due.setdefault(flight.due, []).append((delivery, flight))
+        for due, flights in by_due.items():
+            self._track(due, flights)
 
     def places(self, agent: Agent) -> list[int]:
         """The messages that wait for an agent, in order."""
@@ -120,16 +145,29 @@ class Deliveries:
                 return False
         self._taken(delivery.session, agent, seq)
         self._let_go()
-        self.pump(agent)
+        if delivery.mailbox.has_more:
+            self.pump(agent)
         return True
 
     def _let_go(self) -> None:
         """Let go of confirmed messages whose time has not come: most are confirmed long before it does."""
         self._confirmed += 1
-        if self._confirmed > _KEPT and self._confirmed * 2 > len(self._due):
-            self._due = [one for one in self._due if one[2].mailbox.waits(one[3])]
+        if self._confirmed > _KEPT and self._confirmed * 2 > self._tracked:
+            kept = []
+            for due, count, flights in self._due:
+                left = [one for one in flights if one[0].mailbox.waits(one[1])]
+                if left:
+                    kept.append((due, count, left))
+            self._due = kept
             heapq.heapify(self._due)
-            self._confirmed = 0
+            self._confirmed, self._tracked = 0, sum(len(flights) for _, _, flights in kept)
+
+    def _track(self, due: float, flights: Flights) -> None:
+        """Look again at messages when they are due."""
+        self._count += 1
+        self._tracked += len(flights)
+        heapq.heappush(self._due, (due, self._count, flights))
+        self._set_timer()
 
     def pump(self, agent: Agent) -> None:
         """Send what an agent's connection has room for."""
@@ -138,12 +176,9 @@ class Deliveries:
             return
         sent, over = delivery.mailbox.pump(asyncio.get_running_loop().time())
         for flight in sent:
-            self._count += 1
-            heapq.heappush(self._due, (flight.due, self._count, delivery, flight))
+            self._track(flight.due, [(delivery, flight)])
         for seq in over:
             self._taken(delivery.session, agent, seq)
-        if sent:
-            self._set_timer()
 
     def _set_timer(self) -> None:
         loop = asyncio.get_running_loop()
@@ -157,15 +192,16 @@ class Deliveries:
         self._timer = None
         now = asyncio.get_running_loop().time()
         while self._due and self._due[0][0] <= now:
-            _, _, delivery, flight = heapq.heappop(self._due)
-            if not delivery.mailbox.waits(flight):
-                continue
-            if delivery.mailbox.overdue(flight, now):
-                self._count += 1
-                heapq.heappush(self._due, (flight.due, self._count, delivery, flight))
-            else:
-                self._given_up(delivery.session, delivery.agent, flight.parcel.id, flight.deliveries)
-                self.pump(delivery.agent)
+            _, _, flights = heapq.heappop(self._due)
+            self._tracked -= len(flights)
+            for delivery, flight in flights:
+                if not delivery.mailbox.waits(flight):
+                    continue
+                if delivery.mailbox.overdue(flight, now):
+                    self._track(flight.due, [(delivery, flight)])
+                else:
+                    self._given_up(delivery.session, delivery.agent, flight.parcel.id, flight.deliveries)
+                    self.pump(delivery.agent)
         if self._due:
             self._set_timer()
 
@@ -175,10 +211,15 @@ class Deliveries:
             self._timer = None
 
 
+@lru_cache(maxsize=4096)
+def _quoted(agent_id: str) -> bytes:
+    return orjson.dumps(agent_id)
+
+
 def parcel(record: Record, agent_id: str) -> Parcel:
     """A message as one agent gets it: addressed to it, whether it was sent to it alone or to everybody."""
     addressed = _read(record.envelope)
     line = record.envelope
     if addressed.topic == EVERYBODY:
-        line = b'{"dst":%s,%s' % (orjson.dumps(agent_id), line[1:])
-    return Parcel(record.id, line + b"\n", addressed.ack, record.type)
+        line = b'{"dst":%b,%b' % (_quoted(agent_id), line[1:])
+    return Parcel(record.id, line + b"\n", addressed.ack, record.type, addressed.v != VERSION)

@@ -154,6 +154,40 @@ def read_line(line: bytes) -> Envelope:
     )
 
 
+class _Acked(msgspec.Struct, gc=False):
+    acked: str | None = None
+
+
+class _AckLine(msgspec.Struct, gc=False):
+    """What of a `message.ack` matters. Nothing of it is kept, so it need not be read strictly."""
+
+    v: int
+    type: str
+    id: str
+    ts: str
+    src: str
+    session: str | None = None
+    corr: str | None = None
+    payload: _Acked | None = None
+
+
+_read_ack = msgspec.json.Decoder(_AckLine).decode
+
+
+def read_ack(line: bytes) -> tuple[str | None, str, str] | None:
+    """Session, agent and message of a line that confirms a message; None for any other line."""
+    if b'"message.ack"' not in line:
+        return None
+    try:
+        found = _read_ack(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    acked = (found.payload.acked if found.payload is not None else None) or found.corr
+    if found.type != "message.ack" or found.v not in VERSIONS or acked is None or len(line) > LINE_LIMIT:
+        return None
+    return found.session, found.src, acked
+
+
 def _read_newer(found: _Read, payload: Any) -> Envelope:
     meta = decode(bytes(found.meta), size_limit=LINE_LIMIT) if found.meta else None
     return Envelope(

@@ -37,11 +37,8 @@ class Parcel(msgspec.Struct, frozen=True, gc=False):
     line: bytes
     ack: Ack | None
     type: str = "message.send"
-
-    @property
-    def newer(self) -> bool:
-        """True for a line of v1."""
-        return b'"v":1' in self.line[:64]
+    # A line of v1.
+    newer: bool = False
 
 
 class InFlight(msgspec.Struct, gc=False):
@@ -96,6 +93,25 @@ class Mailbox:
         self._parked.clear()
         self.outlet = None
 
+    @property
+    def is_free(self) -> bool:
+        """True when a message may be sent at once, ahead of nothing."""
+        outlet = self.outlet
+        return outlet is not None and not self._waiting and len(self._in_flight) < self._window and not outlet.paused
+
+    @property
+    def has_more(self) -> bool:
+        return bool(self._waiting)
+
+    def send(self, seq: int, parcel: Parcel, now: float) -> InFlight | None:
+        """Send a message at once; None when it needs no confirmation."""
+        if self.outlet is not None:
+            self.outlet.deliver(parcel)
+        if parcel.ack is not None and parcel.ack.mode == "none":
+            return None
+        flight = self._in_flight[parcel.id] = InFlight(seq, parcel, now + _seconds(parcel.ack))
+        return flight
+
     def pump(self, now: float) -> tuple[list[InFlight], list[int]]:
         """Send what may go out: what now waits to be confirmed, and the places of what needs no confirmation."""
         sent: list[InFlight] = []
@@ -104,16 +120,11 @@ class Mailbox:
         while outlet is not None and self._waiting and len(self._in_flight) < self._window and not outlet.paused:
             seq = self._waiting.popleft()
             parcel = self._fetch(seq)
-            if parcel is None:
+            flight = self.send(seq, parcel, now) if parcel is not None else None
+            if flight is None:
                 over.append(seq)
-                continue
-            outlet.deliver(parcel)
-            if parcel.ack is not None and parcel.ack.mode == "none":
-                over.append(seq)
-                continue
-            flight = InFlight(seq, parcel, now + _seconds(parcel.ack))
-            self._in_flight[parcel.id] = flight
-            sent.append(flight)
+            else:
+                sent.append(flight)
         return sent, over
 
     def confirm(self, message_id: str) -> int | None:
