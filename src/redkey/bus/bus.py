@@ -80,7 +80,7 @@ class Bus:
         self._wall, self._route, self.new_id = wall, route, ids
         self._state = State(limits, ids)
         # The last time that was written out, and how.
-        self._millis, self._written = 0, ""
+        self._millis, self._written, self._stamp = 0, "", b""
         self.commits = Commits(log, on_failure=self._reload, on_fatal=on_fatal)
         self._deliveries = Deliveries(limits, taken=self._take, given_up=self._give_up)
         self._feeds: dict[str, Feed] = {}
@@ -128,7 +128,13 @@ class Bus:
         millis = self._wall() // 1_000_000
         if millis != self._millis:
             self._millis, self._written = millis, write_time(millis * 1_000_000)[:23] + "Z"
+            self._stamp = self._written.encode()
         return self._written
+
+    def stamp(self) -> bytes:
+        """The time as it stands on a line."""
+        self.now()
+        return self._stamp
 
     # Looking.
 

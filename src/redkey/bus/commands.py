@@ -88,6 +88,9 @@ def sessions_stream(connection: Connection, asked: Envelope) -> None:
 
 def agent_list(connection: Connection, asked: Envelope) -> None:
     session = _session(connection, asked)
+    if not session.agents:
+        connection.reply_raw(asked, b'{"agents":[]}')
+        return
     agents = [connection.bus.show_agent(session, agent) for agent in session.agents.values()]
     # What has no value is left out on the socket.
     shown = [{name: part for name, part in one.items() if part is not None} for one in agents]

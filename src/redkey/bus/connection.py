@@ -206,8 +206,8 @@ class Connection(asyncio.Protocol):
             % (
                 asked.v,
                 _TYPES.get(asked.type) or _encode(asked.type),
-                self._face.new_id().encode(),
-                self.bus.now().encode(),
+                self._face.new_id(),
+                self.bus.stamp(),
                 b',"session":%b' % _encode(session) if session is not None else b"",
                 _encode(asked.id),
                 part,
@@ -220,7 +220,7 @@ class Connection(asyncio.Protocol):
             Envelope(
                 v=self.version,
                 type=event,
-                id=self._face.new_id(),
+                id=self._face.new_id().decode(),
                 ts=self.bus.now(),
                 src=BUS,
                 corr=corr,
@@ -271,7 +271,7 @@ class Connection(asyncio.Protocol):
 
     def _line(self, line: bytes) -> None:
         line = line.rstrip()
-        if not line or self._closing or self._acknowledges(line):
+        if not line or self._closing or (b'"message.ack"' in line and self._acknowledges(line)):
             return
         if self.paused or self._deferred:
             self._defer(line)

@@ -176,8 +176,6 @@ _read_ack = msgspec.json.Decoder(_AckLine).decode
 
 def read_ack(line: bytes) -> tuple[str | None, str, str] | None:
     """Session, agent and message of a line that confirms a message; None for any other line."""
-    if b'"message.ack"' not in line:
-        return None
     try:
         found = _read_ack(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

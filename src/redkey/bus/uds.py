@@ -14,7 +14,6 @@ import structlog
 from redkey.bus import commands
 from redkey.bus.bus import Bus
 from redkey.bus.connection import Connection
-from redkey.bus.envelope import Envelope
 from redkey.bus.home import SOCKET, session_socket
 from redkey.bus.sockets import BACKLOG, listen, remove
 from redkey.bus.state import Session
@@ -35,7 +34,8 @@ class UdsFace:
         self._servers: dict[str, asyncio.Server] = {}
         self._starting: set[asyncio.Task[None]] = set()
         # The random part of a UUID, and a counter for the rest.
-        self._prefix, self._count = str(uuid.uuid4())[:24], 0
+        self._prefix, self._count = str(uuid.uuid4())[:24].encode(), 0
+        self.run = commands.run
 
     @property
     def _room(self) -> int:
@@ -74,13 +74,10 @@ class UdsFace:
     def gone(self, connection: Connection) -> None:
         self._connections.discard(connection)
 
-    def run(self, connection: Connection, asked: Envelope) -> None:
-        commands.run(connection, asked)
-
-    def new_id(self) -> str:
+    def new_id(self) -> bytes:
         """An id for what the bus says: unique, and cheaper than a random one for each line."""
         self._count += 1
-        return f"{self._prefix}{self._count:012x}"
+        return b"%b%012x" % (self._prefix, self._count)
 
     async def _serve(self, key: str, session_id: str | None) -> None:
         loop = asyncio.get_running_loop()
