@@ -421,7 +421,9 @@ class Bus:
         if self._members.get((session_id, agent_id)) is not member:
             return False
         session = self._state.sessions[session_id]
-        self._deliveries.confirm(session.agents[agent_id], message_id, lambda key: self._seq_of(session, key))
+        agent = session.agents[agent_id]
+        if not self._deliveries.confirm_sent(agent, message_id):
+            self._deliveries.confirm(agent, message_id, lambda key: self._seq_of(session, key))
         return True
 
     def confirm(self, session_id: str, agent_id: str, message_id: str) -> bool:

@@ -90,8 +90,10 @@ class Connection(asyncio.Protocol):
         if self._linger is not None:
             self._linger.cancel()
             self._linger = None
-        if not self._buffer and data.count(b"\n") == 1 and data.endswith(b"\n") and len(data) <= LINE_LIMIT:
-            self._line(data)
+        if not self._buffer and data.endswith(b"\n") and len(data) <= LINE_LIMIT:
+            # Whole lines, as nearly always.
+            for line in data.split(b"\n"):
+                self._line(line)
             return
         self._buffer += data
         *lines, rest = self._buffer.split(b"\n")
@@ -150,10 +152,10 @@ class Connection(asyncio.Protocol):
         """Send a message in the version that the reader speaks."""
         if self.version:
             self.write(for_v1(parcel))
-        elif parcel.type == MESSAGE and not parcel.newer:
-            self.write(parcel.line)
-        else:
+        elif parcel.newer or parcel.type != MESSAGE:
             self.write(for_v0(parcel))
+        else:
+            self.write(parcel.line)
 
     def _flush(self) -> None:
         if self._outgoing:

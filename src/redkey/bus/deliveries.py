@@ -13,7 +13,7 @@ import orjson
 from redkey.bus.envelope import EVERYBODY, VERSION, Ack
 from redkey.bus.feed import Feed
 from redkey.bus.limits import BusLimits
-from redkey.bus.mailbox import InFlight, Mailbox, Outlet, Parcel
+from redkey.bus.mailbox import InFlight, Mailbox, Outlet, Parcel, ack_seconds
 from redkey.bus.state import Agent, Record, Session
 
 # A message was taken: the session, the agent and the place of the message.
@@ -98,22 +98,24 @@ class Deliveries:
 
     def arrive(self, agents: Sequence[Agent], record: Record) -> None:
         """A message is durable: send it to those who can take it now, and let it wait for the others."""
-        now = asyncio.get_running_loop().time()
-        by_due: dict[float, Flights] = {}
+        addressed = _read(record.envelope)
+        ack, newer = addressed.ack, addressed.v != VERSION
+        due = asyncio.get_running_loop().time() + ack_seconds(ack)
+        once, to_all = ack is not None and ack.mode == "none", addressed.topic == EVERYBODY
+        tail = (record.envelope[1:] if to_all else record.envelope) + b"\n"
+        flights: Flights = []
         for agent in agents:
             delivery = self._all.get(agent.number)
             if delivery is None:
                 continue
-            mailbox = delivery.mailbox
-            if not mailbox.is_free:
-                mailbox.arrive(record.seq)
-                continue
-            flight = mailbox.send(record.seq, parcel(record, agent.id), now)
-            if flight is None:
-                self._taken(delivery.session, agent, record.seq)
-            else:
-                by_due.setdefault(flight.due, []).append((delivery, flight))
-        for due, flights in by_due.items():
+            line = b'{"dst":%b,%b' % (_quoted(agent.id), tail) if to_all else tail
+            flight = InFlight(record.seq, Parcel(record.id, line, ack, record.type, newer), due)
+            if delivery.mailbox.offer(flight, once=once):
+                if once:
+                    self._taken(delivery.session, agent, record.seq)
+                else:
+                    flights.append((delivery, flight))
+        if flights:
             self._track(due, flights)
 
     def places(self, agent: Agent) -> list[int]:
@@ -135,32 +137,40 @@ class Deliveries:
 
     def confirm(self, agent: Agent, message_id: str, seq_of: Callable[[str], int | None]) -> bool:
         """An agent has a message; false when none of this id waits for it."""
+        if self.confirm_sent(agent, message_id):
+            return True
         delivery = self._all.get(agent.number)
-        if delivery is None:
+        seq = seq_of(message_id) if delivery is not None else None
+        if delivery is None or seq is None or not delivery.mailbox.withdraw(seq):
             return False
-        seq = delivery.mailbox.confirm(message_id)
-        if seq is None:
-            seq = seq_of(message_id)
-            if seq is None or not delivery.mailbox.withdraw(seq):
-                return False
         self._taken(delivery.session, agent, seq)
-        self._let_go()
+        self.pump(agent)
+        return True
+
+    def confirm_sent(self, agent: Agent, message_id: str) -> bool:
+        """As `confirm`, for a message that was sent to the agent's present connection."""
+        delivery = self._all.get(agent.number)
+        seq = delivery.mailbox.confirm(message_id) if delivery is not None else None
+        if delivery is None or seq is None:
+            return False
+        self._taken(delivery.session, agent, seq)
+        self._confirmed += 1
+        if self._confirmed > _KEPT and self._confirmed * 2 > self._tracked:
+            self._let_go()
         if delivery.mailbox.has_more:
             self.pump(agent)
         return True
 
     def _let_go(self) -> None:
         """Let go of confirmed messages whose time has not come: most are confirmed long before it does."""
-        self._confirmed += 1
-        if self._confirmed > _KEPT and self._confirmed * 2 > self._tracked:
-            kept = []
-            for due, count, flights in self._due:
-                left = [one for one in flights if one[0].mailbox.waits(one[1])]
-                if left:
-                    kept.append((due, count, left))
-            self._due = kept
-            heapq.heapify(self._due)
-            self._confirmed, self._tracked = 0, sum(len(flights) for _, _, flights in kept)
+        kept = []
+        for due, count, flights in self._due:
+            left = [one for one in flights if one[0].mailbox.waits(one[1])]
+            if left:
+                kept.append((due, count, left))
+        self._due = kept
+        heapq.heapify(self._due)
+        self._confirmed, self._tracked = 0, sum(len(flights) for _, _, flights in kept)
 
     def _track(self, due: float, flights: Flights) -> None:
         """Look again at messages when they are due."""

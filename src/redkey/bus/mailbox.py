@@ -94,14 +94,22 @@ class Mailbox:
         self.outlet = None
 
     @property
-    def is_free(self) -> bool:
-        """True when a message may be sent at once, ahead of nothing."""
-        outlet = self.outlet
-        return outlet is not None and not self._waiting and len(self._in_flight) < self._window and not outlet.paused
-
-    @property
     def has_more(self) -> bool:
         return bool(self._waiting)
+
+    def offer(self, flight: InFlight, *, once: bool) -> bool:
+        """Send a message at once if nothing is ahead of it and there is room; else it waits, and the answer is false.
+
+        `once` means that it needs no confirmation.
+        """
+        outlet = self.outlet
+        if outlet is None or self._waiting or len(self._in_flight) >= self._window or outlet.paused:
+            self._waiting.append(flight.seq)
+            return False
+        outlet.deliver(flight.parcel)
+        if not once:
+            self._in_flight[flight.parcel.id] = flight
+        return True
 
     def send(self, seq: int, parcel: Parcel, now: float) -> InFlight | None:
         """Send a message at once; None when it needs no confirmation."""
@@ -109,7 +117,7 @@ class Mailbox:
             self.outlet.deliver(parcel)
         if parcel.ack is not None and parcel.ack.mode == "none":
             return None
-        flight = self._in_flight[parcel.id] = InFlight(seq, parcel, now + _seconds(parcel.ack))
+        flight = self._in_flight[parcel.id] = InFlight(seq, parcel, now + ack_seconds(parcel.ack))
         return flight
 
     def pump(self, now: float) -> tuple[list[InFlight], list[int]]:
@@ -145,7 +153,7 @@ class Mailbox:
         outlet = self.outlet
         if outlet is None or self._in_flight.get(flight.parcel.id) is not flight:
             return True
-        flight.due = now + _seconds(flight.parcel.ack)
+        flight.due = now + ack_seconds(flight.parcel.ack)
         if outlet.paused:
             # It has not even taken the first copy.
             return True
@@ -162,5 +170,6 @@ class Mailbox:
         return self._in_flight.get(flight.parcel.id) is flight
 
 
-def _seconds(ack: Ack | None) -> float:
+def ack_seconds(ack: Ack | None) -> float:
+    """How long an agent has to confirm a message."""
     return (ack.timeout_ms if ack is not None and ack.timeout_ms is not None else ACK_TIMEOUT_MS) / 1000
