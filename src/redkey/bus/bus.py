@@ -564,7 +564,7 @@ class Bus:
 
     def _take(self, session: Session, agent: Agent, seq: int) -> None:
         self._state.taken(agent)
-        self.commits.add_lazily(("delete_pending", (agent.number, seq)))
+        self.commits.add_taken(agent.number, seq)
 
     def _give_up(self, session: Session, agent: Agent, message_id: str, deliveries: int) -> None:
         if session.status == "open":

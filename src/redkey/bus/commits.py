@@ -12,10 +12,11 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+import orjson
 import structlog
 
 from redkey.bus.log import Log
-from redkey.bus.state import Write
+from redkey.bus.state import MANY, Write
 from redkey.errors import BusRefused, StoreError, StorePoisoned
 
 _log = structlog.get_logger("redkey.bus")
@@ -32,6 +33,8 @@ class Commits:
     ) -> None:
         self._log, self._on_failure, self._on_fatal = log, on_failure, on_fatal
         self._writes: list[Write] = []
+        # Confirmed messages by place, and the agents that confirmed each.
+        self._taken: dict[int, list[int]] = {}
         self._waiting: list[Done] = []
         self._under_way: list[Done] = []
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="redkey-bus-log")
@@ -50,9 +53,9 @@ class Commits:
         self._waiting.append(done)
         self._begin()
 
-    def add_lazily(self, write: Write) -> None:
-        """Rows that may share any later commit."""
-        self._writes.append(write)
+    def add_taken(self, agent: int, seq: int) -> None:
+        """An agent has confirmed a message: its row may go with any later commit."""
+        self._taken.setdefault(seq, []).append(agent)
         if not self._committing and self._timer is None and not self.stopped:
             self._timer = asyncio.get_running_loop().call_later(_LAZY_SECONDS, self._begin)
 
@@ -62,7 +65,7 @@ class Commits:
 
     async def stop(self) -> None:
         """Make durable what was added; nothing is taken after that."""
-        if self._writes or self._waiting:
+        if self._writes or self._waiting or self._taken:
             self._begin()
         await self._idle.wait()
         self.stopped = True
@@ -80,6 +83,12 @@ class Commits:
 
     def _commit(self) -> None:
         writes, self._writes = self._writes, []
+        taken, self._taken = self._taken, {}
+        for seq, agents in taken.items():
+            if len(agents) >= MANY:
+                writes.append(("delete_pending_of_message", (seq, orjson.dumps(agents).decode())))
+            else:
+                writes.extend(("delete_pending", (agent, seq)) for agent in agents)
         self._under_way, self._waiting = self._waiting, []
         if not writes:
             self._tell(None)
@@ -93,7 +102,7 @@ class Commits:
         if failure is not None:
             # What was decided meanwhile stands on what is not there.
             done += self._waiting
-            self._waiting, self._writes = [], []
+            self._waiting, self._writes, self._taken = [], [], {}
             self._fail(failure)
         refused = _unavailable() if failure is not None else None
         for one in done:
@@ -102,7 +111,7 @@ class Commits:
             except Exception as error:
                 # A mistake of ours at one caller must not keep the others waiting for ever.
                 _log.error("a caller could not be told of a commit", exc_info=error)
-        if self._waiting or self._writes:
+        if self._waiting or self._writes or self._taken:
             asyncio.get_running_loop().call_soon(self._commit)
         else:
             self._committing = False

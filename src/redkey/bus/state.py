@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import msgspec
+import orjson
 
 from redkey.bus.envelope import (
     EVERYBODY,
@@ -32,6 +33,8 @@ _SESSION_ID = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}")
 KEY_MARK = ":"
 MESSAGE = "message.send"
 Write = tuple[str, tuple[Any, ...]]
+# Rows of a message that goes to so many agents are written by one statement.
+MANY = 8
 
 
 class Agent(msgspec.Struct):
@@ -359,7 +362,11 @@ class State:
         decided.writes.append(("insert_record", row))
         if record.type.startswith("session."):
             decided.writes.append(("insert_session_record", (session.number << 40 | record.seq,)))
-        decided.writes.extend(("insert_pending", (agent.number, record.seq)) for agent in receivers)
+        if len(receivers) >= MANY:
+            numbers = orjson.dumps([agent.number for agent in receivers]).decode()
+            decided.writes.append(("insert_pending_of_message", (record.seq, numbers)))
+        else:
+            decided.writes.extend(("insert_pending", (agent.number, record.seq)) for agent in receivers)
 
 
 def message(session: Session, asked: Envelope) -> Envelope:

@@ -39,6 +39,10 @@ INSERT INTO pending (agent, seq) VALUES (?, ?)
 -- The same for many at once.
 INSERT INTO pending (agent, seq) SELECT value ->> 0, value ->> 1 FROM json_each(?)
 
+-- name: insert_pending_of_message
+-- One message waits for many agents.
+INSERT INTO pending (agent, seq) SELECT value, ?1 FROM json_each(?2)
+
 -- name: delete_pending
 -- An agent has confirmed a message.
 DELETE FROM pending WHERE agent = ? AND seq = ?
@@ -46,6 +50,10 @@ DELETE FROM pending WHERE agent = ? AND seq = ?
 -- name: delete_pending_many
 -- The same for many at once.
 DELETE FROM pending WHERE (agent, seq) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?))
+
+-- name: delete_pending_of_message
+-- Many agents have confirmed one message.
+DELETE FROM pending WHERE seq = ?1 AND agent IN (SELECT value FROM json_each(?2))
 
 -- name: delete_mailbox
 -- Nobody waits for these messages any more.
