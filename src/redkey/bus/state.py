@@ -283,9 +283,10 @@ class State:
         if not receivers and not relayed:
             raise BusRefused("nobody is there that this message could go to", code="no_destination", pointer="/dst")
         posts = [(envelope, receivers), *((one, self._receivers(session, one, since)) for one in relayed)]
-        self._check_room([agent for _, some in posts for agent in some])
+        everybody = [agent for _, some in posts for agent in some]
+        self._check_room(everybody)
         decided = Decided(session, writes=list(guard(session, envelope)))
-        self._take_room([agent for _, some in posts for agent in some])
+        self._take_room(everybody)
         for one, some in posts:
             self._post(decided, now, one, some)
         return decided
