@@ -52,7 +52,7 @@ def line(**changes: Any) -> bytes:
         (line(type=7), "envelope_invalid"),
         (line(id=""), "envelope_invalid"),
         (line(id="x" * 1000), "envelope_invalid"),
-        (line(v=1), "unsupported_version"),
+        (line(v=2), "unsupported_version"),
         (line(v=-1), "unsupported_version"),
         (line(type="agent.hello"), "unknown_command"),
         (line(type="agent.list"), "session_missing"),
@@ -71,7 +71,7 @@ def test_a_line_that_cannot_be_obeyed_is_refused_and_the_next_is_read(running: R
 
 def test_a_refusal_names_the_request_when_it_can_be_told(running: Running) -> None:
     with running.link() as link:
-        link.raw(line(v=1, id="my-request"))
+        link.raw(line(v=2, id="my-request"))
         assert link.line()["corr"] == "my-request"
 
 

@@ -167,6 +167,11 @@ class Screen:
     def type(self, keys: str) -> None:
         os.write(self._master, keys.encode())
 
+    def rest(self) -> str:
+        """What was drawn since."""
+        ready = select.select([self._master], [], [], 0)[0]
+        return self.seen + (os.read(self._master, 65536).decode(errors="replace") if ready else "")
+
     def __enter__(self) -> Screen:
         return self
 
@@ -210,7 +215,7 @@ def test_a_terminal_keeps_what_is_typed_apart_from_what_comes(running: Running) 
         screen.until("* Eve left.")
         bob.ask("session.close", "bob", session=session)
         screen.until("* The session was closed.")
-        assert screen.process.wait(PATIENCE_SECONDS) == 0
+        assert screen.process.wait(PATIENCE_SECONDS) == 0, screen.rest()
 
 
 def test_an_answer_in_a_chat_counts_for_a_sender_that_waits(running: Running) -> None:

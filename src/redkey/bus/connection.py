@@ -92,8 +92,8 @@ class Connection(asyncio.Protocol):
             self._linger = None
         if not self._buffer and data.endswith(b"\n") and len(data) <= LINE_LIMIT:
             # Whole lines, as nearly always.
-            for line in data.split(b"\n"):
-                self._line(line)
+            for whole in data.split(b"\n"):
+                self._line(whole)
             return
         self._buffer += data
         *lines, rest = self._buffer.split(b"\n")

@@ -91,13 +91,16 @@ class Talk:
         over = asyncio.create_task(self._over.wait())
         try:
             done, _ = await asyncio.wait((over, *working), return_when=asyncio.FIRST_COMPLETED)
-            for task in done:
-                task.result()
+            for task in done if not self._over.is_set() else ():
+                _check_end(task)
         finally:
             for task in (over, *working):
                 task.cancel()
-                with suppress(asyncio.CancelledError, RedKeyError, EOFError, KeyboardInterrupt):
-                    await task
+            # However they end, the talk is over.
+            await asyncio.wait((over, *working))
+            for task in working:
+                if not task.cancelled():
+                    task.exception()
 
     def _hearing(self) -> list[Coroutine[Any, Any, None]]:
         return [self._driver.run()] if self._driver is not None else [self._hear(), self._watch()]
@@ -233,6 +236,15 @@ class Terminal:
     def _prompt(self) -> str:
         recipients = self._chat.recipients if self._fixed is None else self._fixed
         return f"{shown(self._chat.labels(recipients))}> " if recipients else "> "
+
+
+def _check_end(task: asyncio.Task[Any]) -> None:
+    """Raise why a task has ended, unless it is that the session has."""
+    try:
+        task.result()
+    except BusRefused as refused:
+        if refused.code != "session_closed":
+            raise
 
 
 def _show(one: Show) -> None:

@@ -164,7 +164,7 @@ class AsyncBusClient:
     async def close(self) -> None:
         if self._reading is not None:
             self._reading.cancel()
-            with suppress(asyncio.CancelledError):
+            with suppress(asyncio.CancelledError, OSError):
                 await self._reading
             self._reading = None
         if self._writer is not None:
