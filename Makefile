@@ -53,6 +53,7 @@ verify: $(READY)  ## prove that everything generated is current
 	$(BIN)/python -m tools.verify
 
 generate: $(READY)  ## write everything generated anew
+	$(BIN)/python -m tools.events
 	$(BIN)/python -m tools.fixtures
 	$(BIN)/python -m tools.reference
 

@@ -32,8 +32,12 @@ def event_shape(event: str) -> dict[str, Any]:
 
 @cache
 def schema_shape(relative: str) -> Shape:
-    """The flat schema of one contract file."""
-    return _flat(files.load(relative), relative)
+    """The flat schema of one contract file, or of a definition in it: `.../types.schema.json#/$defs/ref`."""
+    file, _, fragment = relative.partition("#")
+    schema: Any = files.load(file)
+    for step in fragment.split("/")[1:]:
+        schema = schema[step]
+    return _flat(schema, file)
 
 
 def _flat(schema: Shape, file: str) -> Shape:

@@ -6,12 +6,13 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from tools import fixtures, reference
+from tools import events, fixtures, reference
 
 ROOT = Path(__file__).resolve().parents[1]
 
 # (what it makes, the folder that holds nothing else, the generator, how to make the files anew)
 GENERATORS: list[tuple[str, str, Callable[[], dict[str, bytes]], str]] = [
+    ("event structs", events.FOLDER, events.generated, "python -m tools.events"),
     ("derived fixtures", fixtures.FOLDER, fixtures.generated, "python -m tools.fixtures"),
     ("reference", reference.FOLDER, reference.generated, "python -m tools.reference"),
 ]
@@ -19,12 +20,17 @@ GENERATORS: list[tuple[str, str, Callable[[], dict[str, bytes]], str]] = [
 
 def stale(folder: str, made: dict[str, bytes]) -> list[str]:
     """What is wrong with a folder of generated files, one line each."""
-    there = {path.relative_to(ROOT).as_posix() for path in (ROOT / folder).rglob("*") if path.is_file()}
+    there = {path.relative_to(ROOT).as_posix() for path in (ROOT / folder).rglob("*") if _is_source(path)}
     wrong = [f"{name}: is missing" for name in sorted(made.keys() - there)]
     wrong += [f"{name}: nothing makes it" for name in sorted(there - made.keys())]
     return wrong + [
         f"{name}: is not current" for name in sorted(made.keys() & there) if (ROOT / name).read_bytes() != made[name]
     ]
+
+
+def _is_source(path: Path) -> bool:
+    """True for files that somebody wrote; Python leaves its caches beside modules."""
+    return path.is_file() and "__pycache__" not in path.parts
 
 
 def main() -> int:

@@ -1,11 +1,14 @@
-"""The events as a page, written from the event catalogue and the schemas of Agent Wire 1.1."""
+"""The events as a page, written from the event structs; what a field means and allows is told by its schema."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from redkey.wire import files
 from redkey.wire.catalogue import SCHEMAS, EventType, catalogue
+from redkey.wire.events import PAYLOADS
 from tools.reference.markdown import kind, table
 
 _INTRO = """# Events
@@ -14,6 +17,9 @@ Every step of the work is one event of one of these types. On the ledger an even
 snake_case); the API shows it in camelCase with its place in the workspace's order. A *request* is somebody's act, a
 *derived* event follows from others by rule; some types are both. The category is what a reader who knows none of the
 types goes by, and its terminal ones end an attempt.
+
+Each type is a struct of `redkey.wire.events`, written from its schema by `python -m tools.events`, with the fields of
+its payload in canonical order.
 
 No event holds free text: titles, reasons and results are content, named by hash (`content_ref`) and erasable.
 """
@@ -35,18 +41,25 @@ def _anchor(name: str) -> str:
 
 
 def _event(event: EventType) -> str:
-    schema = files.load(event.schema)
-    payload = _payload(schema)
-    told = [f"## `{event.name}`\n"]
-    if "description" in schema:
-        told.append(schema["description"] + "\n")
-    required = payload.get("required", ())
+    struct = PAYLOADS[event.name]
+    parts = _payload(files.load(event.schema)).get("properties", {})
     rows = [
-        (f"`{field}`", kind(_named(part), None), "yes" if field in required else "", part.get("description", ""))
-        for field, part in payload.get("properties", {}).items()
+        (
+            f"`{field.name}`",
+            kind(_named(parts[field.name]), None),
+            "yes" if field.required else "",
+            parts[field.name].get("description", ""),
+        )
+        for field in msgspec.structs.fields(struct)
     ]
-    told.append(table(("payload", "type", "required", "meaning"), rows) or "It has no payload.\n")
-    return "\n".join(told)
+    payload = table(("payload", "type", "required", "meaning"), rows) if rows else "It has no payload.\n"
+    return "\n".join(
+        [
+            f"## `{event.name}`\n",
+            f"{' '.join((struct.__doc__ or '').split())} In Python: `{struct.__name__}`.\n",
+            payload,
+        ]
+    )
 
 
 def _payload(schema: Any) -> Any:

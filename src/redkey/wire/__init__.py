@@ -10,6 +10,8 @@ In reading order:
     ids                  ids and stream ids
     names                names that people give to roles and queues
     times                times, to the nanosecond
+    payload, events      every event type as a struct, written from the schemas
+    envelope             a wire as a typed value: the envelope around such a struct
     rules                what no schema can hold of one wire
     validate             is this a valid wire?
     grammar              closed schemas as expressions over canonical bytes: a faster yes

@@ -6,54 +6,69 @@ reducers' business.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
-from typing import Any
+from operator import attrgetter
+from typing import Any, TypeVar
 
 from redkey.errors import Finding
 from redkey.wire.catalogue import EventType
+from redkey.wire.envelope import AnyWire
+from redkey.wire.events import (
+    PAYLOADS,
+    GateOpened,
+    InboxSent,
+    TaskBlocked,
+    TaskClaimed,
+    TaskClaimMissed,
+    TaskCreated,
+    TaskFailed,
+    TaskLeaseExtended,
+)
 from redkey.wire.ids import SUBJECT_FIELD, Stream, parse_stream
+from redkey.wire.payload import Payload
 
 # The lists of one task.created, its references and its parent have so many entries together.
 ENTRIES_LIMIT = 4
-_LISTS = frozenset({"roles", "capabilities", "waits_for", "outputs"})
-_LINEAGE = frozenset({"reference_task_ids", "parent_task_id"})
 # Failures that no holder reports.
 SYSTEM_FAILURES = frozenset({"deadline", "lease_losses", "dependency_failed"})
 
-
-Wire = dict[str, Any]
-Rule = Callable[[Wire], list[Finding]]
+P = TypeVar("P", bound=Payload)
+Rule = Callable[[AnyWire], list[Finding]]
+# What is asked of one type beside what is asked of all; the payload is of that type.
+OwnRule = Callable[[AnyWire, Any], list[Finding]]
 
 
 def rules_of(event: EventType) -> Rule:
     """All rules of one type as one function: what is wrong with a wire that fits the type's schema."""
     # The payload fields that may repeat what the stream id says; only those of tasks say an attempt.
-    repeated = frozenset(SUBJECT_FIELD[kind] for kind in event.streams)
+    repeated = {SUBJECT_FIELD[kind] for kind in event.streams if kind in SUBJECT_FIELD}
     if "task" in event.streams:
-        repeated |= {"attempt"}
+        repeated.add("attempt")
+    stated = repeated.intersection(PAYLOADS[event.name].__struct_fields__)
+    values = attrgetter(*sorted(stated), "TYPE") if stated else None
+    nothing = (*[None] * len(stated), event.name)
     own = _RULES.get(event.name)
 
-    def broken(wire: Wire) -> list[Finding]:
+    def broken(wire: AnyWire) -> list[Finding]:
         found: list[Finding] = []
-        stream, ts = wire["stream"], wire["ts"]
-        if not repeated.isdisjoint(wire["payload"]):
-            found += _check_repeated(wire["payload"], parse_stream(stream["stream_id"]))
-        if stream.get("causation_id") == wire["wire_id"]:
+        if values is not None and values(wire.payload) != nothing:
+            found += _check_repeated(wire.payload, parse_stream(wire.stream.stream_id))
+        if wire.stream.causation_id == wire.wire_id:
             found.append(Finding("own_cause", "/stream/causation_id", "a wire cannot be its own cause"))
-        if _is_rare(ts):
-            found += _check_time("/ts", ts)
+        if _is_rare(wire.ts):
+            found += _check_time("/ts", wire.ts)
         if own is not None:
-            found += own(wire)
+            found += own(wire, wire.payload)
         return found
 
     return broken
 
 
-def _check_repeated(payload: Wire, place: Stream) -> list[Finding]:
+def _check_repeated(payload: Payload, place: Stream) -> list[Finding]:
     found = []
     for field, said in ((SUBJECT_FIELD[place.kind], place.subject), ("attempt", place.attempt)):
-        if said and payload.get(field, said) != said:
+        if said and getattr(payload, field, None) not in (None, said):
             text = f"the stream id says {said}; the payload must say the same or nothing"
             found.append(Finding("stream_mismatch", f"/payload/{field}", text))
     return found
@@ -72,26 +87,31 @@ def _check_time(where: str, text: str) -> list[Finding]:
     return []
 
 
-def _check_lease(wire: Wire) -> list[Finding]:
-    until = wire["payload"].get("lease_expires_at")
+def _check_lease(wire: AnyWire, payload: TaskClaimed | TaskLeaseExtended) -> list[Finding]:
+    until = payload.lease_expires_at
     return _check_time("/payload/lease_expires_at", until) if until and _is_rare(until) else []
 
 
-def _check_created(wire: Wire) -> list[Finding]:
-    payload, stream = wire["payload"], wire["stream"]
-    found = _check_entries(wire) if not (_LISTS.isdisjoint(payload) and _LINEAGE.isdisjoint(stream)) else []
-    if "retry_of" in payload or not stream["stream_id"].endswith(":attempt:1"):
-        found += _check_retry(payload.get("retry_of"), parse_stream(stream["stream_id"]).attempt)
+def _check_created(wire: AnyWire, payload: TaskCreated) -> list[Finding]:
+    stream = wire.stream
+    found: list[Finding] = []
+    lists = (payload.roles, payload.capabilities, payload.waits_for, payload.outputs, stream.reference_task_ids)
+    if lists != _NO_LISTS or stream.parent_task_id is not None:
+        found += _check_entries(wire, payload, sum(map(len, filter(None, lists))))
+    if payload.retry_of is not None or not stream.stream_id.endswith(":attempt:1"):
+        found += _check_retry(payload.retry_of, parse_stream(stream.stream_id).attempt)
     return found
 
 
-def _check_entries(wire: Wire) -> list[Finding]:
-    payload, stream = wire["payload"], wire["stream"]
-    found = _check_dependencies(wire, "waits_for") if "waits_for" in payload else []
-    if "parent_task_id" in stream and stream["parent_task_id"] == parse_stream(stream["stream_id"]).subject:
+_NO_LISTS = (None, None, None, None, None)
+
+
+def _check_entries(wire: AnyWire, payload: TaskCreated, listed: int) -> list[Finding]:
+    task_id, parent = parse_stream(wire.stream.stream_id).subject, wire.stream.parent_task_id
+    found = _check_dependencies(task_id, "waits_for", payload.waits_for or ())
+    if parent == task_id:
         found.append(Finding("own_dependency", "/stream/parent_task_id", "a task cannot be its own parent"))
-    entries = sum(len(payload[name]) for name in _LISTS if name in payload)
-    entries += len(stream.get("reference_task_ids", ())) + ("parent_task_id" in stream)
+    entries = listed + (parent is not None)
     if entries > ENTRIES_LIMIT:
         text = f"{entries} roles, capabilities, dependencies, outputs, references and parent; a wire has room for"
         text += f" {ENTRIES_LIMIT}: name what the task asks for in a structure_ref"
@@ -107,52 +127,58 @@ def _check_retry(retry_of: int | None, attempt: int) -> list[Finding]:
     return [Finding("retry_of_mismatch", "/payload/retry_of", text)]
 
 
-def _check_blocked(wire: Wire) -> list[Finding]:
-    return _check_dependencies(wire, "depends_on") if "depends_on" in wire["payload"] else []
+def _check_blocked(wire: AnyWire, payload: TaskBlocked) -> list[Finding]:
+    return _check_dependencies(parse_stream(wire.stream.stream_id).subject, "depends_on", payload.depends_on or ())
 
 
-def _check_dependencies(wire: Wire, field: str) -> list[Finding]:
-    task_id, task_ids = parse_stream(wire["stream"]["stream_id"]).subject, wire["payload"][field]
+def _check_dependencies(task_id: str, field: str, task_ids: Sequence[str]) -> list[Finding]:
     if task_id not in task_ids:
         return []
     where = f"/payload/{field}/{task_ids.index(task_id)}"
     return [Finding("own_dependency", where, "a task cannot wait for itself")]
 
 
-def _check_failed(wire: Wire) -> list[Finding]:
-    if wire["payload"]["kind"] in SYSTEM_FAILURES or "claim_id" in wire["payload"]:
+def _check_failed(wire: AnyWire, payload: TaskFailed) -> list[Finding]:
+    if payload.kind in SYSTEM_FAILURES or payload.claim_id is not None:
         return []
     return [Finding("claim_id_missing", "/payload/claim_id", "a failure that a holder reports names its claim")]
 
 
-def _check_missed(wire: Wire) -> list[Finding]:
-    if wire["payload"]["winning_claim_id"] != wire["payload"]["claim_id"]:
+def _check_missed(wire: AnyWire, payload: TaskClaimMissed) -> list[Finding]:
+    if payload.winning_claim_id != payload.claim_id:
         return []
     return [Finding("own_winner", "/payload/winning_claim_id", "a claim cannot be missed because of itself")]
 
 
-def _check_gate(wire: Wire) -> list[Finding]:
-    if wire["stream"]["stream_id"].startswith("workflow:") or "workflow_id" not in wire["payload"]:
+def _check_gate(wire: AnyWire, payload: GateOpened) -> list[Finding]:
+    if wire.stream.stream_id.startswith("workflow:") or payload.workflow_id is None:
         return []
     text = "a gate of a workflow stands on the workflow's stream, not on a queue's"
     return [Finding("stream_mismatch", "/payload/workflow_id", text)]
 
 
-def _check_mail(wire: Wire) -> list[Finding]:
-    stream_id, to = wire["stream"]["stream_id"], wire["payload"]["to"]
+def _check_mail(wire: AnyWire, payload: InboxSent) -> list[Finding]:
+    stream_id, to = wire.stream.stream_id, payload.to
     if stream_id == to or (stream_id.startswith("workspace:") and not to.startswith("agent:")):
         return []
     text = "mail to an agent stands on that agent's stream, other mail on the workspace's"
     return [Finding("stream_mismatch", "/payload/to", text)]
 
 
-_RULES: Mapping[str, Rule] = {
-    "task.created": _check_created,
-    "task.claimed": _check_lease,
-    "task.lease_extended": _check_lease,
-    "task.claim_missed": _check_missed,
-    "task.blocked": _check_blocked,
-    "task.failed": _check_failed,
-    "gate.opened": _check_gate,
-    "inbox.sent": _check_mail,
-}
+def _of(kind: type[P], rule: Callable[[AnyWire, P], list[Finding]]) -> tuple[str, OwnRule]:
+    """A rule under the name of its type; the type checker sees that the rule takes payloads of that type."""
+    return kind.TYPE, rule
+
+
+_RULES: Mapping[str, OwnRule] = dict(
+    [
+        _of(TaskCreated, _check_created),
+        _of(TaskClaimed, _check_lease),
+        _of(TaskLeaseExtended, _check_lease),
+        _of(TaskClaimMissed, _check_missed),
+        _of(TaskBlocked, _check_blocked),
+        _of(TaskFailed, _check_failed),
+        _of(GateOpened, _check_gate),
+        _of(InboxSent, _check_mail),
+    ]
+)

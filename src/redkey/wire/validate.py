@@ -1,8 +1,8 @@
 """Is this a valid Agent Wire 1.1 message? Schema first, then the rules that no schema can hold (`rules`).
 
-`validate` answers for a decoded value, `read` for bytes, and `encode` gives the canonical bytes of a wire with its
-answer. All give every finding at once, each with a code, a JSON pointer and a sentence. What depends on the state
-of a stream is the reducers' business.
+`validate` answers for a decoded value, `read` and `read_wire` for bytes; `encode` gives the canonical bytes of a wire
+with its answer. All give every finding at once, each with a code, a JSON pointer and a sentence. What depends on the
+state of a stream is the reducers' business.
 
 Almost every wire is valid, and its canonical bytes match the grammar of its type (`grammar`): that is one pass over
 bytes that are needed anyway. Whatever does not match is judged by the schema validator, which alone can refuse.
@@ -14,12 +14,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+import msgspec
 import orjson
 
 from redkey.errors import Finding, JsonRefused, WireRefused
 from redkey.wire.canonical import canonical
 from redkey.wire.catalogue import SCHEMAS, VERSION, catalogue
 from redkey.wire.decode import decode
+from redkey.wire.envelope import AnyWire, wire_from, wire_of
 from redkey.wire.grammar import grammar_of
 from redkey.wire.rules import Rule, rules_of
 from redkey.wire.schema import compile_schema, uri_of
@@ -62,11 +64,14 @@ def validate(value: Any) -> list[Finding]:
     try:
         kind = _kinds[value["type"]]
         if kind.matches(orjson.dumps(value, option=_SORTED)):
-            return kind.broken_rules(value)
+            return kind.broken_rules(wire_from(value))
     except (KeyError, TypeError):
         # There is no such type, or something in the value is not JSON.
         pass
     return _judge(value)
+
+
+_encode = msgspec.json.Encoder().encode
 
 
 def encode(wire: dict[str, Any]) -> tuple[bytes, list[Finding]]:
@@ -78,9 +83,24 @@ def encode(wire: dict[str, Any]) -> tuple[bytes, list[Finding]]:
         message = b""
     # What matches its grammar is canonical, and within the size that the ledger takes.
     if kind.matches(message):
-        return message, kind.broken_rules(wire)
+        return message, kind.broken_rules(wire_of(message))
     message = canonical(wire)
     return message, _judge(wire) or too_large(message)
+
+
+def encode_wire(wire: AnyWire) -> tuple[bytes, list[Finding]]:
+    """The same for a typed wire."""
+    kind = _kinds[wire.type]
+    try:
+        message = _encode(wire)
+    except (TypeError, ValueError):
+        message = b""
+    # What matches its grammar is canonical, and within the size that the ledger takes.
+    if kind.matches(message):
+        return message, kind.broken_rules(wire)
+    value = wire.as_json()
+    message = canonical(value)
+    return message, _judge(value) or too_large(message)
 
 
 def _judge(value: Any) -> list[Finding]:
@@ -90,7 +110,7 @@ def _judge(value: Any) -> list[Finding]:
     except (KeyError, TypeError):
         return _unknown(value)
     if compile_schema(kind.schema).is_valid(value):
-        return kind.broken_rules(value)
+        return kind.broken_rules(wire_from(value))
     return _refuse(value, kind)
 
 
@@ -115,7 +135,19 @@ def _read_compact(data: bytes) -> dict[str, Any] | None:
         return None
     # Many writers leave keys in an order of their own; equal bytes tell that no key stands twice.
     ordered = kind.matches(data) or (orjson.dumps(wire) == data and kind.matches(orjson.dumps(wire, option=_SORTED)))
-    return None if not ordered or kind.broken_rules(wire) else wire
+    return None if not ordered or kind.broken_rules(wire_from(wire)) else wire
+
+
+def read_wire(data: bytes) -> AnyWire:
+    """The wire in `data` as a typed value; JsonRefused or WireRefused when there is none."""
+    try:
+        wire = wire_of(data)
+        kind = _kinds[wire.type]
+        if kind.matches(data) and not kind.broken_rules(wire):
+            return wire
+    except (KeyError, msgspec.DecodeError, UnicodeDecodeError):
+        pass  # The careful way below finds what is wrong, and names it.
+    return wire_from(read(data))
 
 
 def too_large(message: bytes) -> list[Finding]:
@@ -160,7 +192,7 @@ def _refuse(value: dict[str, Any], kind: _Kind) -> list[Finding]:
         unknown = [new for new in checker.findings(value) if new.code == "schema_additionalProperties"]
         found += [new for new in unknown if new not in found]
     if not found:
-        return kind.broken_rules(cleaned)
+        return kind.broken_rules(wire_from(cleaned))
     with suppress(JsonRefused):  # A value that never was JSON has findings, and no size.
         found += too_large(canonical(cleaned))
     return found

@@ -1,0 +1,95 @@
+"""A wire as a typed value: the envelope of Agent Wire 1.1 around the payload struct of its type (`events`).
+
+Fields stand in canonical order and absent ones are None, so that msgspec's encoder writes RFC 8785 bytes in one pass.
+Whether a wire is valid is told by `validate`; what is read here must be valid already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from redkey.wire.canonical import canonical
+from redkey.wire.catalogue import VERSION, catalogue
+from redkey.wire.events import PAYLOADS, AnyPayload, WireState, WireStream
+from redkey.wire.payload import WirePart
+
+P = TypeVar("P")
+
+
+class Wire(WirePart, Generic[P], frozen=True, kw_only=True):
+    """One Agent Wire 1.1 message."""
+
+    extensions: dict[str, str | int | bool] | None = None
+    payload: P
+    sender: str
+    state: WireState | None = None
+    stream: WireStream
+    ts: str
+    type: str
+    wire: str
+    wire_id: str
+
+    def as_json(self) -> dict[str, Any]:
+        """The wire as JSON values, without absent fields."""
+        value: dict[str, Any] = msgspec.to_builtins(self)
+        return value
+
+
+AnyWire = Wire[AnyPayload]
+
+
+class _Typed(msgspec.Struct):
+    """As much of a wire as tells its type."""
+
+    type: str
+
+
+# Canonical bytes end in the type, the version and the id, whose length is fixed: there the type is found at once.
+_BEFORE_TYPE = b',"type":"'
+_AFTER_TYPE = len(f'","wire":"{VERSION}","wire_id":"wire_00000000000000000000000000"}}')
+_type_of = msgspec.json.Decoder(_Typed).decode
+
+STATES: Mapping[str, WireState | None] = {
+    name: WireState(category=event.category, terminal=event.terminal) if event.has_state else None
+    for name, event in catalogue().items()
+}
+
+
+class _Decoders(dict[bytes, Callable[[bytes], AnyWire]]):
+    """The decoder of each event type, made when its first wire comes; KeyError when there is no such type."""
+
+    def __missing__(self, name: bytes) -> Callable[[bytes], AnyWire]:
+        decoder = self[name] = msgspec.json.Decoder(_kind(name.decode("ascii", "replace"))).decode
+        return decoder
+
+
+@cache
+def _kind(name: str) -> type[AnyWire]:
+    return Wire[PAYLOADS[name]]  # type: ignore[valid-type]
+
+
+_decoders = _Decoders()
+
+
+def wire_of(data: bytes) -> AnyWire:
+    """The wire that valid bytes hold; KeyError when its type is unknown."""
+    end = len(data) - _AFTER_TYPE
+    start = data.rfind(_BEFORE_TYPE, 0, max(0, end)) + len(_BEFORE_TYPE)
+    decoder = _decoders.get(data[start:end])
+    if decoder is None:
+        # Keys in another order, or the first wire of its type.
+        decoder = _decoders[_type_of(data).type.encode()]
+    return decoder(data)
+
+
+def wire_from(value: Mapping[str, Any]) -> AnyWire:
+    """The wire that valid JSON values hold; KeyError when its type is unknown."""
+    try:
+        return msgspec.convert(value, _kind(value["type"]))
+    except msgspec.ValidationError:
+        # A schema takes 1.0 for a whole number, and canonical bytes write it as one.
+        return wire_of(canonical(value))

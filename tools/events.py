@@ -1,0 +1,244 @@
+"""The event types as Python structs: `python -m tools.events` writes `src/redkey/wire/events` from the schemas.
+
+The schemas stay the truth. One struct per event type holds its payload, with the fields in canonical order, so that
+encoding a struct gives the canonical bytes. A module holds the types that share their first word; `shared` holds the
+objects that every wire may have. `make verify` proves the files current.
+"""
+
+from __future__ import annotations
+
+import json
+import keyword
+import textwrap
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from redkey.wire import files
+from redkey.wire.catalogue import SCHEMAS, catalogue
+from tools.shapes import event_shape, schema_shape
+
+ROOT = Path(__file__).resolve().parents[1]
+FOLDER = "src/redkey/wire/events"
+
+# The payload fields under which the event index finds a wire, in the order of the index entry.
+NAMING = ("task_id", "agent_id", "claim_id", "workflow_id", "queue_id", "ref_task_id")
+_NOTE = "Written by `python -m tools.events` from the schemas of Agent Wire 1.1; `make verify` proves it current."
+_SHARED = "shared"
+_WIDTH = 120
+_SCALARS = {"string": "str", "integer": "int", "number": "int | float", "boolean": "bool"}
+
+
+class Module(NamedTuple):
+    """One generated module: the names it takes from `shared`, and its classes by name."""
+
+    imports: set[str]
+    classes: dict[str, str]
+
+
+def class_name(event: str) -> str:
+    """How Python spells an event type: `task.claim_missed` is `TaskClaimMissed`."""
+    return "".join(word.capitalize() for word in event.replace(".", "_").split("_"))
+
+
+def generated() -> dict[str, bytes]:
+    """Every module by its path from the root of the repository."""
+    modules: dict[str, Module] = {}
+    for event in catalogue():
+        module = modules.setdefault(event.partition(".")[0], Module(set(), {}))
+        module.classes[class_name(event)] = _event_class(event, module)
+    made = {name: _family(name, module) for name, module in modules.items()}
+    made |= {_SHARED: _shared(), "__init__": _index()}
+    return {f"{FOLDER}/{name}.py": text.encode() for name, text in sorted(made.items())}
+
+
+def _family(name: str, module: Module) -> str:
+    shared = f"from redkey.wire.events.{_SHARED} import {', '.join(sorted(module.imports))}\n" if module.imports else ""
+    return (
+        f'"""The payloads of `{name}.*` events.\n\n{_NOTE}\n"""\n\nfrom __future__ import annotations\n\n'
+        f"from typing import ClassVar\n\n{shared}from redkey.wire.payload import {_bases(module)}\n\n\n"
+        + "\n\n".join(module.classes.values())
+    )
+
+
+def _bases(module: Module) -> str:
+    return "Payload, WirePart" if any("(WirePart" in text for text in module.classes.values()) else "Payload"
+
+
+def _shared() -> str:
+    """The objects that several types have: those that the schemas define by name, and the parts of the envelope."""
+    parts = Module(set(), {})
+    for shape, name in _named_objects().items():
+        _object_class(name, json.loads(shape), parts, "", _described(name))
+    return (
+        f'"""The objects that wires of many types hold.\n\n{_NOTE}\n"""\n\nfrom __future__ import annotations\n\n'
+        "from redkey.wire.payload import WirePart\n\n\n" + "\n\n".join(parts.classes.values())
+    )
+
+
+def _named_objects() -> dict[str, str]:
+    """The class of each shared object, by its shape as JSON."""
+    definitions = files.load(f"{SCHEMAS}/types.schema.json")["$defs"]
+    shapes = {
+        class_name(name): schema_shape(f"{SCHEMAS}/types.schema.json#/$defs/{name}")
+        for name, part in definitions.items()
+        if part.get("type") == "object"
+    }
+    for part in ("stream", "state"):
+        shapes[f"Wire{part.capitalize()}"] = schema_shape(f"{SCHEMAS}/{part}.schema.json")
+    return {_key(shape): name for name, shape in shapes.items()}
+
+
+def _key(shape: Any) -> str:
+    return json.dumps(shape, sort_keys=True)
+
+
+def _described(name: str) -> str:
+    words = {
+        "WireStream": "Where a wire stands: its stream and place, its context and its cause.",
+        "WireState": files.load(f"{SCHEMAS}/state.schema.json")["title"].partition(": ")[2].capitalize() + ".",
+    }
+    if name in words:
+        return words[name]
+    definitions = files.load(f"{SCHEMAS}/types.schema.json")["$defs"]
+    return str(next(part["description"] for key, part in definitions.items() if class_name(key) == name))
+
+
+def _event_class(event: str, module: Module) -> str:
+    shape = event_shape(event)["properties"]["payload"]
+    fields = _fields(shape, module, event)
+    lines = [
+        f"class {class_name(event)}(Payload, frozen=True, kw_only=True):",
+        *_docstring(files.load(catalogue()[event].schema)["description"]),
+        "",
+        f'    TYPE: ClassVar[str] = "{event}"',
+    ]
+    names = shape.get("properties", {})
+    if {"idem", "body"} <= names.keys():
+        lines.append("    KEYED: ClassVar[bool] = True")
+    lines += ["", *fields] if fields else []
+    found = [f"self.{name}" for name in NAMING if name in names]
+    if found:
+        lines += ["", "    def named(self) -> tuple[str | None, ...]:"]
+        lines.append(f"        return ({', '.join(found)}{',' if len(found) == 1 else ''})")
+    return "\n".join([*lines, ""])
+
+
+def _object_class(name: str, shape: Any, module: Module, event: str, description: str) -> None:
+    fields = _fields(shape, module, event)
+    lines = [f"class {name}(WirePart, frozen=True, kw_only=True):", *_docstring(description), "", *fields, ""]
+    module.classes[name] = "\n".join(lines)
+
+
+def _docstring(text: str) -> list[str]:
+    """The lines of a class's docstring."""
+    if len(text) + 10 <= _WIDTH:
+        return [f'    """{text}"""']
+    first, *rest = textwrap.wrap(text, _WIDTH - 10)
+    return [f'    """{first}', *(f"    {line}" for line in rest), '    """']
+
+
+def _fields(shape: Any, module: Module, event: str) -> list[str]:
+    """The fields of an object in canonical order."""
+    required = shape.get("required", ())
+    lines = []
+    for name, part in sorted(shape.get("properties", {}).items()):
+        if keyword.iskeyword(name) or not name.isidentifier() or not name.isascii():
+            raise NotImplementedError(f"{event}: {name} is no name for a field of a struct")
+        kind = _kind(part, module, event, name)
+        lines.append(f"    {name}: {kind}" if name in required else f"    {name}: {kind} | None = None")
+    return lines
+
+
+def _kind(part: Any, module: Module, event: str, field: str) -> str:
+    """The Python type of a field."""
+    if "const" in part or "enum" in part:
+        kinds = {type(value).__name__ for value in part.get("enum", [part.get("const")])}
+        if len(kinds) != 1 or not kinds <= {"str", "int", "bool"}:
+            raise NotImplementedError(f"{event}: {field} is one of values of several types")
+        return kinds.pop()
+    kind = part.get("type", "string" if "anyOf" in part else None)
+    if kind in _SCALARS:
+        return _SCALARS[kind]
+    if kind == "array":
+        return f"tuple[{_kind(part['items'], module, event, field)}, ...]"
+    if kind == "object" and "properties" in part:
+        return _object_name(part, module, event, field)
+    if kind == "object" and isinstance(part.get("additionalProperties"), dict):
+        return f"dict[str, {_kind(part['additionalProperties'], module, event, field)}]"
+    raise NotImplementedError(f"{event}: {field} has a type that no struct holds: {kind}")
+
+
+def _object_name(part: Any, module: Module, event: str, field: str) -> str:
+    """The class of an object in a payload: a shared one, or one of the family that is named after the field."""
+    shared = _named_objects().get(_key(part))
+    if shared is not None:
+        module.imports.add(shared)
+        return shared
+    name = class_name(f"{event.partition('.')[0]}.{field}")
+    before = module.classes.get(name)
+    _object_class(name, part, module, event, f"The `{field}` of {event.partition('.')[0]} events.")
+    if before not in (None, module.classes[name]):
+        raise NotImplementedError(f"{event}: another type of its family has a different {field}")
+    return name
+
+
+def _index() -> str:
+    """The package itself: every class by name, the union of them, and the table by event type."""
+    families: dict[str, list[str]] = {}
+    for event in catalogue():
+        families.setdefault(event.partition(".")[0], []).append(class_name(event))
+    imports = {f"redkey.wire.events.{family}": names for family, names in families.items()}
+    shared = imports[f"redkey.wire.events.{_SHARED}"] = list(_named_objects().values())
+    names = [class_name(event) for event in catalogue()]
+    lines = [
+        '"""Every event type as a struct. The class of `task.claimed` is `TaskClaimed`, and so for every type.',
+        "",
+        _NOTE,
+        '"""',
+        "",
+        "from __future__ import annotations",
+        "",
+        *(_import(module, found) for module, found in sorted(imports.items())),
+        "",
+        "AnyPayload = (",
+        *(f"    {'' if index == 0 else '| '}{name}" for index, name in enumerate(names)),
+        ")",
+        "",
+        "# The struct of each event type.",
+        "PAYLOADS: dict[str, type[AnyPayload]] = {",
+        *(f"    {name}.TYPE: {name}," for name in names),
+        "}",
+        "",
+        "__all__ = [",
+        *(f'    "{name}",' for name in sorted([*names, *shared, "AnyPayload", "PAYLOADS"], key=_sorting)),
+        "]",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _sorting(name: str) -> tuple[bool, str]:
+    """Constants before classes, as the linter sorts `__all__`."""
+    return not name.isupper(), name
+
+
+def _import(module: str, names: list[str]) -> str:
+    line = f"from {module} import {', '.join(sorted(names, key=str.lower))}"
+    if len(line) <= _WIDTH:
+        return line
+    return "\n".join([f"from {module} import (", *(f"    {name}," for name in sorted(names, key=str.lower)), ")"])
+
+
+def main() -> None:
+    folder = ROOT / FOLDER
+    folder.mkdir(exist_ok=True)
+    made = generated()
+    for path in folder.glob("*.py"):
+        if path.relative_to(ROOT).as_posix() not in made:
+            path.unlink()
+    for name, data in made.items():
+        (ROOT / name).write_bytes(data)
+
+
+if __name__ == "__main__":
+    main()
