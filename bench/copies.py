@@ -25,10 +25,11 @@ from redkey.readmodel.rows import place
 from redkey.reducers.entities import Agent, Task, Workspace
 from redkey.reducers.world import SECOND
 from redkey.services.outcome import Outcome
-from redkey.services.unit_of_work import subjects
 from redkey.stores.ids import SystemIds
 from redkey.stores.sqlite import SqliteStore
+from redkey.wire.envelope import wire_of
 from redkey.wire.ids import task_stream
+from redkey.wire.subjects import subjects
 from redkey.wire.times import write_time
 
 # Tasks to a unit.
@@ -175,7 +176,7 @@ class _Batch:
         at = self.now
         wire["wire_id"], wire["ts"], wire["stream"]["stream_id"] = wire_id, write_time(at), stream_id
         message = orjson.dumps(wire, option=orjson.OPT_SORT_KEYS)
-        self._entries.append(Entry(message, wire_id, subjects(wire)))
+        self._entries.append(Entry(message, wire_id, subjects(wire_of(message))))
         self._sizes[wire["type"]] += len(message)
         self.sequence, self.now = self.sequence + 1, at + 1
         return at

@@ -23,7 +23,7 @@ from redkey.services.unit_of_work import TopicWork
 from redkey.stores.clock import SystemClock
 from redkey.stores.ids import SystemIds
 from redkey.stores.memory import MemoryStore
-from redkey.wire.decode import decode
+from redkey.wire.envelope import AnyWire, wire_of
 
 QUEUE = "queue_bench"
 
@@ -81,8 +81,8 @@ def _reduce(levels: int, width: int) -> None:
     store = MemoryStore(SystemClock())
     topic = _run(store, levels, width)
     records = [record for page in _pages(store, topic) for record in page]
-    wires = [decode(record.wire) for record in records]
-    structures = [structure_of(store, topic, wire) for wire in wires]
+    wires = [wire_of(record.wire) for record in records]
+    structures = [structure_of(store, topic, wire.payload) for wire in wires]
     best = min(_timed(lambda: _fold(records, wires, structures)) for _ in range(3))
     row(f"events of a run of {levels * width:,} tasks, folded", len(wires) / best, aim=50_000)
 
@@ -94,7 +94,7 @@ def _pages(store: MemoryStore, topic: str) -> Any:
         after = page[-1].sequence
 
 
-def _fold(records: list[Any], wires: list[dict[str, Any]], structures: list[Any]) -> None:
+def _fold(records: list[Any], wires: list[AnyWire], structures: list[Any]) -> None:
     world = World()
     for record, wire, structure in zip(records, wires, structures, strict=True):
         fold(world, Changes(), wire, record.sequence, record.timestamp, record.payer, structure)

@@ -21,7 +21,7 @@ from redkey.services.outcome import Outcome, Settled, settled
 from redkey.services.submission import Submission
 from redkey.services.unit_of_work import TopicWork
 from redkey.stores.memory import MemoryDisk, MemoryStore
-from redkey.wire.decode import decode
+from redkey.wire.events import Ref
 from redkey.wire.ids import ulid
 
 START = 1_790_000_000 * SECOND
@@ -64,7 +64,7 @@ class CountedIds:
         return self._count.to_bytes(16)
 
 
-def ref_of(text: str) -> dict[str, Any]:
+def ref_of(text: str) -> Ref:
     """How a wire names some text."""
     return content.ref(content.body(text.encode()))
 
@@ -133,7 +133,7 @@ class Desk:
 
     def reload(self) -> None:
         """Forget the world and read it from its rows."""
-        self.world = load_world(self.store, self.topic, decode)
+        self.world = load_world(self.store, self.topic)
 
     def records(self, after: int = 0) -> list[Settled]:
         """The ledger after a place."""

@@ -55,7 +55,7 @@ def _family(name: str, module: Module) -> str:
     shared = f"from redkey.wire.events.{_SHARED} import {', '.join(sorted(module.imports))}\n" if module.imports else ""
     return (
         f'"""The payloads of `{name}.*` events.\n\n{_NOTE}\n"""\n\nfrom __future__ import annotations\n\n'
-        f"from typing import ClassVar\n\n{shared}from redkey.wire.payload import {_bases(module)}\n\n\n"
+        f"from typing import ClassVar, final\n\n{shared}from redkey.wire.payload import {_bases(module)}\n\n\n"
         + "\n\n".join(module.classes.values())
     )
 
@@ -107,6 +107,7 @@ def _event_class(event: str, module: Module) -> str:
     shape = event_shape(event)["properties"]["payload"]
     fields = _fields(shape, module, event)
     lines = [
+        "@final",
         f"class {class_name(event)}(Payload, frozen=True, kw_only=True):",
         *_docstring(files.load(catalogue()[event].schema)["description"]),
         "",

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 
-from redkey.commands import claims, decide, due, holds, tasks
+from redkey.commands import claims, due, holds, tasks
 from redkey.commands.decision import Decision
 from redkey.ledger.clock import LedgerClock
+from redkey.reducers import attempt as attempt_reducer
 from redkey.reducers import claim as claim_reducer
-from redkey.reducers import fold as folding
 from redkey.reducers import task as task_reducer
 from redkey.reducers.machine import machine
 from redkey.reducers.world import World
@@ -34,13 +35,9 @@ def bug(plant: Bug) -> Bug:
 
 
 def _rebind(patch: Patch, **guards: Any) -> None:
-    """Put other guards into the task reducer."""
-    bound = machine().bind({**task_reducer._GUARDS, **guards})
-    patch.setattr(task_reducer, "_moves", lambda: bound)
-
-
-def _rewire(patch: Patch, kind: str, reducer: Any) -> None:
-    patch.setattr(folding, "REDUCERS", {**folding.REDUCERS, kind: reducer})
+    """Put other guards into the fold of attempts."""
+    bound = machine().bind({**attempt_reducer._GUARDS, **guards})
+    patch.setattr(attempt_reducer, "_moves", lambda: bound)
 
 
 @bug
@@ -67,8 +64,8 @@ def a_miss_names_the_wrong_winner(patch: Patch) -> None:
     def outcome(world: World, pending: Any) -> Any:
         draft = real(world, pending)
         if draft.type == "task.claim_missed":
-            others = [agent for agent in world.agents if agent != draft.payload["winning_agent_id"]]
-            draft.payload["winning_agent_id"] = others[0]
+            others = [agent for agent in world.agents if agent != draft.payload.winning_agent_id]
+            draft.payload = msgspec.structs.replace(draft.payload, winning_agent_id=others[0])
         return draft
 
     patch.setattr(due, "outcome", outcome)
@@ -140,10 +137,10 @@ def keys_are_forgotten_in_a_restart(patch: Patch) -> None:
 def an_ended_task_can_be_cancelled(patch: Patch) -> None:
     """The terminal check is missing, in the decision and in the fold."""
     patch.setattr(tasks, "_open_task", tasks.any_task)
-    moves = {state: dict(row) for state, row in task_reducer._moves().items()}
+    moves = {state: dict(row) for state, row in attempt_reducer._moves().items()}
     for state in ("completed", "failed"):
         moves[state]["task.cancelled"] = (("cancelled", None),)
-    patch.setattr(task_reducer, "_moves", lambda: moves)
+    patch.setattr(attempt_reducer, "_moves", lambda: moves)
 
 
 @bug
@@ -153,9 +150,9 @@ def a_held_task_is_offered_again(patch: Patch) -> None:
         claim_reducer, "open_to", lambda task, now: not task.reserved and task.state in ("available", "claimed")
     )
     patch.setattr(claims, "open_to", lambda task, now: True)
-    moves = {state: dict(row) for state, row in task_reducer._moves().items()}
+    moves = {state: dict(row) for state, row in attempt_reducer._moves().items()}
     moves["claimed"]["task.claimed"] = (("claimed", None),)
-    patch.setattr(task_reducer, "_moves", lambda: moves)
+    patch.setattr(attempt_reducer, "_moves", lambda: moves)
     real = due.outcome
 
     def outcome(world: World, pending: Any) -> Any:
@@ -242,7 +239,7 @@ def the_meter_forgets_claims(patch: Patch) -> None:
 
     class Forgetful(unit_of_work.Meter):
         def note(self, world: World, wire: Any, *rest: Any) -> None:
-            if wire["type"] != "task.claim_missed":
+            if wire.type != "task.claim_missed":
                 super().note(world, wire, *rest)
 
     patch.setattr(unit_of_work, "Meter", Forgetful)
@@ -251,21 +248,20 @@ def the_meter_forgets_claims(patch: Patch) -> None:
 @bug
 def a_late_holder_takes_back_what_another_has(patch: Patch) -> None:
     """Who lost a task by expiry goes on although another has claimed it since."""
-    real = task_reducer._forget_expired
+    real = attempt_reducer._forget_expired
 
-    def keep(world: World, task: Any) -> None:
+    def keep(task: Any) -> None:
         kept = task.expired_claim_id, task.expired_agent_id, task.expired_state
-        real(world, task)
+        real(task)
         if kept[0] and kept[0] != task.claim_id:
             task.expired_claim_id, task.expired_agent_id, task.expired_state = kept
-            world.expired[kept[0]] = task.task_id
 
-    patch.setattr(task_reducer, "_forget_expired", keep)
+    patch.setattr(attempt_reducer, "_forget_expired", keep)
     _rebind(patch, last_holder=lambda task, payload: None)
-    moves = {state: dict(row) for state, row in task_reducer._moves().items()}
+    moves = {state: dict(row) for state, row in attempt_reducer._moves().items()}
     for state in ("claimed", "working"):
         moves[state]["task.lease_extended"] = (("same", None),)
-    patch.setattr(task_reducer, "_moves", lambda: moves)
+    patch.setattr(attempt_reducer, "_moves", lambda: moves)
 
 
 @bug
@@ -273,13 +269,13 @@ def a_retry_reports_a_new_attempt_twice(patch: Patch) -> None:
     """A failure is followed by two further attempts."""
     real = task_reducer.created
 
-    def created(world: World, e: Any) -> Any:
-        void = real(world, e)
+    def created(world: World, e: Any, p: Any) -> Any:
+        void = real(world, e, p)
         if void is None and e.attempt > 1:
             world.tasks[e.subject].attempt += 1
         return void
 
-    _rewire(patch, "task.created", created)
+    patch.setattr(task_reducer, "created", created)
 
 
 @bug
@@ -287,13 +283,13 @@ def a_loser_is_told_what_was_true_long_ago(patch: Patch) -> None:
     """Once told of a winner, an agent hears of it for ever, whoever holds the task now."""
     real = claims.claim_task
 
-    def claim_task(world: World, command: Any, caller: Any, now: int, ids: Any) -> Decision:
+    def claim_task(world: World, command: Any, caller: Any, now: int, ids: Any, past: Any) -> Decision:
         told = world.misses.get(command.task_id, {}).get(command.agent_id)
         if told is not None and told.winning_claim_id:
             return Decision(repeat=told.sequence)
-        return real(world, command, caller, now, ids)
+        return real(world, command, caller, now, ids, past)
 
-    patch.setattr(decide, "DECIDERS", {**decide.DECIDERS, claims.ClaimTask: claim_task})
+    patch.setattr(claims, "claim_task", claim_task)
 
 
 @bug

@@ -15,7 +15,7 @@ from redkey.services.log_facts import workspace_of
 from redkey.services.unit_of_work import TopicWork
 from redkey.stores.ids import SystemIds
 from redkey.stores.sqlite import SqliteStore
-from redkey.wire.decode import decode
+from redkey.wire.events import KeyRevoked
 from tests.api.client import Client
 from tests.api.server import serving
 from tests.services.workshop import checked
@@ -34,10 +34,10 @@ def locked_out(tmp_path: Path) -> Path:
     ids = SystemIds()
     with SqliteStore(tmp_path / "data", create=False) as store, store.write() as unit:
         for topic in store.topics():
-            world = load_world(unit, topic, decode)
+            world = load_world(unit, topic)
             where = f"workspace:{world.workspace.workspace_id}"
             work = TopicWork(unit, topic, world, ids)
-            work.note([Draft("key.revoked", where, {"key_id": key_id}, where) for key_id in world.keys])
+            work.note([Draft(KeyRevoked(key_id=key_id), where, where) for key_id in world.keys])
             work.finish()
     return tmp_path
 

@@ -16,7 +16,6 @@ import pytest
 
 from redkey.commands import claims
 from redkey.commands.claims import BlockClaim, ClaimNext
-from redkey.commands.decide import DECIDERS, RECALLING
 from redkey.commands.decision import Refused
 from redkey.commands.tasks import CreateTask, RetryTask, UnblockTask
 from redkey.commands.workflows import CancelWorkflow, PauseWorkflow, ResumeWorkflow
@@ -206,7 +205,3 @@ def test_the_wrappers_notice_a_decision_that_changes_the_world(twice: Twice, mon
     monkeypatch.setattr(claims, "best_tasks", marks)
     with pytest.raises(AssertionError, match="changed something"):
         desk.do(ClaimNext(QUEUE, agent))
-
-
-def test_every_command_is_decided_by_one_table() -> None:
-    assert not DECIDERS.keys() & RECALLING.keys()

@@ -113,7 +113,7 @@ def test_rows_of_the_first_version_are_what_replay_gives_today(store: SqliteStor
 
 
 def test_opening_raises_no_rules(store: SqliteStore) -> None:
-    assert load_world(store, TOPIC, decode).workspace.rules == 1
+    assert load_world(store, TOPIC).workspace.rules == 1
     row = store.row(TOPIC, "workspace", "")
     assert row is not None
     assert entity(row).rules == 1

@@ -4,17 +4,27 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from redkey.readmodel import meter
 from redkey.readmodel.meter import Meter
 from redkey.reducers.world import SECOND, World
+from redkey.wire.envelope import AnyWire, wire_from
+from tools.derive import golden
 
 DAY = 86_400 * SECOND
 
 
-def _wire(event: str, stream_id: str, sender: str = "human:key_1", **payload: Any) -> dict[str, Any]:
-    return {"type": event, "sender": sender, "stream": {"stream_id": stream_id}, "payload": payload}
+def _wire(event: str, stream_id: str, sender: str = "human:key_1", **payload: Any) -> AnyWire:
+    """The golden wire of a type, on another stream and by another sender."""
+    wire = wire_from(golden(event)[0])
+    return msgspec.structs.replace(
+        wire,
+        sender=sender,
+        stream=msgspec.structs.replace(wire.stream, stream_id=stream_id),
+        payload=msgspec.structs.replace(wire.payload, **payload),
+    )
 
 
 def test_records_are_counted_by_day_type_and_agent_at_the_price_of_their_place() -> None:

@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from redkey.reducers.replay import Replayed
 from redkey.wire.catalogue import catalogue
 from redkey.wire.ids import task_stream
+from tests.replays import Replayed
 
 HERE = Path(__file__).parent
 CASES = sorted((HERE / "agent-wire").glob("*.json"))

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from redkey.reducers.replay import replay
 from redkey.wire.canonical import canonical
 from redkey.wire.catalogue import catalogue
 from redkey.wire.validate import too_large, validate
 from tests.reducers import case
+from tests.replays import replay
 
 by_file = pytest.mark.parametrize("path", case.CASES, ids=lambda path: path.stem)
 

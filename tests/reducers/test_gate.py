@@ -18,6 +18,7 @@ from redkey.ledger.record import LOCAL_PAYER
 from redkey.reducers.changes import Changes
 from redkey.reducers.fold import fold
 from redkey.reducers.world import TOMBSTONE_NANOSECONDS
+from redkey.wire.envelope import wire_from
 from redkey.wire.files import load
 from tests.desk import QUEUE, ref_of
 from tests.invariants import check_topic
@@ -84,7 +85,7 @@ def test_a_rejection_is_another_attempt_that_carries_the_note(desk: RunDesk) -> 
     types = [one.wire["type"] for one in desk.reject("a", "more sources").records]
     assert types == ["gate.rejected", "task.created", "task.available"]
     task = desk.planned("a")
-    assert (task.attempt, task.note_sha256) == (2, ref_of("more sources")["sha256"])
+    assert (task.attempt, task.note_sha256) == (2, ref_of("more sources").sha256)
     desk.finish("a")
     desk.approve("a")
     desk.finish("b")
@@ -107,7 +108,7 @@ def test_a_rejection_under_block_waits_for_somebody_who_may_retry_it(desk: RunDe
     assert types == ["gate.rejected", "inbox.sent"]
     assert desk.steps() == {"a": "stuck", "b": "waiting"}
     desk.do(RetryTask(desk.planned("a").task_id))
-    assert desk.planned("a").note_sha256 == ref_of("no")["sha256"]
+    assert desk.planned("a").note_sha256 == ref_of("no").sha256
     desk.finish("a")
     desk.approve("a")
     assert desk.steps()["b"] == "open"
@@ -237,7 +238,7 @@ def test_a_simple_task_has_gates_too(desk: RunDesk) -> None:
     gate = desk.world.tasks[task_id].gate_id
     types = [one.wire["type"] for one in desk.do(RejectGate(gate, ref_of("no")), desk.boss).records]
     assert types == ["gate.rejected", "task.created", "task.available"]
-    assert desk.world.tasks[task_id].note_sha256 == ref_of("no")["sha256"]
+    assert desk.world.tasks[task_id].note_sha256 == ref_of("no").sha256
     desk.complete(desk.hold(task_id, desk.workers[0]))
     assert desk.state(after) == "created"
     desk.do(ApproveGate(desk.world.tasks[task_id].gate_id), desk.boss)
@@ -290,7 +291,9 @@ def test_an_approval_by_the_worker_is_void_whoever_wrote_it(desk: RunDesk) -> No
     wire["stream"]["stream_id"] = f"workflow:{desk.run}"
     wire["payload"] = {"gate_id": desk.gate_of("a"), "by": desk.planned("a").ended_by}
     world = desk.world
-    assert fold(world, Changes(), wire, world.sequence + 1, world.timestamp + 1, LOCAL_PAYER) == "own_gate"
+    assert fold(world, Changes(), wire_from(wire), world.sequence + 1, world.timestamp + 1, LOCAL_PAYER) == "own_gate"
     wire["payload"]["gate_id"] = "gate_01JTMX9A2B3C4D5E6F7G8H9JKM"
-    assert fold(world, Changes(), wire, world.sequence + 1, world.timestamp + 1, LOCAL_PAYER) == "unknown_gate"
+    assert (
+        fold(world, Changes(), wire_from(wire), world.sequence + 1, world.timestamp + 1, LOCAL_PAYER) == "unknown_gate"
+    )
     desk.reload()

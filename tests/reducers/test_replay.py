@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from redkey.reducers.attempt import apply, begin
-from redkey.reducers.replay import Replayed, replay
+from redkey.reducers.stream import begin
 from redkey.wire.ids import task_stream
 from redkey.wire.validate import validate
 from tests.reducers.case import TASK, Builder, numbered
+from tests.replays import Replayed, apply, replay
 
 STREAM = task_stream(TASK, 1)
 CLAIMED = ["task.available", "task.claimed"]

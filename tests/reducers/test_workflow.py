@@ -14,6 +14,7 @@ from redkey.ledger.record import LOCAL_PAYER
 from redkey.reducers.changes import Changes
 from redkey.reducers.fold import fold
 from redkey.reducers.world import World
+from redkey.wire.envelope import wire_from
 from redkey.wire.files import load
 from tests.desk import QUEUE, ref_of
 from tests.invariants import check_topic
@@ -308,4 +309,4 @@ def test_wires_that_come_too_early_are_void(desk: RunDesk) -> None:
 
 
 def _fold(world: World, wire: dict[str, object]) -> str | None:
-    return fold(world, Changes(), wire, world.sequence + 1, world.timestamp + 1, LOCAL_PAYER)
+    return fold(world, Changes(), wire_from(wire), world.sequence + 1, world.timestamp + 1, LOCAL_PAYER)

@@ -39,9 +39,11 @@ from redkey.ledger.record import LOCAL_PAYER
 from redkey.reducers import world as worlds
 from redkey.reducers.changes import Changes
 from redkey.reducers.entities import Task
-from redkey.reducers.fold import REDUCERS, fold
+from redkey.reducers.fold import fold
 from redkey.reducers.world import SECOND, SMALL_HEAP, World
 from redkey.wire.catalogue import catalogue
+from redkey.wire.envelope import wire_from
+from redkey.wire.events import PAYLOADS
 from tests.desk import QUEUE, Desk, ref_of
 from tests.snapshot import snapshot
 
@@ -109,12 +111,12 @@ def test_every_event_type_that_coordination_records_is_in_the_history() -> None:
         "workspace.r",
     )
     recorded = {wire["type"] for wire, _ in history()}
-    missing = {name for name in REDUCERS if not name.startswith(elsewhere)} - recorded
+    missing = {name for name in PAYLOADS if not name.startswith(elsewhere)} - recorded
     assert missing == {"credits.priced", "key.recovered"}
 
 
 def test_every_event_type_of_the_catalogue_has_a_reducer() -> None:
-    assert set(catalogue()) == set(REDUCERS)
+    assert set(catalogue()) == set(PAYLOADS)
 
 
 @given(st.data())
@@ -126,7 +128,7 @@ def test_any_wires_in_any_order_fold_and_what_is_void_changes_nothing(data: st.D
     for place, (wire, timestamp) in enumerate(wires, 1):
         now = max(now + 1, timestamp)
         before = _moved_only(snapshot(world))
-        void = fold(world, Changes(), wire, place, now, LOCAL_PAYER)
+        void = fold(world, Changes(), wire_from(wire), place, now, LOCAL_PAYER)
         if void is not None:
             assert _moved_only(snapshot(world)) == before, (wire["type"], void)
 
@@ -148,23 +150,23 @@ def test_the_same_records_give_the_same_world() -> None:
     worlds_made = [World(), World()]
     for place, (wire, timestamp) in enumerate(history(), 1):
         for world in worlds_made:
-            fold(world, Changes(), wire, place, timestamp, LOCAL_PAYER)
+            fold(world, Changes(), wire_from(wire), place, timestamp, LOCAL_PAYER)
     assert snapshot(worlds_made[0]) == snapshot(worlds_made[1])
 
 
 def test_a_record_out_of_place_is_refused() -> None:
     (wire, timestamp), *_ = history()
     with pytest.raises(ValueError, match="cannot follow"):
-        fold(World(), Changes(), wire, 2, timestamp, LOCAL_PAYER)
+        fold(World(), Changes(), wire_from(wire), 2, timestamp, LOCAL_PAYER)
 
 
 def test_newer_rules_need_a_newer_reader() -> None:
     world = World()
     (created, timestamp), (after, later), *_ = history()
     created = created | {"payload": created["payload"] | {"rules": worlds.RULES + 1}}
-    assert fold(world, Changes(), created, 1, timestamp, LOCAL_PAYER) is None
+    assert fold(world, Changes(), wire_from(created), 1, timestamp, LOCAL_PAYER) is None
     with pytest.raises(UpgradeNeeded):
-        fold(world, Changes(), after, 2, later, LOCAL_PAYER)
+        fold(world, Changes(), wire_from(after), 2, later, LOCAL_PAYER)
 
 
 # Memory follows the live work.

@@ -26,11 +26,12 @@ from redkey.commands.tasks import CancelTask
 from redkey.ledger.record import LOCAL_PAYER
 from redkey.reducers.changes import Changes
 from redkey.reducers.fold import fold
-from redkey.reducers.replay import Replayed
 from redkey.reducers.world import SECOND, World
 from redkey.services.outcome import Settled
+from redkey.wire.envelope import wire_from
 from tests.desk import Desk
 from tests.invariants import attempts_are_answered_once, holds_are_single, only_listed_transitions
+from tests.replays import Replayed
 from tests.snapshot import snapshot
 
 Wire = dict[str, Any]
@@ -47,7 +48,7 @@ class Net:
         self.alone = Replayed()
         self._seen: set[str] = set()
         for one in _BEFORE:
-            fold(self.world, Changes(), one.wire, one.sequence, one.timestamp, LOCAL_PAYER)
+            fold(self.world, Changes(), wire_from(one.wire), one.sequence, one.timestamp, LOCAL_PAYER)
             self._seen.add(one.wire["wire_id"])
             if one.wire["stream"]["stream_id"].startswith(f"task:{task_id}:"):
                 self.alone.apply(one.wire)
@@ -59,7 +60,7 @@ class Net:
         # A mirror knows every wire id it has shown before.
         copied = wire["wire_id"] in self._seen
         self._seen.add(wire["wire_id"])
-        void = fold(self.world, Changes(), wire, place, self.now, LOCAL_PAYER, copied=copied)
+        void = fold(self.world, Changes(), wire_from(wire), place, self.now, LOCAL_PAYER, copied=copied)
         if wire["stream"]["stream_id"].startswith(f"task:{self.task_id}:"):
             alone = self.alone.apply(wire)
             assert (alone is None) == (void is None), f"{wire['type']}: alone {alone}, in the topic {void}"
@@ -80,7 +81,7 @@ class Net:
 
     def derived(self) -> list[Wire]:
         """What a server that has seen everything so far would submit."""
-        return [seal(self.world, draft, self.now, self.ids) for draft in follow_ups(self.world)]
+        return [seal(self.world, draft, self.now, self.ids).as_json() for draft in follow_ups(self.world)]
 
     def request(self, command: Any) -> list[Wire]:
         """What a server would submit for a caller now; nothing when it refuses."""
@@ -88,7 +89,7 @@ class Net:
             drafts = decide(self.world, command, self.admin, self.now, self.ids, NoPast()).drafts
         except Refused:
             return []
-        return [seal(self.world, draft, self.now, self.ids) for draft in drafts]
+        return [seal(self.world, draft, self.now, self.ids).as_json() for draft in drafts]
 
     def settle(self) -> None:
         """Nothing more is submitted by clients: the servers bring it to an end."""

@@ -373,6 +373,7 @@ def _hammer(directory: str, rounds: int, lane: int) -> None:
     """Append facts and sign, as a second server on the same directory does."""
     from redkey.commands.draft import Draft
     from redkey.services.log_facts import note_facts
+    from redkey.wire.events import CreditsGranted
     from redkey.wire.ids import ulid
 
     with SqliteStore(directory) as store:
@@ -381,10 +382,8 @@ def _hammer(directory: str, rounds: int, lane: int) -> None:
             with store.write() as unit:
                 workspace_id = decode(unit.read(topic, 0, 1)[0].wire)["stream"]["stream_id"]
                 wire_id = "wire_" + ulid(1_790_000_000_000, (lane << 40 | number).to_bytes(10))
-                payload = {"amount": 1, "unit": "credit"}
-                note_facts(
-                    unit, topic, [Draft("credits.granted", workspace_id, payload, workspace_id, wire_id=wire_id)]
-                )
+                payload = CreditsGranted(amount=1, unit="credit")
+                note_facts(unit, topic, [Draft(payload, workspace_id, workspace_id, wire_id=wire_id)])
             signing.sign()
 
 

@@ -42,7 +42,6 @@ from redkey.services.workspaces import begin_workspace
 from redkey.stores.keys import SignerKeys
 from redkey.stores.sqlite import SqliteStore
 from redkey.stores.sqlite.inspection import Inspection
-from redkey.wire.decode import decode
 from redkey.wire.ids import ulid
 
 START = 1_790_000_000 * SECOND
@@ -98,7 +97,7 @@ class Workshop:
         begun = begin_workspace(self.store, self.ids, self.signing, admin, key)
         self.topic, self.workspace_id = begun.topic, begun.workspace_id
         self.admin = Caller(begun.workspace_id, key_id, frozenset({"admin"}))
-        self.world: World = load_world(self.store, self.topic, decode)
+        self.world: World = load_world(self.store, self.topic)
 
     def __enter__(self) -> Workshop:
         return self
@@ -110,7 +109,7 @@ class Workshop:
         """The outcomes of commands that share one unit, and their content."""
         with self.store.write() as unit:
             if unit.head(self.topic).sequence != self.world.sequence:
-                self.world = load_world(unit, self.topic, decode)
+                self.world = load_world(unit, self.topic)
             work = TopicWork(unit, self.topic, self.world, self.ids)
             work.run_due()
             bodies = tuple(contents)

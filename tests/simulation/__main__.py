@@ -1,4 +1,8 @@
-"""Simulations by hand: `python -m tests.simulation 17` repeats a seed, `python -m tests.simulation 0:500` runs many."""
+"""Simulations by hand: `python -m tests.simulation 17` repeats a seed, `python -m tests.simulation 0:500` runs many.
+
+`PYTHONHASHSEED=0 python -m tests.simulation 0:50 heads` prints the hash of the ledger of each seed. A change
+that must not change what is recorded gives the same lines before and after it.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +13,15 @@ import traceback
 from tests.simulation.run import Run
 
 
-def main(chosen: str) -> int:
+def main(chosen: str, show: str = "") -> int:
     first, _, last = chosen.partition(":")
     failed = []
     for seed in range(int(first), int(last or int(first) + 1)):
         began = time.perf_counter()
         try:
-            print(Run(seed).go(), f"{time.perf_counter() - began:.2f} s", flush=True)
+            report = Run(seed).go()
+            told = f"{seed} {report.head}" if show == "heads" else f"{report} {time.perf_counter() - began:.2f} s"
+            print(told, flush=True)
         except Exception:
             traceback.print_exc()
             failed.append(seed)
@@ -25,4 +31,4 @@ def main(chosen: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1] if len(sys.argv) > 1 else "0:20"))
+    sys.exit(main(*sys.argv[1:]) if len(sys.argv) > 1 else main("0:20"))

@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
+import msgspec
+
 from redkey.commands.caller import Caller
 from redkey.commands.claims import (
     BlockClaim,
@@ -263,7 +265,7 @@ class Run:
         call = Call(command, loop.time(), self._head(space), agent_id=caller.agent_id)
         self.calls.setdefault(space.topic, []).append(call)
         idem = self.random.randbytes(16).hex() if key else ""
-        body = hashlib.sha256(repr(command).encode()).hexdigest()[:16]
+        body = hashlib.sha256(msgspec.json.encode(command, order="sorted")).hexdigest()[:16]
         for _ in range(self.random.choice([3, 12])):
             sent = (space.topic, caller, command, (), idem, body, wait)
             answer = await self._send(self.random.choice(self.servers), sent, idem != "")

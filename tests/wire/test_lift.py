@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redkey.errors import WireRefused
-from redkey.reducers.replay import replay
 from redkey.wire import files
 from redkey.wire.canonical import canonical
 from redkey.wire.legacy import validate_wire_1_0
 from redkey.wire.lift import Lifted, Log, lift
 from redkey.wire.validate import MESSAGE_LIMIT, validate
+from tests.replays import replay
 from tests.wire.arbitrary import wires_1_0
 
 LEGACY = "fixtures/agent-wire/v1.0"

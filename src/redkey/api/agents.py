@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from redkey.api.call import Call, Ref
+from redkey.api.call import NO_CONTENT, Call
 from redkey.api.card_intake import Intake, fetch_card, take_card
 from redkey.api.fields import Body, Id, Listed, Name, Page, Slug, Word, given, place_after, sequence_after, wrong
 from redkey.api.keys_issued import issue_agent_key
@@ -23,6 +23,7 @@ from redkey.readmodel.rows import entity
 from redkey.readmodel.view import View, read_document
 from redkey.reducers.entities import Agent
 from redkey.services.outcome import Outcome, Settled
+from redkey.wire.events import Ref
 from redkey.wire.ids import event_id, parse_stream
 from redkey.wire.names import ROLE_ID, role_id
 
@@ -98,7 +99,7 @@ async def register_card(call: Call, body: RegisterCard) -> Registered:
         raise Refused(404, "workspace_not_found", "There is no such workspace for this key.")
     if call.is_repeat:
         # The card may be gone from its place by now; what was recorded of it is not.
-        outcome = await call.submit(RegisterAgent("", "", {}))
+        outcome = await call.submit(RegisterAgent("", "", NO_CONTENT))
     else:
         taken = await _take(call, body)
         outcome = await call.submit(
@@ -166,14 +167,14 @@ def _registration(outcome: Outcome) -> Settled:
 
 
 def _registered_id(outcome: Outcome) -> str:
-    return parse_stream(_registration(outcome).wire["stream"]["stream_id"]).subject
+    return parse_stream(_registration(outcome).event.stream.stream_id).subject
 
 
 def _registered(call: Call, outcome: Outcome, key: str) -> Registered:
     """The reply of a registration: the agent as its records made it, whatever became of it since."""
     record = _registration(outcome)
     payload = record.wire["payload"]
-    more = [one.wire["payload"]["capabilities"] for one in outcome.records if one.wire["type"] == "agent.updated"]
+    more = [one.wire["payload"]["capabilities"] for one in outcome.records if one.event.type == "agent.updated"]
     agent = Agent(
         agent_id=_registered_id(outcome),
         slug=payload["slug"],
@@ -190,7 +191,7 @@ def _registered(call: Call, outcome: Outcome, key: str) -> Registered:
         for one in (document or {}).get("warnings", ())
     )
     fields = {name: getattr(shown, name) for name in shown.__struct_fields__}
-    return Registered(**fields, event_id=event_id(record.wire["wire_id"]), api_key=key, warnings=warnings)
+    return Registered(**fields, event_id=event_id(record.event.wire_id), api_key=key, warnings=warnings)
 
 
 def read_agent(call: Call, agent_id: str) -> Agent:
@@ -268,7 +269,7 @@ async def heartbeat_agent(call: Call, body: Beat) -> Heard:
     agent_id = call.path["agent_id"]
     outcome = await call.submit(HeartbeatAgent(agent_id, body.capacity, body.in_use))
     record = outcome.first("agent.heartbeat")
-    happened = event_id(record.wire["wire_id"]) if record is not None else ""
+    happened = event_id(record.event.wire_id) if record is not None else ""
     return Heard(agent_id=agent_id, status="alive", event_id=happened)
 
 
@@ -276,7 +277,7 @@ async def deactivate_agent(call: Call) -> Deactivated:
     """Deactivate an agent: it claims nothing more; what it holds runs out."""
     outcome = await call.submit(DeactivateAgent(call.path["agent_id"]))
     return Deactivated(
-        agent_id=call.path["agent_id"], status="deactivated", event_id=event_id(outcome.records[0].wire["wire_id"])
+        agent_id=call.path["agent_id"], status="deactivated", event_id=event_id(outcome.records[0].event.wire_id)
     )
 
 

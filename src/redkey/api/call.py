@@ -15,6 +15,7 @@ import msgspec
 from redkey.api.logins import Logins
 from redkey.api.metrics import Metrics
 from redkey.commands.caller import Caller
+from redkey.commands.command import Command
 from redkey.commands.decision import Refused
 from redkey.config import Config
 from redkey.http.costs import Costs
@@ -31,6 +32,7 @@ from redkey.services.signing import Signing
 from redkey.services.submission import Done, Submission
 from redkey.services.subscriptions import Subscriptions
 from redkey.services.tokens import Tokens
+from redkey.wire.events import Ref
 
 if TYPE_CHECKING:
     from redkey.api.adapter import Endpoint
@@ -39,7 +41,6 @@ if TYPE_CHECKING:
 # What is larger is worked on beside the event loop.
 LARGE_BYTES = 16 * 1024
 
-Ref = dict[str, Any]
 T = TypeVar("T")
 
 
@@ -88,13 +89,17 @@ class Raw(msgspec.Struct, frozen=True):
     headers: tuple[tuple[bytes, bytes], ...] = ()
 
 
+# Stands in a command whose content is yet to come, or was recorded before.
+NO_CONTENT = Ref(bytes=0, sha256="")
+
+
 class Pending(msgspec.Struct, frozen=True, gc=False):
     """A command to be recorded, and how its outcome becomes the reply.
 
     A handler that returns one needs no coroutine: the adapter submits the command and replies when it is durable.
     """
 
-    command: Any
+    command: Command
     reply: Callable[[Outcome], Any]
     contents: tuple[Content, ...] = ()
     wait_seconds: float = 0
@@ -201,7 +206,7 @@ class Call:
         return pending.reply(self.take(await wait, pending.part))
 
     async def submit(
-        self, command: Any, contents: Sequence[Content] = (), *, part: str = "", topic: str = ""
+        self, command: Command, contents: Sequence[Content] = (), *, part: str = "", topic: str = ""
     ) -> Outcome:
         """The durable outcome of a command of this request.
 

@@ -91,12 +91,13 @@ def _claimed_wire(call: Call, claim_id: str) -> dict[str, Any]:
 def _one(call: Call, outcome: Outcome, *, with_task: bool) -> ClaimReply:
     """The reply of one attempt, from the record that settles it."""
     for one in outcome.records:
-        event = one.wire["type"]
+        event = one.event.type
         if event == "task.claimed":
-            return replies.claimed(one.wire, _assignment(call, one.wire, outcome) if with_task else None)
+            wire = one.wire
+            return replies.claimed(wire, _assignment(call, wire, outcome) if with_task else None)
         if event in _LOST:
-            world = call.services.coordinator.peek(call.topic)
-            return _LOST[event](one.wire, _task(call, world, one.wire["payload"]["task_id"]).queue_id)
+            world, wire = call.services.coordinator.peek(call.topic), one.wire
+            return _LOST[event](wire, _task(call, world, wire["payload"]["task_id"]).queue_id)
     raise AssertionError("an attempt that nothing settles")
 
 
@@ -157,7 +158,7 @@ def next_reply(call: Call, outcome: Outcome, command: ClaimNext, *, many: bool =
     first = _one(call, outcome, with_task=True)
     if not many or not isinstance(first, replies.Claimed):
         return first
-    won = [one.wire for one in outcome.records if one.wire["type"] == "task.claimed"]
+    won = [one.wire for one in outcome.records if one.event.type == "task.claimed"]
     return replies.all_claimed([replies.claimed(wire, _assignment(call, wire, outcome)) for wire in won])
 
 

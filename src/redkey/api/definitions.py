@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from redkey.api.call import Call
+from redkey.api.call import NO_CONTENT, Call
 from redkey.api.fields import Body, Listed, Page
 from redkey.api.plans import EXAMPLE, PlanDeclined, ValidationView, checked, validation_view
 from redkey.api.texts import refuse_secrets_beside
@@ -277,7 +277,7 @@ async def publish_definition(call: Call) -> PublishedView:
     draft, definition = _both(call, definition_id)
     if call.is_repeat and definition is not None:
         # The draft is gone; what was published is told by its record.
-        return await _published(call, PublishDefinition(definition_id, definition.version, {}, {}), ())
+        return await _published(call, PublishDefinition(definition_id, definition.version, NO_CONTENT, NO_CONTENT), ())
     if draft is None:
         raise no_draft() if definition is not None else not_found("definition")
     plan = draft_plan(draft)

@@ -21,6 +21,7 @@ from redkey.readmodel.view import View, read_document
 from redkey.readmodel.workflows import GateView, gate_view
 from redkey.reducers.entities import Gate, Task
 from redkey.wire.decode import decode
+from redkey.wire.events import Ref
 from redkey.wire.ids import event_id
 
 # Admins decide, and those whom a plan lists: agents and keys of any kind but those that only read.
@@ -120,7 +121,7 @@ def _gate_of(call: Call) -> str:
 
 async def _decide(call: Call, note: str, gate_id: str, status: Literal["approved", "rejected"]) -> Decided:
     contents: tuple[Content, ...] = ()
-    ref: dict[str, Any] | None = None
+    ref: Ref | None = None
     if note:
         ref, content = keep(call, {"note": note})
         contents = (content,)

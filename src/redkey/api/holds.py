@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from redkey.api.artifacts import NewArtifact, add, check_artifacts, ready_artifacts
-from redkey.api.call import Call, Pending, Ref
+from redkey.api.call import Call, Pending
 from redkey.api.claims import next_reply
 from redkey.api.fields import BATCH_LIMIT, Body, Id, LeaseSeconds, Name, Slug, Text, given, wrong
 from redkey.api.new_task import TaskId
@@ -35,6 +35,7 @@ from redkey.readmodel import replies
 from redkey.readmodel.replies import ClaimNextReply, Ended, HeartbeatReply, HoldReply
 from redkey.readmodel.view import View
 from redkey.services.outcome import Outcome
+from redkey.wire.events import Ref
 from redkey.wire.ids import event_id, parse_stream
 from redkey.wire.lint import SUMMARY_WORDS
 from redkey.wire.names import queue_id
@@ -229,10 +230,11 @@ def _ended(call: Call, outcome: Outcome, following: ClaimNext | None) -> Ended:
     if record is None:
         raise AssertionError("an end that nothing tells of")
     gate = outcome.first("gate.opened")
+    wire = record.wire
     return replies.ended(
-        record.wire,
+        wire,
         gate.wire["payload"]["gate_id"] if gate is not None else "",
-        _after(call, outcome, following, record.wire["payload"]["agent_id"]),
+        _after(call, outcome, following, wire["payload"]["agent_id"]),
     )
 
 

@@ -100,10 +100,10 @@ async def send_message(call: Call, body: NewMail) -> SentMail:
         Sent(
             message_id=one.wire["payload"]["message_id"],
             to=one.wire["payload"]["to"].removeprefix("agent:"),
-            event_id=event_id(one.wire["wire_id"]),
+            event_id=event_id(one.event.wire_id),
         )
         for one in outcome.records
-        if one.wire["type"] == "inbox.sent"
+        if one.event.type == "inbox.sent"
     )
     return SentMail(message_id=sent[0].message_id, event_id=sent[0].event_id, messages=sent)
 
@@ -170,7 +170,7 @@ async def read_message(call: Call) -> MarkedRead:
     """Mark a message as read."""
     outcome = await call.submit(ReadMessage(call.path["message_id"]))
     record = outcome.first("inbox.read")
-    happened = event_id(record.wire["wire_id"]) if record is not None else ""
+    happened = event_id(record.event.wire_id) if record is not None else ""
     return MarkedRead(message_id=call.path["message_id"], status="read", event_id=happened)
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from redkey.api.call import Call, Pending, Ref
+from redkey.api.call import NO_CONTENT, Call, Pending
 from redkey.api.fields import Attempts, Body, Id, LeaseSeconds, Name, Seconds, Sentence, Slug, Text, Word, given, wrong
 from redkey.api.roles import capability_slugs
 from redkey.api.texts import keep_then
@@ -19,6 +19,7 @@ from redkey.ledger.ports import Content
 from redkey.plans.structure import GatePolicy
 from redkey.readmodel.replies import Advice, Created
 from redkey.services.outcome import Outcome
+from redkey.wire.events import Ref
 from redkey.wire.ids import event_id, parse_stream
 from redkey.wire.legacy import read_wire_1_0
 from redkey.wire.lint import lint_wire
@@ -94,12 +95,12 @@ def created(outcome: Outcome, warnings: tuple[Advice, ...] = ()) -> Created:
     """The reply of a new task: where it stood when everything that followed at once was recorded."""
     record = outcome.records[0]
     states = {"task.available": "available", "task.failed": "failed"}
-    found = [states[one.wire["type"]] for one in outcome.records if one.wire["type"] in states]
+    found = [states[one.event.type] for one in outcome.records if one.event.type in states]
     return Created(
-        task_id=parse_stream(record.wire["stream"]["stream_id"]).subject,
+        task_id=parse_stream(record.event.stream.stream_id).subject,
         queue_id=record.wire["payload"]["queue_id"],
         status=found[0] if found else "created",
-        event_id=event_id(record.wire["wire_id"]),
+        event_id=event_id(record.event.wire_id),
         warnings=warnings,
     )
 
@@ -153,7 +154,7 @@ def _command(call: Call, body: NewTask, queue: str, under: str) -> tuple[CreateT
     command = CreateTask(
         task_id="task_" + call.services.ids.ulid(),
         queue_id=queue,
-        content_ref={},
+        content_ref=NO_CONTENT,
         priority=body.priority or "",
         context_id=body.context_id or (f"workflow:{body.workflow_id}" if body.workflow_id else ""),
         roles=roles,

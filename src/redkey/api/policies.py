@@ -73,7 +73,7 @@ async def set_policy(call: Call, body: PolicyPatch) -> PolicyChange:
     return PolicyChange(
         call.path["workspace_id"],
         {route["blocker_type"]: route["roles"] for route in changed},
-        event_id(outcome.records[0].wire["wire_id"]) if changed else None,
+        event_id(outcome.records[0].event.wire_id) if changed else None,
     )
 
 

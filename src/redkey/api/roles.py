@@ -115,7 +115,7 @@ async def _change(call: Call, command: Any, status: Literal["granted", "revoked"
     named, agent_id = role_id(call.path["role_id"]), call.path["agent_id"]
     outcome = await call.submit(command(named, agent_id))
     record = outcome.first(f"role.{status}")
-    happened = event_id(record.wire["wire_id"]) if record is not None else ""
+    happened = event_id(record.event.wire_id) if record is not None else ""
     return Granted(role_id=named, agent_id=agent_id, status=status, event_id=happened)
 
 

@@ -147,9 +147,9 @@ def _changed(outcome: Outcome, event: str, status: str) -> TaskChanged:
     record = outcome.first(event)
     if record is None:
         raise AssertionError(f"no {event} among what was recorded")
-    stream = parse_stream(record.wire["stream"]["stream_id"])
+    stream = parse_stream(record.event.stream.stream_id)
     return TaskChanged(
-        task_id=stream.subject, status=status, attempt=stream.attempt, event_id=event_id(record.wire["wire_id"])
+        task_id=stream.subject, status=status, attempt=stream.attempt, event_id=event_id(record.event.wire_id)
     )
 
 

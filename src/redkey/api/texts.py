@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
-from redkey.api.call import Call, Pending, Ref
+from redkey.api.call import Call, Pending
 from redkey.http.problems import Declined
 from redkey.ledger.ports import Content
 from redkey.ledger.secrets import Secret, find_secret
 from redkey.readmodel.rows import entity
+from redkey.wire.events import Ref
 
 Then = Callable[[Ref, Content], Pending]
 

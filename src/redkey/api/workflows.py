@@ -39,6 +39,7 @@ from redkey.services.outcome import Outcome
 from redkey.services.planning import Prepared, missing_roles, prepare, start_command
 from redkey.services.queries import Question
 from redkey.services.subscriptions import Filter
+from redkey.wire.events import Ref
 from redkey.wire.ids import event_id, parse_stream
 from redkey.wire.names import queue_id
 
@@ -146,8 +147,8 @@ def _as_published(call: Call, version: Version) -> Prepared:
     """A run that is given nothing of its own works by the documents of its version."""
     return Prepared(
         pinned(call.services.store, call.topic, version.structure_sha256),
-        {"sha256": version.structure_sha256, "bytes": version.structure_bytes},
-        {"sha256": version.content_sha256, "bytes": version.content_bytes},
+        Ref(bytes=version.structure_bytes, sha256=version.structure_sha256),
+        Ref(bytes=version.content_bytes, sha256=version.content_sha256),
         (),
     )
 
@@ -155,14 +156,14 @@ def _as_published(call: Call, version: Version) -> Prepared:
 def _started(outcome: Outcome, validation: ValidationView) -> StartedWorkflow:
     wire = outcome.records[0].wire
     names = {
-        parse_stream(one.wire["stream"]["stream_id"]).subject: one.wire["payload"]["plan_task"]
+        parse_stream(one.event.stream.stream_id).subject: one.wire["payload"]["plan_task"]
         for one in outcome.records
-        if one.wire["type"] == "task.created"
+        if one.event.type == "task.created"
     }
     opened = [
-        names[parse_stream(one.wire["stream"]["stream_id"]).subject]
+        names[parse_stream(one.event.stream.stream_id).subject]
         for one in outcome.records
-        if one.wire["type"] == "task.available"
+        if one.event.type == "task.available"
     ]
     return StartedWorkflow(
         workflow_id=parse_stream(wire["stream"]["stream_id"]).subject,
@@ -266,7 +267,7 @@ async def cancel_workflow(call: Call) -> WorkflowChanged:
 
 
 def _changed(call: Call, outcome: Outcome, status: Literal["running", "paused", "cancelled"]) -> WorkflowChanged:
-    happened = event_id(outcome.records[0].wire["wire_id"]) if outcome.records else ""
+    happened = event_id(outcome.records[0].event.wire_id) if outcome.records else ""
     return WorkflowChanged(workflow_id=call.path["workflow_id"], status=status, event_id=happened)
 
 

@@ -130,7 +130,7 @@ async def create_workspace(call: Call, body: NewWorkspace) -> CreatedWorkspace:
         workspace_id=begun.workspace_id,
         key_id=begun.key_id,
         api_key=services.keys.text(begun.key_id),
-        event_id=event_id(begun.records[0].wire["wire_id"]),
+        event_id=event_id(begun.records[0].event.wire_id),
     )
 
 

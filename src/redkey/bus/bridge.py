@@ -182,7 +182,7 @@ class Bridge:
                 raise BusRefused(refused.message, code=refused.code) from refused
             return Mail(key, recipient, "")
         recorded = outcome.first("inbox.sent")
-        return Mail(key, recipient, event_id(recorded.wire["wire_id"]) if recorded is not None else "")
+        return Mail(key, recipient, event_id(recorded.event.wire_id) if recorded is not None else "")
 
     def _topic(self, session: Session) -> str:
         topic = topic_of(self._store, session.workspace) if session.workspace else None

@@ -25,18 +25,18 @@ _SILENT = frozenset({"task.lease_extended"})
 
 def concerns(record: Settled) -> bool:
     """True for what a bound session is told: task events, claims missed among them, and inbox wires."""
-    kind: str = record.wire["type"]
+    kind: str = record.event.type
     return (kind.startswith("task.") and kind not in _SILENT) or kind == "inbox.sent"
 
 
 def receiver(record: Settled, world: World, session: Session) -> str | None:
     """The one agent that a record is for; EVERYBODY when it is for all; None when it is for somebody not here."""
     payload = record.wire["payload"]
-    if record.wire["type"] == "inbox.sent":
+    if record.event.type == "inbox.sent":
         to: str = payload["to"]
         return EVERYBODY if to == "human" else _present(to.removeprefix("agent:"), world, session)
-    if record.wire["type"] in ("task.claim_missed", "task.claim_rejected"):
-        loser = payload.get("agent_id") or record.wire["stream"]["stream_id"].removeprefix("agent:")
+    if record.event.type in ("task.claim_missed", "task.claim_rejected"):
+        loser = payload.get("agent_id") or record.event.stream.stream_id.removeprefix("agent:")
         return _present(loser, world, session) or EVERYBODY
     return EVERYBODY
 

@@ -32,6 +32,7 @@ from redkey.stores.sqlite import SqliteStore
 from redkey.stores.sqlite.copying import placed
 from redkey.stores.sqlite.inspection import Inspection
 from redkey.wire.decode import decode
+from redkey.wire.envelope import wire_of
 
 # A mirror node gives at most this many rows of a topic in one answer.
 MIRROR_PAGE = 100
@@ -187,7 +188,7 @@ def _replay_directory(source: Path, topic: str | None, to: int | None) -> tuple[
         found, rows = Replay(structure), {}
         for batch in records_after(evidence, chosen, 0):
             for record in batch if to is None else [one for one in batch if one.sequence <= to]:
-                found.fold(record, decode(record.wire))
+                found.fold(record, wire_of(record.wire))
             rows.update({(row.kind, row.key): row for row in found.take_rows()})
             if to is not None and found.head.sequence >= to:
                 break

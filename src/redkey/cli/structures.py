@@ -11,6 +11,8 @@ from typing import Any
 from redkey.errors import Finding, WireRefused
 from redkey.plans.structure import StructureRefused, read_structure
 from redkey.wire.canonical import canonical
+from redkey.wire.envelope import AnyWire
+from redkey.wire.events import TaskCreated, WorkflowStarted
 from redkey.wire.ids import parse_stream
 
 
@@ -28,26 +30,24 @@ class Structures:
             raise WireRefused([Finding("structure_mismatch", "/sha256", "this is not the hash of the structure")])
         self._known[name] = structure
 
-    def note(self, wire: dict[str, Any]) -> None:
+    def note(self, wire: AnyWire) -> None:
         """Remember which plan a workflow runs by."""
-        if wire["type"] == "workflow.started":
-            workflow_id = parse_stream(wire["stream"]["stream_id"]).subject
-            self._plans[workflow_id] = wire["payload"]["structure_ref"]["sha256"]
+        if isinstance(wire.payload, WorkflowStarted):
+            self._plans[parse_stream(wire.stream.stream_id).subject] = wire.payload.structure_ref.sha256
 
-    def outputs(self, wire: dict[str, Any]) -> tuple[str, ...] | None:
+    def outputs(self, payload: TaskCreated) -> tuple[str, ...] | None:
         """The outputs that a task.created asks for by structure; None when that structure is not known."""
-        payload = wire["payload"]
-        if "structure_ref" in payload:
-            needs = self._known.get(payload["structure_ref"]["sha256"])
+        if payload.structure_ref is not None:
+            needs = self._known.get(payload.structure_ref.sha256)
             return None if needs is None else _names(needs.get("outputs", ()))
-        plan = self._known.get(self._plans.get(payload["workflow_id"], ""))
+        plan = self._known.get(self._plans.get(payload.workflow_id or "", ""))
         if plan is None:
             return None
         try:
             tasks = {task.id: task.outputs for task in read_structure(plan).tasks}
         except StructureRefused:
             return None
-        return tasks.get(payload["plan_task"])
+        return tasks.get(payload.plan_task or "")
 
 
 def _names(value: Any) -> tuple[str, ...] | None:

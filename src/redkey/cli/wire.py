@@ -96,6 +96,7 @@ def replay_file(ctx: click.Context, file: str, as_json: bool) -> None:
     """
     from redkey.cli.structures import Structures
     from redkey.reducers.replay import Replayed
+    from redkey.wire.envelope import wire_from
 
     structures = Structures()
     state, good = Replayed(structures.outputs), True
@@ -105,7 +106,7 @@ def replay_file(ctx: click.Context, file: str, as_json: bool) -> None:
         except (JsonRefused, WireRefused) as refused:
             good = _complain(name, refused, as_json)
             continue
-        for wire in wires if good else ():
+        for wire in map(wire_from, wires if good else ()):
             structures.note(wire)
             state.apply(wire)
     if good:

@@ -5,7 +5,7 @@ The commands of holders stand here too; what they do to a hold, and the fence be
 
 from __future__ import annotations
 
-from typing import Any
+from typing import cast, final
 
 import msgspec
 
@@ -22,17 +22,18 @@ from redkey.reducers.claim import (
 )
 from redkey.reducers.entities import Agent, Miss, Requirement, Task
 from redkey.reducers.world import World, in_order
+from redkey.wire.events import Ref, TaskClaimAttempted, TaskClaimMissed, TaskClaimRejected
 from redkey.wire.ids import task_stream
 
-Ref = dict[str, Any]
 
-
+@final
 class ClaimTask(msgspec.Struct, frozen=True):
     task_id: str
     agent_id: str
     lease_seconds: int = 0
 
 
+@final
 class ClaimNext(msgspec.Struct, frozen=True):
     queue_id: str
     agent_id: str
@@ -40,18 +41,22 @@ class ClaimNext(msgspec.Struct, frozen=True):
     count: int = 1
 
 
+@final
 class StartClaim(msgspec.Struct, frozen=True):
     claim_id: str
 
 
+@final
 class ReleaseClaim(msgspec.Struct, frozen=True):
     claim_id: str
 
 
+@final
 class HeartbeatClaim(msgspec.Struct, frozen=True):
     claim_id: str
 
 
+@final
 class BlockClaim(msgspec.Struct, frozen=True):
     claim_id: str
     blocker_type: str
@@ -59,6 +64,7 @@ class BlockClaim(msgspec.Struct, frozen=True):
     depends_on: tuple[str, ...] = ()
 
 
+@final
 class AddArtifact(msgspec.Struct, frozen=True):
     claim_id: str
     artifact_id: str
@@ -72,11 +78,13 @@ class AddArtifact(msgspec.Struct, frozen=True):
     derived_from: tuple[str, ...] = ()
 
 
+@final
 class PlanClaim(msgspec.Struct, frozen=True):
     claim_id: str
     plan_ref: Ref
 
 
+@final
 class CompleteClaim(msgspec.Struct, frozen=True):
     claim_id: str
     artifact_ids: tuple[str, ...] = ()
@@ -88,6 +96,7 @@ class CompleteClaim(msgspec.Struct, frozen=True):
     claim_next: ClaimNext | None = None
 
 
+@final
 class FailClaim(msgspec.Struct, frozen=True):
     claim_id: str
     kind: str
@@ -108,7 +117,9 @@ def claim_task(world: World, command: ClaimTask, caller: Caller, now: int, ids: 
     if told is not None and _as_before(told, world, task, agent, lease, now):
         return Decision(repeat=told.sequence)
     attempted = _attempt(world, task, agent, caller, lease, ids)
-    return Decision([attempted] if live is not None else [attempted, _settle_past(world, attempted, task, agent, now)])
+    if live is not None:
+        return Decision([attempted])
+    return Decision([attempted, _settle_past(world, attempted, task, agent, max(0, lease), now)])
 
 
 def _told(world: World, past: Past, task: Task, agent: Agent) -> Miss | None:
@@ -128,35 +139,36 @@ def _as_before(told: Miss, world: World, task: Task, agent: Agent, lease: int, n
 
 
 def _attempt(world: World, task: Task, agent: Agent, caller: Caller, lease: int, ids: Ids) -> Draft:
-    payload = {
-        "task_id": task.task_id,
-        "attempt": task.attempt,
-        "claim_id": "clm_" + ids.ulid(),
+    payload = TaskClaimAttempted(
+        task_id=task.task_id,
+        attempt=task.attempt,
+        claim_id="clm_" + ids.ulid(),
         # A lease that nobody can have is asked for on the record too, and rejected there.
-        "lease_seconds": max(0, lease),
-    }
-    sender = caller.sender(world)
+        lease_seconds=max(0, lease),
+    )
     wire_id = "wire_" + ids.ulid()
-    where = f"agent:{agent.agent_id}"
-    return Draft("task.claim_attempted", where, payload, task.context_id, sender, wire_id=wire_id)
+    return Draft(payload, f"agent:{agent.agent_id}", task.context_id, caller.sender(world), wire_id=wire_id)
 
 
-def _settle_past(world: World, attempted: Draft, task: Task, agent: Agent, now: int) -> Draft:
+def _settle_past(world: World, attempted: Draft, task: Task, agent: Agent, lease: int, now: int) -> Draft:
     """The outcome of a claim on a task that has left the world: its row tells what the world no longer can."""
-    payload: dict[str, Any] = {"task_id": task.task_id, "claim_id": attempted.payload["claim_id"]}
-    reason, detail = ineligible(world, agent, task, attempted.payload["lease_seconds"], now)
+    reason, detail = ineligible(world, agent, task, lease, now)
+    claim_id = cast(TaskClaimAttempted, attempted.payload).claim_id
+    payload: TaskClaimRejected | TaskClaimMissed
     if reason or not task.winner_claim_id:
-        event = "task.claim_rejected"
-        payload |= {"reason": reason or "task_not_available"} | ({"detail": detail} if detail else {})
+        payload = TaskClaimRejected(
+            task_id=task.task_id, claim_id=claim_id, reason=reason or "task_not_available", detail=detail or None
+        )
     else:
-        event = "task.claim_missed"
-        payload |= {
-            "attempt": task.attempt,
-            "reason": "task_completed",
-            "winning_claim_id": task.winner_claim_id,
-            "winning_agent_id": task.winner_agent_id,
-        }
-    return Draft(event, attempted.stream_id, payload, attempted.context_id, causation_id=attempted.wire_id)
+        payload = TaskClaimMissed(
+            task_id=task.task_id,
+            claim_id=claim_id,
+            attempt=task.attempt,
+            reason="task_completed",
+            winning_claim_id=task.winner_claim_id,
+            winning_agent_id=task.winner_agent_id,
+        )
+    return Draft(payload, attempted.stream_id, attempted.context_id, causation_id=attempted.wire_id)
 
 
 def claim_next(world: World, command: ClaimNext, caller: Caller, now: int, ids: Ids) -> Decision:

@@ -23,7 +23,7 @@ class Refused(RedKeyError):
 
     code = "refused"
 
-    def __init__(self, status: int, code: str, detail: str, pointer: str = "", **members: Any) -> None:
+    def __init__(self, status: int, code: str, detail: str, pointer: str = "", **members: object) -> None:
         super().__init__(detail, code=code, pointer=pointer)
         self.status = status
         self.members = members

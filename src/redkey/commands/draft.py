@@ -8,7 +8,9 @@ from typing import Any, Protocol
 import msgspec
 
 from redkey.reducers.world import World
-from redkey.wire.catalogue import catalogue
+from redkey.wire.catalogue import VERSION
+from redkey.wire.envelope import STATES, AnyWire, Wire
+from redkey.wire.events import AnyPayload, WireStream
 from redkey.wire.ids import crockford
 from redkey.wire.times import write_time
 
@@ -22,15 +24,19 @@ class Ids(Protocol):
 class Draft(msgspec.Struct, gc=False):
     """One wire to be. `wire_id` is set when the cause alone must give the id, so that a second copy is void."""
 
-    type: str
+    payload: AnyPayload
     stream_id: str
-    payload: dict[str, Any]
     context_id: str
     sender: str = "system"
     causation_id: str = ""
     wire_id: str = ""
-    stream: dict[str, Any] | None = None
+    reference_task_ids: tuple[str, ...] = ()
+    parent_task_id: str = ""
     structure: dict[str, Any] | None = None
+
+    @property
+    def type(self) -> str:
+        return self.payload.TYPE
 
 
 def derived_id(cause: str, event: str, subject: str) -> str:
@@ -42,30 +48,23 @@ def derived_id(cause: str, event: str, subject: str) -> str:
     return f"wire_{cause[-26:-16]}{crockford(digest[:10])}"
 
 
-_STATES = {name: event.state for name, event in catalogue().items()}
-
-
-def seal(world: World, draft: Draft, timestamp: int, ids: Ids) -> dict[str, Any]:
+def seal(world: World, draft: Draft, timestamp: int, ids: Ids) -> AnyWire:
     """The wire of a draft at this place in the order."""
-    stream: dict[str, Any] = {
-        "stream_id": draft.stream_id,
-        "stream_seq": world.next_seq(draft.stream_id),
-        "context_id": draft.context_id,
-    }
-    if draft.causation_id:
-        stream["causation_id"] = draft.causation_id
-    if draft.stream is not None:
-        stream.update(draft.stream)
-    wire: dict[str, Any] = {
-        "wire": "1.1",
-        "wire_id": draft.wire_id or "wire_" + ids.ulid(),
-        "type": draft.type,
-        "sender": draft.sender,
-        "ts": write_time(timestamp),
-        "stream": stream,
-        "payload": draft.payload,
-    }
-    state = _STATES[draft.type]
-    if state is not None:
-        wire["state"] = state
-    return wire
+    payload = draft.payload
+    return Wire(
+        payload=payload,
+        sender=draft.sender,
+        state=STATES[payload.TYPE],
+        stream=WireStream(
+            causation_id=draft.causation_id or None,
+            context_id=draft.context_id,
+            parent_task_id=draft.parent_task_id or None,
+            reference_task_ids=draft.reference_task_ids or None,
+            stream_id=draft.stream_id,
+            stream_seq=world.next_seq(draft.stream_id),
+        ),
+        ts=write_time(timestamp),
+        type=payload.TYPE,
+        wire=VERSION,
+        wire_id=draft.wire_id or "wire_" + ids.ulid(),
+    )

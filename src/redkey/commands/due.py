@@ -6,13 +6,30 @@ that follows is settled, in the order of the attempts.
 
 from __future__ import annotations
 
-from typing import Any
-
 from redkey.commands.claims import stream
 from redkey.commands.draft import Draft, derived_id
 from redkey.reducers.entities import PRIORITIES, Pending, Task
 from redkey.reducers.task import retries
 from redkey.reducers.world import SECOND, World, in_order
+from redkey.wire.events import (
+    AgentLost,
+    AnyPayload,
+    GateOpened,
+    GateRejected,
+    InboxSent,
+    Ref,
+    TaskAvailable,
+    TaskCancelled,
+    TaskClaimed,
+    TaskClaimMissed,
+    TaskClaimRejected,
+    TaskCreated,
+    TaskFailed,
+    TaskLeaseExpired,
+    TaskUnblocked,
+    WorkflowCompleted,
+    WorkflowFailed,
+)
 from redkey.wire.ids import task_stream
 from redkey.wire.times import write_time
 
@@ -46,43 +63,45 @@ def outcome(world: World, pending: Pending) -> Draft:
     """The wire that settles an attempt."""
     task = world.tasks.get(pending.task_id)
     if pending.reason or task is None:
-        return _settle(pending, "task.claim_rejected", task, _rejection(pending))
+        return _reject(pending, task, pending.reason or "task_not_available", pending.detail)
     if task.reserved == pending.claim_id and task.state == "available" and task.attempt == pending.attempt:
         return _claimed(pending, task)
     if task.winner_claim_id and task.state in ("claimed", "working", "completed"):
         reason = "task_completed" if task.state == "completed" else "claim_already_won"
-        payload = {
-            "attempt": task.attempt,
-            "reason": reason,
-            "winning_claim_id": task.winner_claim_id,
-            "winning_agent_id": task.winner_agent_id,
-        }
-        return _settle(pending, "task.claim_missed", task, payload)
-    return _settle(pending, "task.claim_rejected", task, {"reason": "task_not_available", "detail": task.state})
+        payload = TaskClaimMissed(
+            task_id=pending.task_id,
+            claim_id=pending.claim_id,
+            attempt=task.attempt,
+            reason=reason,
+            winning_claim_id=task.winner_claim_id,
+            winning_agent_id=task.winner_agent_id,
+        )
+        return _settle(pending, task, payload)
+    return _reject(pending, task, "task_not_available", task.state)
 
 
-def _rejection(pending: Pending) -> dict[str, Any]:
-    payload = {"reason": pending.reason or "task_not_available"}
-    return payload | {"detail": pending.detail} if pending.detail else payload
+def _reject(pending: Pending, task: Task | None, reason: str, detail: str) -> Draft:
+    payload = TaskClaimRejected(
+        task_id=pending.task_id, claim_id=pending.claim_id, reason=reason, detail=detail or None
+    )
+    return _settle(pending, task, payload)
 
 
-def _settle(pending: Pending, event: str, task: Task | None, payload: dict[str, Any]) -> Draft:
-    body = {"task_id": pending.task_id, "claim_id": pending.claim_id, **payload}
+def _settle(pending: Pending, task: Task | None, payload: TaskClaimMissed | TaskClaimRejected) -> Draft:
     context = task.context_id if task is not None else "task:unknown"
-    wire_id = derived_id(pending.wire_id, event, pending.claim_id)
-    return Draft(event, f"agent:{pending.agent_id}", body, context, causation_id=pending.wire_id, wire_id=wire_id)
+    wire_id = derived_id(pending.wire_id, payload.TYPE, pending.claim_id)
+    return Draft(payload, f"agent:{pending.agent_id}", context, causation_id=pending.wire_id, wire_id=wire_id)
 
 
 def _claimed(pending: Pending, task: Task) -> Draft:
-    payload = {
-        "claim_id": pending.claim_id,
-        "agent_id": pending.agent_id,
-        "lease_expires_at": write_time(pending.timestamp + pending.lease_seconds * SECOND),
-    }
-    if task.roles:
-        payload["role_id"] = task.roles[0]
-    wire_id = derived_id(pending.wire_id, "task.claimed", pending.claim_id)
-    return Draft("task.claimed", stream(task), payload, task.context_id, causation_id=pending.wire_id, wire_id=wire_id)
+    payload = TaskClaimed(
+        claim_id=pending.claim_id,
+        agent_id=pending.agent_id,
+        lease_expires_at=write_time(pending.timestamp + pending.lease_seconds * SECOND),
+        role_id=task.roles[0] if task.roles else None,
+    )
+    wire_id = derived_id(pending.wire_id, payload.TYPE, pending.claim_id)
+    return Draft(payload, stream(task), task.context_id, causation_id=pending.wire_id, wire_id=wire_id)
 
 
 def _consequence(world: World, kind: str, subject: str, cause: str) -> Draft:
@@ -90,82 +109,75 @@ def _consequence(world: World, kind: str, subject: str, cause: str) -> Draft:
         return _open(world, subject, cause) if kind == "open" else _end(world, subject, cause)
     task = world.tasks[subject]
     if kind == "available":
-        return _follow(task, "task.available", {}, cause)
+        return _follow(task, TaskAvailable(), cause)
     if kind == "unblocked":
-        return _follow(task, "task.unblocked", {}, cause)
+        return _follow(task, TaskUnblocked(), cause)
     if kind == "expire":
         return _expiry(task, cause)
     if kind == "retry":
         return _retry(task, cause)
     if kind == "cancel":
-        return _follow(task, "task.cancelled", {"cause": "workflow_cancelled"}, cause)
+        return _follow(task, TaskCancelled(cause="workflow_cancelled"), cause)
     if kind == "gate":
         return _open_gate(task, cause)
     if kind.startswith(("mail:", "gate-mail:")):
         return _mail(world, task, kind.partition(":")[2], cause, gate=kind.startswith("gate"))
     # dependency_failed and lease_losses: failures that no holder reports bear their own name.
-    return _follow(task, "task.failed", {"kind": kind, "retry": retries(task, kind)}, cause)
+    return _follow(task, TaskFailed(kind=kind, retry=retries(task, kind)), cause)
 
 
-def _follow(task: Task, event: str, payload: dict[str, Any], cause: str) -> Draft:
+def _follow(task: Task, payload: AnyPayload, cause: str) -> Draft:
     where = stream(task)
-    return Draft(event, where, payload, task.context_id, causation_id=cause, wire_id=derived_id(cause, event, where))
+    wire_id = derived_id(cause, payload.TYPE, where)
+    return Draft(payload, where, task.context_id, causation_id=cause, wire_id=wire_id)
 
 
 def _expiry(task: Task, cause: str = "") -> Draft:
     """The end of a lease has one id, whether time or another's attempt brings it up."""
     where = stream(task)
     wire_id = derived_id(task.claim_id, f"task.lease_expired:{task.lease_expires_at}", where)
-    payload = {"claim_id": task.claim_id}
-    return Draft("task.lease_expired", where, payload, task.context_id, causation_id=cause, wire_id=wire_id)
+    payload = TaskLeaseExpired(claim_id=task.claim_id)
+    return Draft(payload, where, task.context_id, causation_id=cause, wire_id=wire_id)
 
 
 def _retry(task: Task, cause: str) -> Draft:
     where = task_stream(task.task_id, task.attempt + 1)
-    return Draft(
-        "task.created",
-        where,
-        another_attempt(task),
-        task.context_id,
-        causation_id=cause,
-        wire_id=derived_id(cause, "task.created", where),
-        stream=lineage(task),
+    return another_attempt(task, causation_id=cause, wire_id=derived_id(cause, "task.created", where))
+
+
+def another_attempt(task: Task, *, sender: str = "system", causation_id: str = "", wire_id: str = "") -> Draft:
+    """A task's next attempt: the same task, tried again."""
+    inline = not task.workflow_id and not task.structure_sha256
+    payload = TaskCreated(
+        queue_id=task.queue_id,
+        priority=PRIORITIES[task.priority],
+        content_ref=Ref(bytes=task.content_bytes, sha256=task.content_sha256),
+        retry_of=task.attempt,
+        workflow_id=task.workflow_id or None,
+        plan_task=task.plan_task if task.workflow_id else None,
+        structure_ref=(
+            Ref(bytes=task.structure_bytes, sha256=task.structure_sha256)
+            if task.structure_sha256 and not task.workflow_id
+            else None
+        ),
+        roles=(task.roles or None) if inline else None,
+        capabilities=(task.capabilities or None) if inline else None,
+        waits_for=(task.waits_for or None) if inline else None,
+        outputs=(task.outputs or None) if inline else None,
+        lease_seconds=(task.lease_seconds or None) if inline else None,
+        deadline_seconds=(task.deadline_at - task.created_at) // SECOND if inline and task.deadline_at else None,
+        max_attempts=task.max_attempts if inline and task.max_attempts > 1 else None,
     )
-
-
-def another_attempt(task: Task) -> dict[str, Any]:
-    """The payload of a task's next attempt: the same task, tried again."""
-    payload: dict[str, Any] = {
-        "queue_id": task.queue_id,
-        "priority": PRIORITIES[task.priority],
-        "content_ref": {"sha256": task.content_sha256, "bytes": task.content_bytes},
-        "retry_of": task.attempt,
-    }
-    if task.workflow_id:
-        return payload | {"workflow_id": task.workflow_id, "plan_task": task.plan_task}
-    if task.structure_sha256:
-        return payload | {"structure_ref": {"sha256": task.structure_sha256, "bytes": task.structure_bytes}}
-    for name in ("roles", "capabilities", "waits_for", "outputs"):
-        values = getattr(task, name)
-        if values:
-            payload[name] = list(values)
-    if task.lease_seconds:
-        payload["lease_seconds"] = task.lease_seconds
-    if task.deadline_at:
-        payload["deadline_seconds"] = (task.deadline_at - task.created_at) // SECOND
-    if task.max_attempts > 1:
-        payload["max_attempts"] = task.max_attempts
-    return payload
-
-
-def lineage(task: Task) -> dict[str, Any] | None:
-    """The references and the parent that a task's streams carry."""
-    stated: dict[str, Any] = {}
-    if task.reference_task_ids:
-        stated["reference_task_ids"] = list(task.reference_task_ids)
-    if task.parent_task_id:
-        stated["parent_task_id"] = task.parent_task_id
-    return stated or None
+    return Draft(
+        payload,
+        task_stream(task.task_id, task.attempt + 1),
+        task.context_id,
+        sender,
+        causation_id=causation_id,
+        wire_id=wire_id,
+        reference_task_ids=task.reference_task_ids,
+        parent_task_id=task.parent_task_id,
+    )
 
 
 def _open(world: World, subject: str, cause: str) -> Draft:
@@ -174,16 +186,15 @@ def _open(world: World, subject: str, cause: str) -> Draft:
     run = world.runs[workflow_id]
     planned, workflow = run.plan.tasks[int(index)], run.workflow
     where = task_stream(plan_task_id(workflow_id, planned.id), 1)
-    payload = {
-        "queue_id": workflow.queue_id,
-        "priority": planned.priority,
-        "content_ref": {"sha256": workflow.content_sha256, "bytes": workflow.content_bytes},
-        "workflow_id": workflow_id,
-        "plan_task": planned.id,
-    }
-    wire_id = derived_id(cause, "task.created", where)
-    context = f"workflow:{workflow_id}"
-    return Draft("task.created", where, payload, context, causation_id=cause, wire_id=wire_id)
+    payload = TaskCreated(
+        queue_id=workflow.queue_id,
+        priority=planned.priority,
+        content_ref=Ref(bytes=workflow.content_bytes, sha256=workflow.content_sha256),
+        workflow_id=workflow_id,
+        plan_task=planned.id,
+    )
+    wire_id = derived_id(cause, payload.TYPE, where)
+    return Draft(payload, where, f"workflow:{workflow_id}", causation_id=cause, wire_id=wire_id)
 
 
 def plan_task_id(workflow_id: str, key: str) -> str:
@@ -192,37 +203,38 @@ def plan_task_id(workflow_id: str, key: str) -> str:
 
 
 def _end(world: World, workflow_id: str, cause: str) -> Draft:
-    event = f"workflow.{world.runs[workflow_id].verdict}"
+    completed = world.runs[workflow_id].verdict == "completed"
+    payload = WorkflowCompleted() if completed else WorkflowFailed()
     where = f"workflow:{workflow_id}"
-    return Draft(event, where, {}, where, causation_id=cause, wire_id=derived_id(cause, event, where))
+    return Draft(payload, where, where, causation_id=cause, wire_id=derived_id(cause, payload.TYPE, where))
 
 
 def _open_gate(task: Task, cause: str) -> Draft:
     where = f"workflow:{task.workflow_id}" if task.workflow_id else f"queue:{task.queue_id}"
     wire_id = derived_id(cause, "gate.opened", stream(task))
-    payload = {"gate_id": "gate_" + wire_id[5:], "task_id": task.task_id, "attempt": task.attempt}
-    return Draft("gate.opened", where, payload, task.context_id, causation_id=cause, wire_id=wire_id)
+    payload = GateOpened(gate_id="gate_" + wire_id[5:], task_id=task.task_id, attempt=task.attempt)
+    return Draft(payload, where, task.context_id, causation_id=cause, wire_id=wire_id)
 
 
 def _mail(world: World, task: Task, to: str, cause: str, *, gate: bool = False) -> Draft:
     wire_id = derived_id(cause, "inbox.sent", to)
     told = not gate and task.reason_sha256 != ""
-    payload = {
-        "message_id": "msg_" + wire_id[5:],
-        "to": to,
-        "priority": 1,
-        "message_type": "exec.gate" if gate else "task.blocked",
-        "ref_task_id": task.task_id,
-        "body_ref": {
-            "sha256": task.reason_sha256 if told else task.content_sha256,
-            "bytes": task.reason_bytes if told else task.content_bytes,
-        },
-        "action_required": True,
-    }
+    payload = InboxSent(
+        message_id="msg_" + wire_id[5:],
+        to=to,
+        priority=1,
+        message_type="exec.gate" if gate else "task.blocked",
+        ref_task_id=task.task_id,
+        body_ref=Ref(
+            bytes=task.reason_bytes if told else task.content_bytes,
+            sha256=task.reason_sha256 if told else task.content_sha256,
+        ),
+        action_required=True,
+    )
     where = to if to.startswith("agent:") else f"workspace:{world.workspace.workspace_id}"
     # A gate's deadline is brought by time and has no wire for its cause.
     caused_by = cause if cause.startswith("wire_") else ""
-    return Draft("inbox.sent", where, payload, task.context_id, causation_id=caused_by, wire_id=wire_id)
+    return Draft(payload, where, task.context_id, causation_id=caused_by, wire_id=wire_id)
 
 
 def _timed(world: World, now: int) -> list[Draft]:
@@ -249,8 +261,7 @@ def _lease_over(world: World, task_id: str) -> Draft:
 def _deadline_over(world: World, task_id: str) -> Draft:
     task = world.tasks[task_id]
     wire_id = derived_id(task.task_id, "task.failed:deadline", stream(task))
-    payload = {"kind": "deadline", "retry": False}
-    return Draft("task.failed", stream(task), payload, task.context_id, wire_id=wire_id)
+    return Draft(TaskFailed(kind="deadline", retry=False), stream(task), task.context_id, wire_id=wire_id)
 
 
 def _gate_over(world: World, gate_id: str) -> Draft:
@@ -260,14 +271,14 @@ def _gate_over(world: World, gate_id: str) -> Draft:
     if gate.on_deadline == "hold":
         return _mail(world, task, "human", gate_id, gate=True)
     where = f"workflow:{gate.workflow_id}" if gate.workflow_id else f"queue:{gate.queue_id}"
-    payload = {"gate_id": gate_id, "task_id": gate.task_id, "by": "system"}
-    return Draft("gate.rejected", where, payload, task.context_id, wire_id=derived_id(gate_id, "gate.rejected", where))
+    payload = GateRejected(gate_id=gate_id, task_id=gate.task_id, by="system")
+    return Draft(payload, where, task.context_id, wire_id=derived_id(gate_id, payload.TYPE, where))
 
 
 def _silent(world: World, agent_id: str) -> Draft:
     wire_id = derived_id(agent_id, f"agent.lost:{world.agents[agent_id].last_act_at}", agent_id)
     context = f"workspace:{world.workspace.workspace_id}"
-    return Draft("agent.lost", f"agent:{agent_id}", {}, context, wire_id=wire_id)
+    return Draft(AgentLost(), f"agent:{agent_id}", context, wire_id=wire_id)
 
 
 _TIMED = {"lease": _lease_over, "deadline": _deadline_over, "gate": _gate_over, "lost": _silent}

@@ -6,8 +6,6 @@ holder whose task nobody took since gets it back first, on the record. How a hol
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 from redkey.commands.caller import Caller
@@ -27,10 +25,23 @@ from redkey.commands.claims import (
 from redkey.commands.decision import Decision, Refused, not_found
 from redkey.commands.draft import Draft, Ids
 from redkey.commands.past import Past
+from redkey.reducers.attempt import missing_outputs
 from redkey.reducers.claim import CLAIM_LIFE_NANOSECONDS, lease_end
 from redkey.reducers.entities import Agent, Task
-from redkey.reducers.task import missing_outputs, retries
+from redkey.reducers.task import retries
 from redkey.reducers.world import SECOND, World
+from redkey.wire.events import (
+    AnyPayload,
+    ArtifactReady,
+    TaskBlocked,
+    TaskComplete,
+    TaskFailed,
+    TaskLeaseExtended,
+    TaskPlanCreated,
+    TaskReleased,
+    TaskStarted,
+)
+from redkey.wire.events.task import TaskVerification
 from redkey.wire.times import write_time
 
 # A wire has room for so many artifact ids; more go through a manifest artifact.
@@ -68,14 +79,13 @@ def _holder(world: World, caller: Caller, claim_id: str, agent_id: str) -> Agent
 def _reacquire(world: World, caller: Caller, claim_id: str, task: Task, now: int) -> Hold:
     """Nobody took the task since the lease expired: its last holder goes on, on the record."""
     agent = _holder(world, caller, claim_id, task.expired_agent_id)
-    payload = {
-        "claim_id": claim_id,
-        "agent_id": agent.agent_id,
-        "lease_expires_at": write_time(lease_end(task, now)),
-        "reacquired": True,
-    }
-    again = Draft("task.lease_extended", stream(task), payload, task.context_id, caller.sender(world))
-    return Hold(task, agent, [again])
+    payload = TaskLeaseExtended(
+        claim_id=claim_id,
+        agent_id=agent.agent_id,
+        lease_expires_at=write_time(lease_end(task, now)),
+        reacquired=True,
+    )
+    return Hold(task, agent, [Draft(payload, stream(task), task.context_id, caller.sender(world))])
 
 
 def _ended(world: World, past: Past, caller: Caller, claim_id: str) -> Refused:
@@ -97,27 +107,21 @@ def _task_of_past_claim(world: World, past: Past, caller: Caller, claim_id: str)
     return task
 
 
-def _act(
-    world: World, past: Past, caller: Caller, claim_id: str, now: int, event: str, payload: dict[str, Any]
-) -> tuple[Hold, Decision]:
-    hold = holding(world, past, caller, claim_id, now)
-    return hold, _on(world, caller, hold, event, {"claim_id": claim_id, "agent_id": hold.agent.agent_id, **payload})
-
-
-def _on(world: World, caller: Caller, hold: Hold, event: str, payload: dict[str, Any]) -> Decision:
+def _on(world: World, caller: Caller, hold: Hold, payload: AnyPayload) -> Decision:
     task = hold.task
-    return Decision([*hold.drafts, Draft(event, stream(task), payload, task.context_id, caller.sender(world))])
+    return Decision([*hold.drafts, Draft(payload, stream(task), task.context_id, caller.sender(world))])
 
 
 def start(world: World, command: StartClaim, caller: Caller, now: int, ids: Ids, past: Past) -> Decision:
-    hold, decision = _act(world, past, caller, command.claim_id, now, "task.started", {})
+    hold = holding(world, past, caller, command.claim_id, now)
     if hold.task.state == "working" or hold.task.expired_state == "working":
         raise Refused(409, "already_started", "This claim has been started before.")
-    return decision
+    return _on(world, caller, hold, TaskStarted(claim_id=command.claim_id, agent_id=hold.agent.agent_id))
 
 
 def release(world: World, command: ReleaseClaim, caller: Caller, now: int, ids: Ids, past: Past) -> Decision:
-    return _act(world, past, caller, command.claim_id, now, "task.released", {})[1]
+    hold = holding(world, past, caller, command.claim_id, now)
+    return _on(world, caller, hold, TaskReleased(claim_id=command.claim_id, agent_id=hold.agent.agent_id))
 
 
 def heartbeat(world: World, command: HeartbeatClaim, caller: Caller, now: int, ids: Ids, past: Past) -> Decision:
@@ -138,20 +142,24 @@ def heartbeat(world: World, command: HeartbeatClaim, caller: Caller, now: int, i
     until = lease_end(task, now)
     if task.lease_expires_at - now >= task.lease_seconds_held * SECOND // 2 or until <= task.lease_expires_at:
         return Decision(answer={"state": "held", "lease_expires_at": task.lease_expires_at})
-    payload = {"claim_id": command.claim_id, "agent_id": task.agent_id, "lease_expires_at": write_time(until)}
-    return Decision([Draft("task.lease_extended", stream(task), payload, task.context_id, caller.sender(world))])
+    payload = TaskLeaseExtended(claim_id=command.claim_id, agent_id=task.agent_id, lease_expires_at=write_time(until))
+    return _on(world, caller, hold, payload)
 
 
 def block(world: World, command: BlockClaim, caller: Caller, now: int, ids: Ids, past: Past) -> Decision:
-    payload: dict[str, Any] = {"blocker_type": command.blocker_type, "reason_ref": command.reason_ref}
-    if command.depends_on:
-        payload["depends_on"] = list(command.depends_on)
-    hold, decision = _act(world, past, caller, command.claim_id, now, "task.blocked", payload)
+    hold = holding(world, past, caller, command.claim_id, now)
     for dependency in command.depends_on:
         if dependency not in world.tasks or dependency == hold.task.task_id:
             raise Refused(422, "unknown_dependency", f"{dependency[:64]!r} is not another live task.", "/dependsOn")
-    decision.drafts[-1].payload["attempts"] = hold.task.attempt
-    return decision
+    payload = TaskBlocked(
+        claim_id=command.claim_id,
+        agent_id=hold.agent.agent_id,
+        blocker_type=command.blocker_type,
+        reason_ref=command.reason_ref,
+        depends_on=command.depends_on or None,
+        attempts=hold.task.attempt,
+    )
+    return _on(world, caller, hold, payload)
 
 
 def add_artifact(world: World, command: AddArtifact, caller: Caller, now: int, ids: Ids, past: Past) -> Decision:
@@ -162,23 +170,26 @@ def add_artifact(world: World, command: AddArtifact, caller: Caller, now: int, i
     if before is None and len(hold.task.artifacts) >= ARTIFACTS_LIMIT:
         detail = f"An attempt has at most {ARTIFACTS_LIMIT} artifacts; put more into a manifest artifact."
         raise Refused(422, "artifacts_too_many", detail)
-    payload: dict[str, Any] = {
-        "claim_id": command.claim_id,
-        "artifact_id": command.artifact_id,
-        "name": command.name,
-        "version": before.version + 1 if before is not None else 1,
-        "content_ref": command.content_ref,
-        "sha256": command.sha256,
-        "bytes": command.bytes,
-        "readiness": command.readiness,
-    }
-    if command.derived_from:
-        payload["derived_from"] = list(command.derived_from)
-    return _on(world, caller, hold, "artifact.ready", payload)
+    payload = ArtifactReady(
+        claim_id=command.claim_id,
+        artifact_id=command.artifact_id,
+        name=command.name,
+        version=before.version + 1 if before is not None else 1,
+        content_ref=command.content_ref,
+        sha256=command.sha256,
+        bytes=command.bytes,
+        readiness=command.readiness,
+        derived_from=command.derived_from or None,
+    )
+    return _on(world, caller, hold, payload)
 
 
 def plan(world: World, command: PlanClaim, caller: Caller, now: int, ids: Ids, past: Past) -> Decision:
-    return _act(world, past, caller, command.claim_id, now, "task.plan.created", {"plan_ref": command.plan_ref})[1]
+    hold = holding(world, past, caller, command.claim_id, now)
+    agent_id = hold.agent.agent_id
+    return _on(
+        world, caller, hold, TaskPlanCreated(claim_id=command.claim_id, agent_id=agent_id, plan_ref=command.plan_ref)
+    )
 
 
 def complete(world: World, command: CompleteClaim, caller: Caller, now: int, ids: Ids, past: Past) -> Decision:
@@ -186,7 +197,7 @@ def complete(world: World, command: CompleteClaim, caller: Caller, now: int, ids
     _check_next(world, caller, command.claim_next)
     task = hold.task
     ready = [artifact.artifact_id for artifact in task.artifacts if artifact.readiness != "draft"]
-    artifact_ids = list(command.artifact_ids) or ready[:_ARTIFACTS_A_WIRE]
+    artifact_ids = command.artifact_ids or tuple(ready[:_ARTIFACTS_A_WIRE])
     missing = missing_outputs(task, artifact_ids)
     if missing:
         names = ", ".join(missing[:8])
@@ -194,26 +205,29 @@ def complete(world: World, command: CompleteClaim, caller: Caller, now: int, ids
     duration = command.duration_seconds
     if duration is None:
         duration = max(0, now - (task.started_at or task.claimed_at) + SECOND // 2) // SECOND
-    payload: dict[str, Any] = {
-        "claim_id": command.claim_id,
-        "agent_id": hold.agent.agent_id,
-        "artifact_ids": artifact_ids,
-        "cost_usd": command.cost_usd,
-        "duration_seconds": min(duration, CLAIM_LIFE_NANOSECONDS // SECOND),
-        "verification": {"mechanical": "pass", "semantic": command.semantic, "attempts": command.attempts},
-    }
-    if command.output_ref is not None:
-        payload["output_ref"] = command.output_ref
-    return _on(world, caller, hold, "task.complete", payload)
+    payload = TaskComplete(
+        claim_id=command.claim_id,
+        agent_id=hold.agent.agent_id,
+        artifact_ids=artifact_ids,
+        cost_usd=command.cost_usd,
+        duration_seconds=min(duration, CLAIM_LIFE_NANOSECONDS // SECOND),
+        verification=TaskVerification(mechanical="pass", semantic=command.semantic, attempts=command.attempts),
+        output_ref=command.output_ref,
+    )
+    return _on(world, caller, hold, payload)
 
 
 def fail(world: World, command: FailClaim, caller: Caller, now: int, ids: Ids, past: Past) -> Decision:
-    retry = retries(holding(world, past, caller, command.claim_id, now).task, command.kind)
+    hold = holding(world, past, caller, command.claim_id, now)
     _check_next(world, caller, command.claim_next)
-    payload: dict[str, Any] = {"kind": command.kind, "retry": retry}
-    if command.reason_ref is not None:
-        payload["reason_ref"] = command.reason_ref
-    return _act(world, past, caller, command.claim_id, now, "task.failed", payload)[1]
+    payload = TaskFailed(
+        claim_id=command.claim_id,
+        agent_id=hold.agent.agent_id,
+        kind=command.kind,
+        retry=retries(hold.task, command.kind),
+        reason_ref=command.reason_ref,
+    )
+    return _on(world, caller, hold, payload)
 
 
 def _check_next(world: World, caller: Caller, command: ClaimNext | None) -> None:

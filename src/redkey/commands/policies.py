@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import final
 
 import msgspec
 
@@ -12,11 +12,14 @@ from redkey.commands.decision import Decision, Refused, not_found
 from redkey.commands.draft import Draft, Ids
 from redkey.reducers.task import block_route
 from redkey.reducers.world import RULES, World
+from redkey.wire.events import AnyPayload, PartyAdded, PartyRemoved, WorkspacePolicySet, WorkspaceRulesRaised
+from redkey.wire.events.workspace import WorkspaceBlockRoute
 
 # Policies of the workspace and parties came with these rules.
 POLICY_RULES = 2
 
 
+@final
 class SetPolicy(msgspec.Struct, frozen=True):
     """Policies to set; what is not named stays. `block_routes`: blocker type -> roles that are told."""
 
@@ -25,12 +28,14 @@ class SetPolicy(msgspec.Struct, frozen=True):
     defaults: bool = False
 
 
+@final
 class RaiseRules(msgspec.Struct, frozen=True):
     """Let later records fold under newer rules; there is no way back."""
 
     rules: int = RULES
 
 
+@final
 class AddParty(msgspec.Struct, frozen=True):
     """Let an account write on the topic: as an agent, or, without one, as another server of the operator."""
 
@@ -38,6 +43,7 @@ class AddParty(msgspec.Struct, frozen=True):
     agent_id: str = ""
 
 
+@final
 class RemoveParty(msgspec.Struct, frozen=True):
     payer: str
 
@@ -52,7 +58,12 @@ def set_policy(world: World, command: SetPolicy, caller: Caller, now: int, ids: 
                 raise Refused(422, "unknown_role", detail, f"/blockRoutes/{kind}")
     where, sender = f"workspace:{world.workspace.workspace_id}", caller.sender(world)
     drafts = [
-        Draft("workspace.policy_set", where, {"block_route": {"blocker_type": kind, "roles": [*roles]}}, where, sender)
+        Draft(
+            WorkspacePolicySet(block_route=WorkspaceBlockRoute(blocker_type=kind, roles=tuple(roles))),
+            where,
+            where,
+            sender,
+        )
         for kind, roles in command.block_routes.items()
         if block_route(world, kind) != roles
     ]
@@ -67,7 +78,7 @@ def raise_rules(world: World, command: RaiseRules, caller: Caller, now: int, ids
     if command.rules <= world.workspace.rules:
         detail = f"The workspace is under rules {world.workspace.rules} already; rules are never lowered."
         raise Refused(409, "rules_not_raised", detail)
-    return _on_workspace(world, "workspace.rules_raised", {"rules": command.rules}, caller)
+    return _on_workspace(world, WorkspaceRulesRaised(rules=command.rules), caller)
 
 
 def add_party(world: World, command: AddParty, caller: Caller, now: int, ids: Ids) -> Decision:
@@ -76,15 +87,14 @@ def add_party(world: World, command: AddParty, caller: Caller, now: int, ids: Id
         raise Refused(409, "party_exists", f"The account {command.payer} may write on this topic already.")
     if command.agent_id and command.agent_id not in world.agents:
         raise not_found("agent")
-    payload = {"payer": command.payer} | ({"agent_id": command.agent_id} if command.agent_id else {})
-    return _on_workspace(world, "party.added", payload, caller)
+    return _on_workspace(world, PartyAdded(payer=command.payer, agent_id=command.agent_id or None), caller)
 
 
 def remove_party(world: World, command: RemoveParty, caller: Caller, now: int, ids: Ids) -> Decision:
     _check_operator(world, caller)
     if command.payer not in world.parties:
         raise not_found("party")
-    return _on_workspace(world, "party.removed", {"payer": command.payer}, caller)
+    return _on_workspace(world, PartyRemoved(payer=command.payer), caller)
 
 
 def _check_operator(world: World, caller: Caller) -> None:
@@ -93,9 +103,9 @@ def _check_operator(world: World, caller: Caller) -> None:
     check_rules(world, POLICY_RULES)
 
 
-def _on_workspace(world: World, event: str, payload: dict[str, Any], caller: Caller) -> Decision:
+def _on_workspace(world: World, payload: AnyPayload, caller: Caller) -> Decision:
     where = f"workspace:{world.workspace.workspace_id}"
-    return Decision([Draft(event, where, payload, where, caller.sender(world))])
+    return Decision([Draft(payload, where, where, caller.sender(world))])
 
 
 def check_rules(world: World, needed: int) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import final
 
 import msgspec
 
@@ -13,11 +14,35 @@ from redkey.commands.draft import Draft, Ids
 from redkey.commands.past import Past
 from redkey.reducers.entities import Key
 from redkey.reducers.world import LOST_AFTER_NANOSECONDS, RULES, World
+from redkey.wire.events import (
+    AgentDeactivated,
+    AgentHeartbeat,
+    AgentRegistered,
+    AgentUpdated,
+    AnyPayload,
+    ContentErased,
+    CreditsGranted,
+    CreditsPriced,
+    InboxRead,
+    InboxSent,
+    KeyCreated,
+    KeyRevoked,
+    QueueCreated,
+    QueueUpdated,
+    Ref,
+    RoleCreated,
+    RoleGranted,
+    RoleRevoked,
+    WorkspaceCreated,
+)
+from redkey.wire.events.queue import QueueSettings
 
-Ref = dict[str, Any]
 CAPABILITIES_A_WIRE = 8
+# Settings of a queue by name; what is not named stays, or is as the rules have it.
+QueueChoices = Mapping[str, int | str | bool]
 
 
+@final
 class CreateWorkspace(msgspec.Struct, frozen=True):
     workspace_id: str
     name_ref: Ref | None = None
@@ -27,6 +52,7 @@ class CreateWorkspace(msgspec.Struct, frozen=True):
 KEY_HASH_DIGITS = 32
 
 
+@final
 class CreateKey(msgspec.Struct, frozen=True):
     key_id: str
     prefix: str
@@ -37,10 +63,12 @@ class CreateKey(msgspec.Struct, frozen=True):
     secret_sha256: str = ""
 
 
+@final
 class RevokeKey(msgspec.Struct, frozen=True):
     key_id: str
 
 
+@final
 class RegisterAgent(msgspec.Struct, frozen=True):
     agent_id: str
     slug: str
@@ -51,6 +79,7 @@ class RegisterAgent(msgspec.Struct, frozen=True):
     slug_given: bool = True
 
 
+@final
 class UpdateAgent(msgspec.Struct, frozen=True):
     agent_id: str
     slug: str = ""
@@ -60,44 +89,52 @@ class UpdateAgent(msgspec.Struct, frozen=True):
     active: bool | None = None
 
 
+@final
 class DeactivateAgent(msgspec.Struct, frozen=True):
     agent_id: str
 
 
+@final
 class HeartbeatAgent(msgspec.Struct, frozen=True):
     agent_id: str
     capacity: int | None = None
     in_use: int | None = None
 
 
+@final
 class CreateRole(msgspec.Struct, frozen=True):
     role_id: str
     role_ref: Ref | None = None
     capabilities: tuple[str, ...] = ()
 
 
+@final
 class GrantRole(msgspec.Struct, frozen=True):
     role_id: str
     agent_id: str
 
 
+@final
 class RevokeRole(msgspec.Struct, frozen=True):
     role_id: str
     agent_id: str
 
 
+@final
 class CreateQueue(msgspec.Struct, frozen=True):
     queue_id: str
-    settings: dict[str, Any]
+    settings: QueueChoices
     name_ref: Ref | None = None
 
 
+@final
 class UpdateQueue(msgspec.Struct, frozen=True):
     queue_id: str
-    settings: dict[str, Any]
+    settings: QueueChoices
     name_ref: Ref | None = None
 
 
+@final
 class SendMessage(msgspec.Struct, frozen=True):
     message_id: str
     to: str
@@ -110,51 +147,54 @@ class SendMessage(msgspec.Struct, frozen=True):
     agent_id: str = ""
 
 
+@final
 class ReadMessage(msgspec.Struct, frozen=True):
     message_id: str
 
 
+@final
 class GrantCredits(msgspec.Struct, frozen=True):
     amount: int
     unit: str = "credit"
 
 
+@final
 class PriceCredits(msgspec.Struct, frozen=True):
     version: int
     prices_ref: Ref
 
 
+@final
 class EraseContent(msgspec.Struct, frozen=True):
     sha256: str
 
 
-def _workspace(world: World, event: str, payload: dict[str, Any], sender: str, workspace_id: str = "") -> Decision:
+def _workspace(world: World, payload: AnyPayload, sender: str, workspace_id: str = "") -> Decision:
     where = f"workspace:{workspace_id or world.workspace.workspace_id}"
-    return Decision([Draft(event, where, payload, where, sender)])
+    return Decision([Draft(payload, where, where, sender)])
 
 
 def create_workspace(world: World, command: CreateWorkspace, caller: Caller, now: int, ids: Ids) -> Decision:
     if world.workspace.workspace_id:
         raise Refused(409, "workspace_exists", "The workspace exists already.")
-    payload: dict[str, Any] = {"rules": RULES}
-    if command.name_ref is not None:
-        payload["name_ref"] = command.name_ref
-    return _workspace(world, "workspace.created", payload, caller.sender(world), command.workspace_id)
+    payload = WorkspaceCreated(rules=RULES, name_ref=command.name_ref)
+    return _workspace(world, payload, caller.sender(world), command.workspace_id)
 
 
 def create_key(world: World, command: CreateKey, caller: Caller, now: int, ids: Ids) -> Decision:
     if command.key_id in world.keys:
         raise Refused(409, "key_exists", f"The key {command.key_id!r} exists already.")
-    payload: dict[str, Any] = {"key_id": command.key_id, "scopes": list(command.scopes), "prefix": command.prefix}
-    if command.secret_sha256:
-        payload["key_hash"] = command.secret_sha256[:KEY_HASH_DIGITS]
-    if command.agent_id:
-        if command.agent_id not in world.agents:
-            raise not_found("agent")
-        payload["agent_id"] = command.agent_id
-    if command.name_ref is not None:
-        payload["name_ref"] = command.name_ref
-    return _workspace(world, "key.created", payload, caller.sender(world))
+    if command.agent_id and command.agent_id not in world.agents:
+        raise not_found("agent")
+    payload = KeyCreated(
+        key_id=command.key_id,
+        scopes=command.scopes,
+        prefix=command.prefix,
+        key_hash=command.secret_sha256[:KEY_HASH_DIGITS] or None,
+        agent_id=command.agent_id or None,
+        name_ref=command.name_ref,
+    )
+    return _workspace(world, payload, caller.sender(world))
 
 
 def revoke_key(world: World, command: RevokeKey, caller: Caller, now: int, ids: Ids) -> Decision:
@@ -162,7 +202,7 @@ def revoke_key(world: World, command: RevokeKey, caller: Caller, now: int, ids: 
     if key is None or key.revoked_at:
         raise not_found("key")
     _keep_a_way_in(world, key, caller)
-    return _workspace(world, "key.revoked", {"key_id": command.key_id}, caller.sender(world))
+    return _workspace(world, KeyRevoked(key_id=command.key_id), caller.sender(world))
 
 
 def _keep_a_way_in(world: World, key: Key, caller: Caller) -> None:
@@ -196,13 +236,10 @@ def register_agent(world: World, command: RegisterAgent, caller: Caller, now: in
         raise Refused(409, "slug_taken", f"An agent with the slug {command.slug!r} is registered already.")
     where, context, sender = _agent_place(world, command.agent_id, caller)
     first, more = command.capabilities[:CAPABILITIES_A_WIRE], command.capabilities[CAPABILITIES_A_WIRE:]
-    payload = {
-        "slug": slug,
-        "card_ref": command.card_ref,
-        "capabilities": list(first),
-        "verification": command.verification,
-    }
-    drafts = [Draft("agent.registered", where, payload, context, sender)]
+    payload = AgentRegistered(
+        slug=slug, card_ref=command.card_ref, capabilities=first, verification=command.verification
+    )
+    drafts = [Draft(payload, where, context, sender)]
     drafts.extend(_more_capabilities(where, context, sender, more))
     return Decision(drafts)
 
@@ -222,13 +259,7 @@ def _agent_place(world: World, agent_id: str, caller: Caller) -> tuple[str, str,
 
 def _more_capabilities(where: str, context: str, sender: str, more: tuple[str, ...]) -> list[Draft]:
     return [
-        Draft(
-            "agent.updated",
-            where,
-            {"capabilities": list(more[i : i + CAPABILITIES_A_WIRE]), "add": True},
-            context,
-            sender,
-        )
+        Draft(AgentUpdated(capabilities=more[i : i + CAPABILITIES_A_WIRE], add=True), where, context, sender)
         for i in range(0, len(more), CAPABILITIES_A_WIRE)
     ]
 
@@ -239,22 +270,17 @@ def update_agent(world: World, command: UpdateAgent, caller: Caller, now: int, i
         raise not_found("agent")
     if command.slug and world.slugs.get(command.slug, agent.agent_id) != agent.agent_id:
         raise Refused(409, "slug_taken", f"An agent with the slug {command.slug!r} is registered already.", "/slug")
-    payload: dict[str, Any] = {}
-    more: tuple[str, ...] = ()
-    if command.slug:
-        payload["slug"] = command.slug
-    if command.card_ref is not None:
-        payload["card_ref"] = command.card_ref
-    if command.capabilities is not None:
-        payload["capabilities"] = list(command.capabilities[:CAPABILITIES_A_WIRE])
-        more = command.capabilities[CAPABILITIES_A_WIRE:]
-    if command.verification:
-        payload["verification"] = command.verification
-    if command.active is not None:
-        payload["active"] = command.active
+    able = command.capabilities
+    payload = AgentUpdated(
+        slug=command.slug or None,
+        card_ref=command.card_ref,
+        capabilities=able[:CAPABILITIES_A_WIRE] if able is not None else None,
+        verification=command.verification or None,
+        active=command.active,
+    )
     where, context, sender = _agent_place(world, command.agent_id, caller)
-    drafts = [Draft("agent.updated", where, payload, context, sender)]
-    return Decision([*drafts, *_more_capabilities(where, context, sender, more)])
+    more = _more_capabilities(where, context, sender, able[CAPABILITIES_A_WIRE:] if able is not None else ())
+    return Decision([Draft(payload, where, context, sender), *more])
 
 
 def deactivate_agent(world: World, command: DeactivateAgent, caller: Caller, now: int, ids: Ids) -> Decision:
@@ -262,7 +288,7 @@ def deactivate_agent(world: World, command: DeactivateAgent, caller: Caller, now
     if not agent.active:
         raise Refused(409, "inactive_agent", "The agent is not active.")
     where, context, sender = _agent_place(world, command.agent_id, caller)
-    return Decision([Draft("agent.deactivated", where, {}, context, sender)])
+    return Decision([Draft(AgentDeactivated(), where, context, sender)])
 
 
 def heartbeat_agent(world: World, command: HeartbeatAgent, caller: Caller, now: int, ids: Ids) -> Decision:
@@ -274,65 +300,71 @@ def heartbeat_agent(world: World, command: HeartbeatAgent, caller: Caller, now: 
     quiet = now - max(agent.heartbeat_at, agent.last_act_at) < LOST_AFTER_NANOSECONDS // 3
     if quiet and not changed and not agent.lost:
         return Decision(answer={"active": agent.active})
-    payload = {
-        name: value for name, value in (("capacity", command.capacity), ("in_use", command.in_use)) if value is not None
-    }
     where, context, sender = _agent_place(world, command.agent_id, caller)
-    return Decision([Draft("agent.heartbeat", where, payload, context, sender)])
+    payload = AgentHeartbeat(capacity=command.capacity, in_use=command.in_use)
+    return Decision([Draft(payload, where, context, sender)])
 
 
 def create_role(world: World, command: CreateRole, caller: Caller, now: int, ids: Ids) -> Decision:
     if command.role_id in world.roles:
         raise Refused(409, "role_exists", f"The role {command.role_id!r} exists already.")
-    payload: dict[str, Any] = {"capabilities": list(command.capabilities)} if command.capabilities else {}
-    if command.role_ref is not None:
-        payload["role_ref"] = command.role_ref
-    return Decision([_role_draft(world, "role.created", command.role_id, payload, caller)])
+    payload = RoleCreated(capabilities=command.capabilities or None, role_ref=command.role_ref)
+    return Decision([_role_draft(world, command.role_id, payload, caller)])
 
 
-def _role_draft(world: World, event: str, role_id: str, payload: dict[str, Any], caller: Caller) -> Draft:
+def _role_draft(world: World, role_id: str, payload: AnyPayload, caller: Caller) -> Draft:
     context = f"workspace:{world.workspace.workspace_id}"
-    return Draft(event, f"role:{role_id}", payload, context, caller.sender(world))
+    return Draft(payload, f"role:{role_id}", context, caller.sender(world))
 
 
 def grant_role(world: World, command: GrantRole, caller: Caller, now: int, ids: Ids) -> Decision:
-    return _grant(world, "role.granted", command.role_id, command.agent_id, caller, held=False)
+    return _grant(world, command.role_id, RoleGranted(agent_id=command.agent_id), caller)
 
 
 def revoke_role(world: World, command: RevokeRole, caller: Caller, now: int, ids: Ids) -> Decision:
-    return _grant(world, "role.revoked", command.role_id, command.agent_id, caller, held=True)
+    return _grant(world, command.role_id, RoleRevoked(agent_id=command.agent_id), caller)
 
 
-def _grant(world: World, event: str, role_id: str, agent_id: str, caller: Caller, *, held: bool) -> Decision:
-    role = world.roles.get(role_id)
+def _grant(world: World, role_id: str, payload: RoleGranted | RoleRevoked, caller: Caller) -> Decision:
+    role, agent_id = world.roles.get(role_id), payload.agent_id
     if role is None:
         raise not_found("role")
     if agent_id not in world.agents:
         raise not_found("agent")
-    if (agent_id in role.agents) != held:
+    if (agent_id in role.agents) == isinstance(payload, RoleGranted):
         # It is so already: saying it again changes nothing and is not recorded.
         return Decision(answer={"unchanged": True})
-    return Decision([_role_draft(world, event, role_id, {"agent_id": agent_id}, caller)])
+    return Decision([_role_draft(world, role_id, payload, caller)])
 
 
 def create_queue(world: World, command: CreateQueue, caller: Caller, now: int, ids: Ids) -> Decision:
     if command.queue_id in world.queues:
         raise Refused(409, "queue_exists", f"The queue {command.queue_id!r} exists already.")
-    return _queue(world, "queue.created", command, caller)
+    payload = QueueCreated(settings=_settings(command.settings), name_ref=command.name_ref)
+    return _queue(world, command.queue_id, payload, caller)
 
 
 def update_queue(world: World, command: UpdateQueue, caller: Caller, now: int, ids: Ids) -> Decision:
     if command.queue_id not in world.queues:
         raise not_found("queue")
-    return _queue(world, "queue.updated", command, caller)
+    payload = QueueUpdated(settings=_settings(command.settings), name_ref=command.name_ref)
+    return _queue(world, command.queue_id, payload, caller)
 
 
-def _queue(world: World, event: str, command: CreateQueue | UpdateQueue, caller: Caller) -> Decision:
-    payload: dict[str, Any] = {"settings": command.settings}
-    if command.name_ref is not None:
-        payload["name_ref"] = command.name_ref
+def _settings(stated: QueueChoices) -> QueueSettings:
+    unknown = sorted(stated.keys() - {*QueueSettings.__struct_fields__})
+    if unknown:
+        detail = f"{unknown[0][:64]!r} is not a setting of a queue."
+        raise Refused(422, "schema_additionalProperties", detail, f"/payload/settings/{unknown[0][:64]}")
+    try:
+        return msgspec.convert(stated, QueueSettings)
+    except msgspec.ValidationError as cause:
+        raise Refused(422, "schema_type", str(cause), "/payload/settings") from cause
+
+
+def _queue(world: World, queue_id: str, payload: QueueCreated | QueueUpdated, caller: Caller) -> Decision:
     context = f"workspace:{world.workspace.workspace_id}"
-    return Decision([Draft(event, f"queue:{command.queue_id}", payload, context, caller.sender(world))])
+    return Decision([Draft(payload, f"queue:{queue_id}", context, caller.sender(world))])
 
 
 def send_message(world: World, command: SendMessage, caller: Caller, now: int, ids: Ids, past: Past) -> Decision:
@@ -345,17 +377,16 @@ def send_message(world: World, command: SendMessage, caller: Caller, now: int, i
     recipients = _recipients(world, command.to)
     drafts = []
     for index, to in enumerate(recipients):
-        payload: dict[str, Any] = {
-            "message_id": command.message_id if index == 0 else "msg_" + ids.ulid(),
-            "to": to,
-            "priority": command.priority,
-            "message_type": command.message_type,
-            "body_ref": command.body_ref,
-            "action_required": command.action_required,
-        }
-        if command.ref_task_id:
-            payload["ref_task_id"] = command.ref_task_id
-        drafts.append(_mail(world, "inbox.sent", to, payload, caller))
+        payload = InboxSent(
+            message_id=command.message_id if index == 0 else "msg_" + ids.ulid(),
+            to=to,
+            priority=command.priority,
+            message_type=command.message_type,
+            body_ref=command.body_ref,
+            action_required=command.action_required,
+            ref_task_id=command.ref_task_id or None,
+        )
+        drafts.append(_mail(world, to, payload, caller))
     return Decision(drafts)
 
 
@@ -375,9 +406,9 @@ def _recipients(world: World, to: str) -> list[str]:
     return [to]
 
 
-def _mail(world: World, event: str, to: str, payload: dict[str, Any], caller: Caller) -> Draft:
+def _mail(world: World, to: str, payload: InboxSent | InboxRead, caller: Caller) -> Draft:
     context = f"workspace:{world.workspace.workspace_id}"
-    return Draft(event, to if to.startswith("agent:") else context, payload, context, caller.sender(world))
+    return Draft(payload, to if to.startswith("agent:") else context, context, caller.sender(world))
 
 
 def read_message(world: World, command: ReadMessage, caller: Caller, now: int, ids: Ids, past: Past) -> Decision:
@@ -386,18 +417,17 @@ def read_message(world: World, command: ReadMessage, caller: Caller, now: int, i
         raise not_found("message")
     if message.read_at:
         return Decision(answer={"unchanged": True})
-    return Decision([_mail(world, "inbox.read", message.to, {"message_id": message.message_id}, caller)])
+    return Decision([_mail(world, message.to, InboxRead(message_id=message.message_id), caller)])
 
 
 def grant_credits(world: World, command: GrantCredits, caller: Caller, now: int, ids: Ids) -> Decision:
-    payload = {"amount": command.amount, "unit": command.unit}
-    return _workspace(world, "credits.granted", payload, caller.sender(world))
+    return _workspace(world, CreditsGranted(amount=command.amount, unit=command.unit), caller.sender(world))
 
 
 def price_credits(world: World, command: PriceCredits, caller: Caller, now: int, ids: Ids) -> Decision:
-    payload = {"version": command.version, "prices_ref": command.prices_ref}
-    return _workspace(world, "credits.priced", payload, caller.sender(world))
+    payload = CreditsPriced(version=command.version, prices_ref=command.prices_ref)
+    return _workspace(world, payload, caller.sender(world))
 
 
 def erase_content(world: World, command: EraseContent, caller: Caller, now: int, ids: Ids) -> Decision:
-    return _workspace(world, "content.erased", {"sha256": command.sha256}, caller.sender(world))
+    return _workspace(world, ContentErased(sha256=command.sha256), caller.sender(world))

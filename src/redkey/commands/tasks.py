@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, final
 
 import msgspec
 
@@ -10,18 +10,27 @@ from redkey.commands.caller import Caller
 from redkey.commands.claims import stream
 from redkey.commands.decision import Decision, Refused, not_found
 from redkey.commands.draft import Draft, Ids
-from redkey.commands.due import another_attempt, lineage
+from redkey.commands.due import another_attempt
 from redkey.commands.past import Past
 from redkey.reducers.entities import Task
 from redkey.reducers.task import is_done, is_hopeless, recipients, was_rejected
 from redkey.reducers.world import World
+from redkey.wire.events import (
+    AnyPayload,
+    MessageAdded,
+    Ref,
+    ReviewConcern,
+    TaskCancelled,
+    TaskCreated,
+    TaskUnblocked,
+)
 from redkey.wire.ids import task_stream
 
-Ref = dict[str, Any]
 # A claim for the next task looks at the best task of each set, so their number is what it costs.
 REQUIREMENT_SETS_LIMIT = 1024
 
 
+@final
 class CreateTask(msgspec.Struct, frozen=True):
     """A simple role task. What does not fit on the wire comes as structure, with its ref."""
 
@@ -43,19 +52,23 @@ class CreateTask(msgspec.Struct, frozen=True):
     structure_ref: Ref | None = None
 
 
+@final
 class CancelTask(msgspec.Struct, frozen=True):
     task_id: str
 
 
+@final
 class RetryTask(msgspec.Struct, frozen=True):
     task_id: str
 
 
+@final
 class UnblockTask(msgspec.Struct, frozen=True):
     task_id: str
     answer_ref: Ref | None = None
 
 
+@final
 class AddMessage(msgspec.Struct, frozen=True):
     task_id: str
     message_id: str
@@ -63,6 +76,7 @@ class AddMessage(msgspec.Struct, frozen=True):
     parts_ref: Ref
 
 
+@final
 class RaiseConcern(msgspec.Struct, frozen=True):
     task_id: str
     message_id: str
@@ -83,36 +97,28 @@ def create(world: World, command: CreateTask, caller: Caller, now: int, ids: Ids
     if len(sets) >= REQUIREMENT_SETS_LIMIT and (command.roles, command.capabilities) not in sets:
         detail = f"The queue holds {len(sets)} different sets of roles and capabilities; use another queue for more."
         raise Refused(422, "requirement_sets_too_many", detail, "/requiredRoles")
-    payload: dict[str, Any] = {
-        "queue_id": command.queue_id,
-        "priority": command.priority or queue.settings.priority,
-        "content_ref": command.content_ref,
-    }
-    if command.structure_ref is not None:
-        payload["structure_ref"] = command.structure_ref
-    else:
-        inline = {
-            "roles": list(command.roles),
-            "capabilities": list(command.capabilities),
-            "waits_for": waits_for,
-            "outputs": list(command.outputs),
-            "lease_seconds": command.lease_seconds,
-            "deadline_seconds": command.deadline_seconds,
-            "max_attempts": command.max_attempts,
-        }
-        payload |= {name: value for name, value in inline.items() if value}
-    named: dict[str, Any] = {}
-    if command.reference_task_ids:
-        named["reference_task_ids"] = list(command.reference_task_ids)
-    if command.parent_task_id:
-        named["parent_task_id"] = command.parent_task_id
+    # What is asked for stands on the wire, or in the structure that it names.
+    inline = command.structure_ref is None
+    payload = TaskCreated(
+        queue_id=command.queue_id,
+        priority=command.priority or queue.settings.priority,
+        content_ref=command.content_ref,
+        structure_ref=command.structure_ref,
+        roles=(command.roles or None) if inline else None,
+        capabilities=(command.capabilities or None) if inline else None,
+        waits_for=(tuple(waits_for) or None) if inline else None,
+        outputs=(command.outputs or None) if inline else None,
+        lease_seconds=(command.lease_seconds or None) if inline else None,
+        deadline_seconds=(command.deadline_seconds or None) if inline else None,
+        max_attempts=(command.max_attempts or None) if inline else None,
+    )
     draft = Draft(
-        "task.created",
-        task_stream(command.task_id, 1),
         payload,
+        task_stream(command.task_id, 1),
         command.context_id or f"queue:{command.queue_id}",
         caller.sender(world),
-        stream=named or None,
+        reference_task_ids=command.reference_task_ids,
+        parent_task_id=command.parent_task_id,
         structure=command.structure,
     )
     return Decision([draft])
@@ -153,11 +159,11 @@ def _open_task(world: World, past: Past, task_id: str) -> Task:
 
 def cancel(world: World, command: CancelTask, caller: Caller, now: int, ids: Ids, past: Past) -> Decision:
     task = _open_task(world, past, command.task_id)
-    return Decision([_on(task, "task.cancelled", {"cause": "requested"}, caller.sender(world))])
+    return Decision([_on(task, TaskCancelled(cause="requested"), caller.sender(world))])
 
 
-def _on(task: Task, event: str, payload: dict[str, Any], sender: str) -> Draft:
-    return Draft(event, stream(task), payload, task.context_id, sender)
+def _on(task: Task, payload: AnyPayload, sender: str) -> Draft:
+    return Draft(payload, stream(task), task.context_id, sender)
 
 
 def retry(world: World, command: RetryTask, caller: Caller, now: int, ids: Ids, past: Past) -> Decision:
@@ -171,11 +177,7 @@ def retry(world: World, command: RetryTask, caller: Caller, now: int, ids: Ids, 
         if upstream is not None and is_hopeless(upstream):
             raise Refused(409, "dependency_failed", f"It waits for {dependency}, which failed; retry that one first.")
     check_credits(world)
-    where = task_stream(task.task_id, task.attempt + 1)
-    sender = caller.sender(world)
-    return Decision(
-        [Draft("task.created", where, another_attempt(task), task.context_id, sender, stream=lineage(task))]
-    )
+    return Decision([another_attempt(task, sender=caller.sender(world))])
 
 
 def unblock(world: World, command: UnblockTask, caller: Caller, now: int, ids: Ids, past: Past) -> Decision:
@@ -184,14 +186,13 @@ def unblock(world: World, command: UnblockTask, caller: Caller, now: int, ids: I
         raise Refused(409, "not_blocked", f"The task is {task.state}, not blocked.")
     if caller.agent_id and f"agent:{caller.agent_id}" not in recipients(world, task.blocker_type):
         raise Refused(403, "not_asked", "Only agents that were asked to lift this block may do so.")
-    payload = {"answer_ref": command.answer_ref} if command.answer_ref is not None else {}
-    return Decision([_on(task, "task.unblocked", payload, caller.sender(world))])
+    return Decision([_on(task, TaskUnblocked(answer_ref=command.answer_ref), caller.sender(world))])
 
 
 def add_message(world: World, command: AddMessage, caller: Caller, now: int, ids: Ids, past: Past) -> Decision:
     task = _open_task(world, past, command.task_id)
-    payload = {"message_id": command.message_id, "role": command.role, "parts_ref": command.parts_ref}
-    return Decision([_on(task, "message.added", payload, caller.sender(world))])
+    payload = MessageAdded(message_id=command.message_id, role=command.role, parts_ref=command.parts_ref)
+    return Decision([_on(task, payload, caller.sender(world))])
 
 
 def raise_concern(world: World, command: RaiseConcern, caller: Caller, now: int, ids: Ids, past: Past) -> Decision:
@@ -199,10 +200,7 @@ def raise_concern(world: World, command: RaiseConcern, caller: Caller, now: int,
     if not task.claim_id:
         raise Refused(409, "not_held", "A concern is about work in progress; nobody holds this task.")
     sender = caller.sender(world)
-    payload = {
-        "message_id": command.message_id,
-        "by": sender,
-        "severity": command.severity,
-        "concern_ref": command.concern_ref,
-    }
-    return Decision([_on(task, "review.concern", payload, sender)])
+    payload = ReviewConcern(
+        message_id=command.message_id, by=sender, severity=command.severity, concern_ref=command.concern_ref
+    )
+    return Decision([_on(task, payload, sender)])

@@ -3,14 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from redkey.commands import claims, registry, tasks, workflows
+from redkey.commands.command import Command
 from redkey.commands.past import Wanted
 from redkey.reducers.world import World
 
+C = TypeVar("C", bound=Command)
+_Holding = (
+    claims.StartClaim
+    | claims.ReleaseClaim
+    | claims.HeartbeatClaim
+    | claims.BlockClaim
+    | claims.AddArtifact
+    | claims.PlanClaim
+    | claims.CompleteClaim
+    | claims.FailClaim
+)
+_OnTask = tasks.CancelTask | tasks.UnblockTask | tasks.AddMessage | tasks.RaiseConcern
+_OnWorkflow = workflows.PauseWorkflow | workflows.ResumeWorkflow | workflows.CancelWorkflow
 
-def wanted(world: World, command: Any) -> Wanted | None:
+
+def wanted(world: World, command: Command) -> Wanted | None:
     """What must be read before the command is decided; None when the world is enough."""
     needs = _NEEDS.get(type(command))
     return needs(world, command) if needs is not None else None
@@ -24,7 +39,7 @@ def _claimed_task(world: World, command: claims.ClaimTask) -> Wanted:
     )
 
 
-def _held(world: World, command: Any) -> Wanted | None:
+def _held(world: World, command: _Holding) -> Wanted | None:
     return None if command.claim_id in world.claims else Wanted(claim_id=command.claim_id)
 
 
@@ -33,7 +48,7 @@ def _awaited(world: World, command: tasks.CreateTask) -> Wanted | None:
     return Wanted(tasks=gone) if gone else None
 
 
-def _task(world: World, command: Any) -> Wanted | None:
+def _task(world: World, command: _OnTask) -> Wanted | None:
     return None if command.task_id in world.tasks else Wanted(tasks=(command.task_id,))
 
 
@@ -44,39 +59,49 @@ def _retried(world: World, command: tasks.RetryTask) -> Wanted:
     return Wanted(tasks=tuple(key for key in task.waits_for if key not in world.tasks))
 
 
-def _workflow(world: World, command: Any) -> Wanted | None:
+def _workflow(world: World, command: _OnWorkflow) -> Wanted | None:
     return None if command.workflow_id in world.runs else Wanted(workflow_id=command.workflow_id)
 
 
-def _gate(world: World, command: Any) -> Wanted | None:
+def _gate(world: World, command: workflows.ApproveGate | workflows.RejectGate) -> Wanted | None:
     return None if command.gate_id in world.gates else Wanted(gate_id=command.gate_id)
 
 
-def _message(world: World, command: Any) -> Wanted | None:
+def _message(world: World, command: registry.SendMessage | registry.ReadMessage) -> Wanted | None:
     return None if command.message_id in world.messages else Wanted(message_id=command.message_id)
 
 
-_NEEDS: Mapping[type, Callable[[World, Any], Wanted | None]] = {
-    claims.ClaimTask: _claimed_task,
-    claims.StartClaim: _held,
-    claims.ReleaseClaim: _held,
-    claims.HeartbeatClaim: _held,
-    claims.BlockClaim: _held,
-    claims.AddArtifact: _held,
-    claims.PlanClaim: _held,
-    claims.CompleteClaim: _held,
-    claims.FailClaim: _held,
-    tasks.CreateTask: _awaited,
-    tasks.CancelTask: _task,
-    tasks.RetryTask: _retried,
-    tasks.UnblockTask: _task,
-    tasks.AddMessage: _task,
-    tasks.RaiseConcern: _task,
-    workflows.PauseWorkflow: _workflow,
-    workflows.ResumeWorkflow: _workflow,
-    workflows.CancelWorkflow: _workflow,
-    workflows.ApproveGate: _gate,
-    workflows.RejectGate: _gate,
-    registry.SendMessage: _message,
-    registry.ReadMessage: _message,
-}
+_Need = Callable[[World, Any], Wanted | None]
+
+
+def _of(kind: type[C], need: Callable[[World, C], Wanted | None]) -> tuple[type, _Need]:
+    """A need under the type of its command; the type checker sees that it takes commands of that type."""
+    return kind, need
+
+
+_NEEDS: Mapping[type, _Need] = dict(
+    [
+        _of(claims.ClaimTask, _claimed_task),
+        _of(claims.StartClaim, _held),
+        _of(claims.ReleaseClaim, _held),
+        _of(claims.HeartbeatClaim, _held),
+        _of(claims.BlockClaim, _held),
+        _of(claims.AddArtifact, _held),
+        _of(claims.PlanClaim, _held),
+        _of(claims.CompleteClaim, _held),
+        _of(claims.FailClaim, _held),
+        _of(tasks.CreateTask, _awaited),
+        _of(tasks.CancelTask, _task),
+        _of(tasks.RetryTask, _retried),
+        _of(tasks.UnblockTask, _task),
+        _of(tasks.AddMessage, _task),
+        _of(tasks.RaiseConcern, _task),
+        _of(workflows.PauseWorkflow, _workflow),
+        _of(workflows.ResumeWorkflow, _workflow),
+        _of(workflows.CancelWorkflow, _workflow),
+        _of(workflows.ApproveGate, _gate),
+        _of(workflows.RejectGate, _gate),
+        _of(registry.SendMessage, _message),
+        _of(registry.ReadMessage, _message),
+    ]
+)

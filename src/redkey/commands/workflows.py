@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, final
 
 import msgspec
 
@@ -15,10 +15,20 @@ from redkey.commands.tasks import check_credits
 from redkey.reducers.entities import Gate
 from redkey.reducers.run import Run
 from redkey.reducers.world import World
+from redkey.wire.events import (
+    AnyPayload,
+    DefinitionPublished,
+    GateApproved,
+    GateRejected,
+    Ref,
+    WorkflowCancelled,
+    WorkflowPaused,
+    WorkflowResumed,
+    WorkflowStarted,
+)
 
-Ref = dict[str, Any]
 
-
+@final
 class StartWorkflow(msgspec.Struct, frozen=True):
     """A validated plan: its structure is pinned, its text is content; roles that are missing are made with it."""
 
@@ -32,28 +42,34 @@ class StartWorkflow(msgspec.Struct, frozen=True):
     version: int = 0
 
 
+@final
 class PauseWorkflow(msgspec.Struct, frozen=True):
     workflow_id: str
 
 
+@final
 class ResumeWorkflow(msgspec.Struct, frozen=True):
     workflow_id: str
 
 
+@final
 class CancelWorkflow(msgspec.Struct, frozen=True):
     workflow_id: str
 
 
+@final
 class ApproveGate(msgspec.Struct, frozen=True):
     gate_id: str
     note_ref: Ref | None = None
 
 
+@final
 class RejectGate(msgspec.Struct, frozen=True):
     gate_id: str
     note_ref: Ref | None = None
 
 
+@final
 class PublishDefinition(msgspec.Struct, frozen=True):
     """The draft at this revision becomes a version; were it changed meanwhile, nobody would know what was published."""
 
@@ -68,15 +84,15 @@ def start(world: World, command: StartWorkflow, caller: Caller, now: int, ids: I
     if command.queue_id not in world.queues:
         raise not_found("queue")
     check_credits(world)
-    payload: dict[str, Any] = {
-        "queue_id": command.queue_id,
-        "structure_ref": command.structure_ref,
-        "content_ref": command.content_ref,
-    }
-    if command.definition_id:
-        payload |= {"definition_id": command.definition_id, "version": command.version}
+    payload = WorkflowStarted(
+        queue_id=command.queue_id,
+        structure_ref=command.structure_ref,
+        content_ref=command.content_ref,
+        definition_id=command.definition_id or None,
+        version=command.version if command.definition_id else None,
+    )
     where = f"workflow:{command.workflow_id}"
-    run = Draft("workflow.started", where, payload, where, caller.sender(world), structure=command.structure)
+    run = Draft(payload, where, where, caller.sender(world), structure=command.structure)
     missing = [role for role in command.roles if role.role_id not in world.roles]
     made = [draft for role in missing for draft in create_role(world, role, caller, now, ids).drafts]
     # The run stands first, so that it carries the request; nothing opens before the roles are there.
@@ -93,37 +109,42 @@ def _live(world: World, past: Past, workflow_id: str) -> Run:
     return run
 
 
-def _change(world: World, workflow_id: str, event: str, caller: Caller) -> Decision:
+def _change(world: World, workflow_id: str, payload: AnyPayload, caller: Caller) -> Decision:
     where = f"workflow:{workflow_id}"
-    return Decision([Draft(event, where, {}, where, caller.sender(world))])
+    return Decision([Draft(payload, where, where, caller.sender(world))])
 
 
 def pause(world: World, command: PauseWorkflow, caller: Caller, now: int, ids: Ids, past: Past) -> Decision:
     if _live(world, past, command.workflow_id).workflow.state == "paused":
         return Decision(answer={"unchanged": True})
-    return _change(world, command.workflow_id, "workflow.paused", caller)
+    return _change(world, command.workflow_id, WorkflowPaused(), caller)
 
 
 def resume(world: World, command: ResumeWorkflow, caller: Caller, now: int, ids: Ids, past: Past) -> Decision:
     if _live(world, past, command.workflow_id).workflow.state == "running":
         return Decision(answer={"unchanged": True})
-    return _change(world, command.workflow_id, "workflow.resumed", caller)
+    return _change(world, command.workflow_id, WorkflowResumed(), caller)
 
 
 def cancel(world: World, command: CancelWorkflow, caller: Caller, now: int, ids: Ids, past: Past) -> Decision:
     _live(world, past, command.workflow_id)
-    return _change(world, command.workflow_id, "workflow.cancelled", caller)
+    return _change(world, command.workflow_id, WorkflowCancelled(), caller)
 
 
 def approve(world: World, command: ApproveGate, caller: Caller, now: int, ids: Ids, past: Past) -> Decision:
-    return _settle(world, past, command.gate_id, "gate.approved", command.note_ref, caller)
+    gate, sender = _open_gate(world, past, command.gate_id, caller)
+    payload = GateApproved(gate_id=gate.gate_id, task_id=gate.task_id, by=sender, note_ref=command.note_ref)
+    return Decision([_on(world, gate, payload, sender)])
 
 
 def reject(world: World, command: RejectGate, caller: Caller, now: int, ids: Ids, past: Past) -> Decision:
-    return _settle(world, past, command.gate_id, "gate.rejected", command.note_ref, caller)
+    gate, sender = _open_gate(world, past, command.gate_id, caller)
+    payload = GateRejected(gate_id=gate.gate_id, task_id=gate.task_id, by=sender, note_ref=command.note_ref)
+    return Decision([_on(world, gate, payload, sender)])
 
 
-def _settle(world: World, past: Past, gate_id: str, event: str, note_ref: Ref | None, caller: Caller) -> Decision:
+def _open_gate(world: World, past: Past, gate_id: str, caller: Caller) -> tuple[Gate, str]:
+    """A gate that the caller may decide, and how wires name the caller."""
     gate = world.gates.get(gate_id)
     if gate is None:
         closed = past.gate(gate_id)
@@ -135,11 +156,12 @@ def _settle(world: World, past: Past, gate_id: str, event: str, note_ref: Ref | 
         raise Refused(403, "own_gate", "Who did the work may not approve it; ask somebody else.")
     if not _may_approve(world, gate, caller):
         raise Refused(403, "not_an_approver", "This key is neither an admin's nor one of the gate's approvers.")
-    payload: dict[str, Any] = {"gate_id": gate_id, "task_id": gate.task_id, "by": sender}
-    if note_ref is not None:
-        payload["note_ref"] = note_ref
+    return gate, sender
+
+
+def _on(world: World, gate: Gate, payload: AnyPayload, sender: str) -> Draft:
     where = f"workflow:{gate.workflow_id}" if gate.workflow_id else f"queue:{gate.queue_id}"
-    return Decision([Draft(event, where, payload, world.tasks[gate.task_id].context_id, sender)])
+    return Draft(payload, where, world.tasks[gate.task_id].context_id, sender)
 
 
 def _may_approve(world: World, gate: Gate, caller: Caller) -> bool:
@@ -155,11 +177,11 @@ def publish(world: World, command: PublishDefinition, caller: Caller, now: int, 
     if command.version != following:
         detail = f"Version {following} is the next to be published; a published version never changes."
         raise Refused(409, "version_published", detail)
-    payload = {
-        "definition_id": command.definition_id,
-        "version": command.version,
-        "structure_ref": command.structure_ref,
-        "content_ref": command.content_ref,
-    }
+    payload = DefinitionPublished(
+        definition_id=command.definition_id,
+        version=command.version,
+        structure_ref=command.structure_ref,
+        content_ref=command.content_ref,
+    )
     where = f"workspace:{world.workspace.workspace_id}"
-    return Decision([Draft("definition.published", where, payload, where, caller.sender(world))])
+    return Decision([Draft(payload, where, where, caller.sender(world))])

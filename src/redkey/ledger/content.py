@@ -14,6 +14,7 @@ from typing import Any
 from redkey.errors import ContentRefused
 from redkey.ledger.ports import Content
 from redkey.wire.canonical import canonical
+from redkey.wire.events import Ref
 
 NONCE_BYTES = 16
 
@@ -37,9 +38,9 @@ def structure(value: Mapping[str, Any]) -> Content:
     return body(canonical(dict(value)), pinned=True)
 
 
-def ref(content: Content) -> dict[str, Any]:
+def ref(content: Content) -> Ref:
     """How a wire names content."""
-    return {"bytes": len(content.data), "sha256": content.sha256}
+    return Ref(bytes=len(content.data), sha256=content.sha256)
 
 
 def check(content: Content) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
-from redkey.errors import JsonRefused, WireRefused
+import msgspec
+
+from redkey.errors import JsonRefused, UpgradeNeeded, WireRefused
 from redkey.ledger.ports import Reader
 from redkey.ledger.record import LOCAL_PAYER, Record
 from redkey.readmodel.structure import structure_of
@@ -13,15 +14,16 @@ from redkey.reducers.changes import Changes
 from redkey.reducers.fold import fold, pass_over
 from redkey.reducers.parties import WIRE_INVALID, is_log
 from redkey.reducers.world import World
-from redkey.wire.decode import decode
-from redkey.wire.validate import read
+from redkey.wire.envelope import AnyWire, wire_of
+from redkey.wire.validate import read_wire
 
-Wire = dict[str, Any]
+# Why a record is void whose type came with rules that are not in force here.
+UNKNOWN_TYPE = "unknown_type"
 
 
 def fold_record(
-    world: World, changes: Changes, record: Record, reader: Reader, *, copied: Callable[[Wire], bool] | None = None
-) -> tuple[Wire | None, str | None]:
+    world: World, changes: Changes, record: Record, reader: Reader, *, copied: Callable[[AnyWire], bool] | None = None
+) -> tuple[AnyWire | None, str | None]:
     """Fold one record; its wire, when it is one, and why it is void, when it is.
 
     What a local ledger holds was checked before it was written: if it cannot be read, the store is damaged. On a shared
@@ -30,13 +32,16 @@ def fold_record(
     """
     local = record.payer == LOCAL_PAYER
     try:
-        wire: Wire = decode(record.wire) if local else read(record.wire)
+        wire = _wire_of(record) if local else read_wire(record.wire)
+    except UpgradeNeeded:
+        pass_over(world, changes, record.sequence, record.timestamp)
+        return None, UNKNOWN_TYPE
     except (JsonRefused, WireRefused):
         if local:
             raise
         pass_over(world, changes, record.sequence, record.timestamp)
         return None, WIRE_INVALID
-    structure = structure_of(reader, record.topic, wire) if is_log(world, record.payer) else None
+    structure = structure_of(reader, record.topic, wire.payload) if is_log(world, record.payer) else None
     void = fold(
         world,
         changes,
@@ -48,3 +53,11 @@ def fold_record(
         copied=copied is not None and copied(wire),
     )
     return wire, void
+
+
+def _wire_of(record: Record) -> AnyWire:
+    """The wire of a local record; JsonRefused or WireRefused when the store is damaged."""
+    try:
+        return wire_of(record.wire)
+    except msgspec.DecodeError:
+        return read_wire(record.wire)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import UTC, datetime
-from typing import Any
 
 from redkey.reducers.world import SECOND, World
+from redkey.wire.envelope import AnyWire
+from redkey.wire.events import PAYLOADS
 
 # The outcomes of claims, as usage tells them.
 OUTCOMES = {"task.claimed": "claims", "task.claim_missed": "misses", "task.claim_rejected": "rejected"}
@@ -42,14 +43,14 @@ class Meter:
 
     def __init__(self) -> None:
         # Wire, size, time and credits of what is not counted yet.
-        self._noted: list[tuple[dict[str, Any], int, int, int]] = []
+        self._noted: list[tuple[AnyWire, int, int, int]] = []
         # (day, type) and (day, agent) -> an amount for each of MEASURES.
         self._types: _Tallies = {}
         self._agents: _Tallies = {}
 
-    def note(self, world: World, wire: dict[str, Any], size: int, timestamp: int, void: str | None) -> None:
+    def note(self, world: World, wire: AnyWire, size: int, timestamp: int, void: str | None) -> None:
         """Count one record."""
-        credits = world.workspace.prices.get(wire["type"], 1) if void is None and wire["sender"] != "system" else 0
+        credits = world.workspace.prices.get(wire.type, 1) if void is None and wire.sender != "system" else 0
         self._noted.append((wire, size, timestamp, credits))
         if len(self._noted) == _AT_ONCE:
             self._count()
@@ -70,7 +71,7 @@ class Meter:
     def _count(self) -> None:
         noted, self._noted = self._noted, []
         for wire, size, timestamp, credits in noted:
-            day, event, agent_id = day_of(timestamp), wire["type"], acting_agent(wire)
+            day, event, agent_id = day_of(timestamp), wire.type, acting_agent(wire)
             _add(self._types, (day, event), size, credits)
             if agent_id:
                 tally = _add(self._agents, (day, agent_id), size, credits)
@@ -89,10 +90,12 @@ def _add(tallies: _Tallies, key: tuple[str, str], size: int, credits: int) -> li
     return tally
 
 
-def acting_agent(wire: dict[str, Any]) -> str:
+def acting_agent(wire: AnyWire) -> str:
     """The agent an event belongs to: the one whose stream it stands on, or whom its payload names."""
-    stream_id: str = wire["stream"]["stream_id"]
+    stream_id = wire.stream.stream_id
     if stream_id.startswith("agent:"):
         return stream_id[6:]
-    named: str = wire["payload"].get("agent_id", "")
-    return named
+    return (getattr(wire.payload, "agent_id", "") or "") if type(wire.payload) in _NAMING_AGENTS else ""
+
+
+_NAMING_AGENTS = frozenset(kind for kind in PAYLOADS.values() if "agent_id" in kind.__struct_fields__)

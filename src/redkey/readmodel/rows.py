@@ -6,7 +6,7 @@ Tasks are listed by queue and state, so that a list costs what it shows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from sys import intern
 from typing import Any, TypeVar, get_args
@@ -44,6 +44,9 @@ from redkey.reducers.world import (
     TOMBSTONE_NANOSECONDS,
     World,
 )
+from redkey.wire.envelope import wire_of
+from redkey.wire.payload import request_key
+from redkey.wire.subjects import KEYED
 
 # Rows of this kind are not of the ledger: text that nobody works by yet (`services.definitions`).
 DRAFT = "draft"
@@ -51,7 +54,6 @@ DRAFT = "draft"
 ANSWER = "answer"
 BESIDE = frozenset({DRAFT, ANSWER})
 # Under this subject the event index finds the requests that came with an idempotency key.
-KEYED = "keyed"
 LIVE_STATES = ("created", "available", "claimed", "working", "blocked")
 ENDED_STATES = ("completed", "failed", "cancelled")
 _encoder = msgspec.json.Encoder()
@@ -203,7 +205,7 @@ def pages(reader: Reader, topic: str, kind: str, listed: str | None = None) -> I
         after = (rows[-1].position, rows[-1].key)
 
 
-def load_world(reader: Reader, topic: str, decode: Callable[[bytes], Any]) -> World:
+def load_world(reader: Reader, topic: str) -> World:
     """The world of a topic as its rows have it at the head."""
     world = World()
     head = reader.head(topic)
@@ -227,7 +229,7 @@ def load_world(reader: Reader, topic: str, decode: Callable[[bytes], Any]) -> Wo
     world.definitions = {one.definition_id: one for one in pages(reader, topic, "definition")}
     _load_tasks(world, reader, topic)
     _load_runs(world, reader, topic)
-    _load_done(world, reader, topic, decode)
+    _load_done(world, reader, topic)
     # Tasks come before their runs, which may be paused.
     world.trim_offers()
     return world
@@ -290,12 +292,13 @@ def _load_tombstones(world: World, reader: Reader, topic: str) -> None:
         world.ends(task)
 
 
-def _load_done(world: World, reader: Reader, topic: str, decode: Callable[[bytes], Any]) -> None:
+def _load_done(world: World, reader: Reader, topic: str) -> None:
     """The idempotency window: who asked for what within the last day, from the records themselves."""
     found: list[tuple[str, str, int, int]] = []
     for record in _keyed(reader, topic, world.timestamp - IDEMPOTENCY_NANOSECONDS):
-        payload = decode(record.wire)["payload"]
-        found.append((payload["idem"], payload.get("body", ""), record.sequence, record.timestamp))
+        key = request_key(wire_of(record.wire).payload)
+        if key is not None:
+            found.append((*key, record.sequence, record.timestamp))
         if len(found) >= IDEMPOTENCY_LIMIT:
             break
     for idem, body, sequence, timestamp in reversed(found):

@@ -7,22 +7,21 @@ from typing import Any
 from redkey.errors import LedgerError
 from redkey.ledger.ports import Content, Reader
 from redkey.wire.decode import decode
+from redkey.wire.events import AnyPayload, CreditsPriced, DefinitionPublished, TaskCreated, WorkflowStarted
 
 
-def structure_ref(wire: dict[str, Any]) -> str | None:
+def structure_ref(payload: AnyPayload) -> str | None:
     """The hash of the structure that a wire names; None when it names none."""
-    payload = wire["payload"]
-    sha256: str | None = None
-    if "structure_ref" in payload:
-        sha256 = payload["structure_ref"]["sha256"]
-    elif "prices_ref" in payload:
-        sha256 = payload["prices_ref"]["sha256"]
-    return sha256
+    if type(payload) is TaskCreated:
+        return payload.structure_ref.sha256 if payload.structure_ref is not None else None
+    if type(payload) is WorkflowStarted or type(payload) is DefinitionPublished:
+        return payload.structure_ref.sha256
+    return payload.prices_ref.sha256 if type(payload) is CreditsPriced else None
 
 
-def structure_of(reader: Reader, topic: str, wire: dict[str, Any]) -> dict[str, Any] | None:
+def structure_of(reader: Reader, topic: str, payload: AnyPayload) -> dict[str, Any] | None:
     """What a wire's fold is handed beside it; replay cannot go on without it."""
-    sha256 = structure_ref(wire)
+    sha256 = structure_ref(payload)
     if sha256 is None:
         return None
     return pinned(reader, topic, sha256)

@@ -6,12 +6,16 @@ reducers that the fixtures prove.
 
 from __future__ import annotations
 
+from typing import cast
+
 import msgspec
 
 from redkey.ledger.ports import Reader
-from redkey.reducers.attempt import Attempt, apply, begin
+from redkey.reducers.attempt import TaskEvent
 from redkey.reducers.entities import Artifact, Task
-from redkey.wire.decode import decode
+from redkey.reducers.stream import Attempt, apply, begin
+from redkey.wire.envelope import Wire, wire_of
+from redkey.wire.events import TaskCreated
 from redkey.wire.ids import parse_stream
 from redkey.wire.times import parse_time
 
@@ -28,16 +32,16 @@ def task_at(reader: Reader, topic: str, task: Task, sequence: int) -> Task | Non
             if record.sequence > sequence:
                 return _like(task, current, begun)
             after = record.sequence
-            wire = decode(record.wire)
-            stream = parse_stream(wire["stream"]["stream_id"])
+            wire = wire_of(record.wire)
+            stream = parse_stream(wire.stream.stream_id)
             if stream.kind != "task" or stream.subject != task.task_id:
                 continue
-            if wire["type"] == "task.created":
+            if isinstance(wire.payload, TaskCreated):
                 current, begun = begin(task.task_id, stream.attempt), record.sequence
             if current is not None and current.attempt == stream.attempt:
                 if current.outputs is None:
                     current.outputs = task.outputs
-                apply(current, wire, record.timestamp)
+                apply(current, cast("Wire[TaskEvent]", wire), record.timestamp)
         if len(records) < _PAGE:
             return _like(task, current, begun)
 
@@ -70,7 +74,7 @@ def _like(task: Task, attempt: Attempt | None, begun: int) -> Task | None:
         parent_task_id=task.parent_task_id,
         lease_losses=attempt.lease_losses,
         artifacts=tuple(
-            Artifact(key, one.name, one.readiness, one.version, one.sha256, one.bytes, one.content_ref["sha256"])
+            Artifact(key, one.name, one.readiness, one.version, one.sha256, one.bytes, one.content_ref.sha256)
             for key, one in attempt.artifacts.items()
         ),
     )
@@ -96,7 +100,7 @@ def _standstill(attempt: Attempt) -> dict[str, str | tuple[str, ...]]:
         return {}
     return {
         "blocker_type": blocker.blocker_type,
-        "reason_sha256": blocker.reason_ref["sha256"],
+        "reason_sha256": blocker.reason_ref.sha256,
         "blocked_by": blocker.depends_on,
     }
 
@@ -108,8 +112,8 @@ def _end(attempt: Attempt) -> dict[str, str | int]:
     return {
         "ended_at": int(outcome.at),
         "winner_agent_id": outcome.hold.agent_id if outcome.hold is not None else "",
-        "output_sha256": outcome.output_ref["sha256"] if outcome.output_ref is not None else "",
+        "output_sha256": outcome.output_ref.sha256 if outcome.output_ref is not None else "",
         "failure_kind": outcome.kind or "",
-        "reason_sha256": outcome.reason_ref["sha256"] if outcome.reason_ref is not None else "",
+        "reason_sha256": outcome.reason_ref.sha256 if outcome.reason_ref is not None else "",
         "cause": outcome.cause or "",
     }

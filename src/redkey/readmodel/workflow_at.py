@@ -19,10 +19,12 @@ from redkey.readmodel.structure import pinned, structure_of
 from redkey.reducers.changes import Changes
 from redkey.reducers.entities import Gate, Queue, Task, Workflow
 from redkey.reducers.event import event
-from redkey.reducers.fold import REDUCERS
+from redkey.reducers.fold import apply
 from redkey.reducers.run import Run
 from redkey.reducers.world import World
-from redkey.wire.decode import decode
+from redkey.wire.envelope import AnyWire, wire_of
+from redkey.wire.events import GateOpened, TaskCreated
+from redkey.wire.ids import parse_stream
 
 _PAGE = 500
 
@@ -61,18 +63,18 @@ def run_at(reader: Reader, topic: str, workflow: Workflow, sequence: int) -> Run
     world = World()
     world.queues[workflow.queue_id] = Queue(workflow.queue_id, 0)
     records = list(_records(reader, topic, workflow.workflow_id, sequence))
-    wires = [decode(record.wire) for record in records]
+    wires = [wire_of(record.wire) for record in records]
     # A gate may have been asked for by a message that is not the run's; it shows by having opened.
-    gated = {wire["payload"]["task_id"] for wire in wires if wire["type"] == "gate.opened"}
+    gated = {wire.payload.task_id for wire in wires if isinstance(wire.payload, GateOpened)}
     void = {int(row.key) for row in reader.rows(topic, "void", None, (0, ""), 100_000)}
     run: Run | None = None
     for record, wire in zip(records, wires, strict=True):
         if record.sequence in void:
             continue
-        _fold(world, wire, record, structure_of(reader, topic, wire))
+        _fold(world, wire, record, structure_of(reader, topic, wire.payload))
         run = run or world.runs.get(workflow.workflow_id)
-        if wire["type"] == "task.created":
-            task = world.tasks.get(wire["stream"]["stream_id"].split(":")[1])
+        if isinstance(wire.payload, TaskCreated):
+            task = world.tasks.get(parse_stream(wire.stream.stream_id).subject)
             if task is not None and task.task_id in gated:
                 task.gate = task.gate or GatePolicy()
     if run is None:
@@ -91,6 +93,7 @@ def _records(reader: Reader, topic: str, workflow_id: str, sequence: int) -> Ite
         after = records[-1].sequence
 
 
-def _fold(world: World, wire: dict[str, Any], record: Record, structure: dict[str, Any] | None) -> None:
-    REDUCERS[wire["type"]](world, event(wire, record.sequence, record.timestamp, Changes(), record.payer, structure))
+def _fold(world: World, wire: AnyWire, record: Record, structure: dict[str, Any] | None) -> None:
+    e = event(wire, record.sequence, record.timestamp, Changes(), record.payer, structure)
+    apply(world, e, wire.payload)
     world.sequence, world.timestamp = record.sequence, record.timestamp

@@ -11,6 +11,8 @@ from typing import Any
 
 import msgspec
 
+from redkey.wire.events import ArtifactReady, Ref
+
 DRAFT = "draft"
 
 
@@ -22,7 +24,7 @@ class Version(msgspec.Struct, frozen=True, gc=False):
     readiness: str
     sha256: str
     bytes: int
-    content_ref: dict[str, Any]
+    content_ref: Ref
     task_id: str
     attempt: int
     derived_from: tuple[str, ...]
@@ -62,17 +64,8 @@ class Artifact(msgspec.Struct, gc=False):
         }
 
 
-def version_of(payload: dict[str, Any], task_id: str, attempt: int, at: str | int) -> Version:
-    """The version that the payload of an `artifact.ready` tells."""
+def version_of(p: ArtifactReady, task_id: str, attempt: int, at: str | int) -> Version:
+    """The version that an `artifact.ready` tells."""
     return Version(
-        payload["name"],
-        payload["version"],
-        payload["readiness"],
-        payload["sha256"],
-        payload["bytes"],
-        payload["content_ref"],
-        task_id,
-        attempt,
-        tuple(payload.get("derived_from") or ()),
-        at,
+        p.name, p.version, p.readiness, p.sha256, p.bytes, p.content_ref, task_id, attempt, p.derived_from or (), at
     )

@@ -1,193 +1,161 @@
-"""One attempt at a task: the fold of the stream `task:<id>:attempt:<n>`, run by the contract.
+"""The one fold of an attempt at a task: which wire may move it, where to, and who holds it then.
 
-`apply` is total. It gives None when the wire moved the attempt, or the reason why it is void; a void wire
-changes nothing. An attempt is changed in place, for speed; the fold as a whole is pure. Order, duplicates
-and which stream a wire belongs to are the caller's business (`replay`, or the world of a workspace).
+The world of a workspace (`task`) and the replay of single streams (`stream`) both fold through `apply`, run by the
+contract. It is total: it gives None when the wire moved the attempt, or the reason why the wire is void; a void wire
+changes nothing. What else follows is the caller's business: the world keeps its indexes and agenda, the replay notes
+what the wires told. Order, duplicates and which stream a wire belongs to are the caller's too.
 
-The state follows the contract; the fields beside it are what the wires told on the way. An attempt has a
-hold exactly in the states that the contract marks `held`, so it never has two.
+An attempt has a hold exactly in the states that the contract marks `held`, so it never has two.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, Protocol, TypeVar, get_type_hints
 
-import msgspec
-
-from redkey.reducers.artifact import Version, version_of
-from redkey.reducers.machine import RESUME, SAME, TRANSITION_REFUSED, Machine, Moves, machine
+from redkey.errors import ContractBroken
+from redkey.reducers.machine import FILE, RESUME, SAME, TRANSITION_REFUSED, Moves, machine
+from redkey.wire.events import (
+    PAYLOADS,
+    ArtifactReady,
+    MessageAdded,
+    ReviewConcern,
+    TaskAvailable,
+    TaskBlocked,
+    TaskCancelled,
+    TaskClaimed,
+    TaskComplete,
+    TaskCreated,
+    TaskFailed,
+    TaskLeaseExpired,
+    TaskLeaseExtended,
+    TaskPlanCreated,
+    TaskReleased,
+    TaskStarted,
+    TaskUnblocked,
+)
+from redkey.wire.payload import Payload
 from redkey.wire.rules import SYSTEM_FAILURES
+
+Void = str | None
 
 # Why a guard refuses; `machine` has the reasons of the table itself.
 CLAIM_NOT_CURRENT = "claim_not_current"
 MISSING_ARTIFACT = "missing_artifact"
 VERIFICATION_FAILED = "verification_failed"
 
-# A moment is what the caller counts by: the producer's `ts`, or nanoseconds of ledger time.
-Moment = str | int
-Payload = dict[str, Any]
+# Every wire that stands on the stream of an attempt.
+TaskEvent = (
+    TaskCreated
+    | TaskAvailable
+    | TaskClaimed
+    | TaskStarted
+    | ArtifactReady
+    | TaskPlanCreated
+    | TaskLeaseExtended
+    | TaskLeaseExpired
+    | TaskReleased
+    | TaskBlocked
+    | TaskUnblocked
+    | TaskComplete
+    | TaskFailed
+    | TaskCancelled
+    | MessageAdded
+    | ReviewConcern
+)
+# Those that name the claim they act under.
+HolderEvent = (
+    TaskStarted
+    | ArtifactReady
+    | TaskPlanCreated
+    | TaskLeaseExtended
+    | TaskLeaseExpired
+    | TaskReleased
+    | TaskBlocked
+    | TaskComplete
+    | TaskFailed
+)
 
 
-class Hold(msgspec.Struct, gc=False):
-    """Who has the attempt now, and until when others must wait."""
+class AttemptState(Protocol):
+    """What the fold of an attempt reads and changes."""
 
+    state: str
+    # Who has the attempt now; empty when nobody does.
     claim_id: str
     agent_id: str
-    since: Moment
-    lease_expires_at: str | None
-
-
-class Expired(msgspec.Struct, frozen=True, gc=False):
-    """The hold whose lease expired last and the state it had reached; gone as soon as somebody claims."""
-
-    hold: Hold
-    state: str
-
-
-class Blocker(msgspec.Struct, frozen=True, gc=False):
-    """Why the attempt stands still."""
-
-    blocker_type: str
-    reason_ref: dict[str, Any]
-    depends_on: tuple[str, ...]
-    attempts: int
-    since: Moment
-
-
-class Outcome(msgspec.Struct, frozen=True, gc=False):
-    """How the attempt ended and in whose hold: what a completion, a failure or a cancellation says of it."""
-
-    at: Moment
-    hold: Hold | None
-    verification: dict[str, Any] | None = None
-    artifact_ids: tuple[str, ...] = ()
-    output_ref: dict[str, Any] | None = None
-    cost_usd: float | None = None
-    duration_seconds: int | None = None
-    kind: str | None = None
-    reason_ref: dict[str, Any] | None = None
-    retry: bool = False
-    cause: str | None = None
-
-
-class Attempt(msgspec.Struct, gc=False):
-    """One try at a task. `outputs` is None while what is required stands in a structure nobody handed in."""
-
-    task_id: str
-    attempt: int
-    state: str
-    context_id: str = ""
-    queue_id: str = ""
-    priority: str = ""
-    retry_of: int | None = None
-    outputs: tuple[str, ...] | None = None
-    hold: Hold | None = None
-    expired: Expired | None = None
-    blocker: Blocker | None = None
-    outcome: Outcome | None = None
-    artifacts: dict[str, Version] = {}
-    plan_ref: dict[str, Any] | None = None
-    claims: int = 0
-    lease_losses: int = 0
-    messages: int = 0
-    concerns: int = 0
-    created_at: Moment = ""
-    started_at: Moment | None = None
-    changed_at: Moment = ""
+    # The last hold that ended by expiry and the state it had reached, as long as nobody claimed since.
+    expired_claim_id: str
+    expired_agent_id: str
+    expired_state: str
+    lease_losses: int
 
     @property
-    def terminal(self) -> bool:
-        return self.state in machine().terminal
+    def outputs(self) -> tuple[str, ...] | None:
+        """The names of the artifacts that a completion must have; None when nobody knows them."""
+        ...
 
-    def as_json(self) -> dict[str, Any]:
-        """The state as JSON, with the words of the seed's reducer cases beside the fields."""
-        fields: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
-        outcome = fields["outcome"]
-        return fields | {
-            "terminal": self.terminal,
-            "blocked": self.blocker is not None,
-            "verification": outcome["verification"] if outcome is not None else None,
-            "artifact_count": len(self.artifacts),
-            "artifact_ids": sorted(self.artifacts),
-        }
+    def ready_artifacts(self) -> Mapping[str, str]:
+        """The artifacts that a task may be completed with: their names by id."""
+        ...
 
 
-def begin(task_id: str, attempt: int) -> Attempt:
-    """The attempt before its first wire."""
-    return Attempt(task_id, attempt, machine().initial)
-
-
-def apply(attempt: Attempt, wire: dict[str, Any], at: Moment | None = None) -> str | None:
+def apply(attempt: AttemptState, p: TaskEvent) -> Void:
     """Fold one wire of the attempt's own stream; None when it applied, else why it is void."""
-    moves, contract = _bound()
-    payload = wire["payload"]
-    listed = moves[attempt.state].get(wire["type"])
-    reason: str | None = contract.refusals[attempt.state]
-    for to, guard in listed or ():
-        reason = guard(attempt, payload) if guard is not None else None
+    before, event = attempt.state, p.TYPE
+    reason: Void = None
+    for to, guard in _moves()[before].get(event, ()):
+        reason = guard(attempt, p) if guard is not None else None
         if reason is None:
-            _move(attempt, wire, to, wire["ts"] if at is None else at)
-            if attempt.state not in contract.held:
-                attempt.hold = None
-            break
-    return reason
+            if to == RESUME:
+                attempt.state = attempt.expired_state
+            elif to != SAME:
+                attempt.state = to
+            change_hold = _HOLDS.get(event)
+            if change_hold is not None:
+                change_hold(attempt, p, before)
+            return None
+    return reason or machine().refusals[before]
 
 
-def _move(attempt: Attempt, wire: dict[str, Any], to: str, at: Moment) -> None:
-    if to == SAME:
-        to = attempt.state
-    elif to == RESUME:
-        to = attempt.expired.state if attempt.expired is not None else attempt.state
-    if to != attempt.state:
-        # What stood in the way is gone with the state it brought about.
-        attempt.blocker = None
-    effect = _EFFECTS.get(wire["type"])
-    if effect is not None:
-        effect(attempt, wire, wire["payload"], at)
-    attempt.state = to
-    attempt.changed_at = at
-
-
-def missing(attempt: Attempt, artifact_ids: list[str]) -> list[str]:
+def missing_outputs(attempt: AttemptState, artifact_ids: Sequence[str]) -> list[str]:
     """The artifact ids and output names that a completion needs and the attempt does not have ready."""
-    ready = {key: version for key, version in attempt.artifacts.items() if version.ready}
-    names = {version.name for version in ready.values()}
-    return [key for key in artifact_ids if key not in ready] + [
-        name for name in attempt.outputs or () if name not in names
-    ]
+    outputs = attempt.outputs or ()
+    if not artifact_ids and not outputs:
+        return []
+    ready = attempt.ready_artifacts()
+    names = set(ready.values())
+    return [key for key in artifact_ids if key not in ready] + [name for name in outputs if name not in names]
 
 
-def _holder(attempt: Attempt, payload: Payload) -> str | None:
-    hold = attempt.hold
-    return None if hold is not None and payload.get("claim_id") == hold.claim_id else CLAIM_NOT_CURRENT
+# Guards, by the names that the contract gives them. The contract asks each of the types that it takes (`_moves`).
 
 
-def _last_holder(attempt: Attempt, payload: Payload) -> str | None:
-    expired = attempt.expired
-    again = expired is not None and payload.get("reacquired") and payload["claim_id"] == expired.hold.claim_id
-    return None if again else CLAIM_NOT_CURRENT
+def _holder(attempt: AttemptState, p: HolderEvent) -> Void:
+    return None if attempt.claim_id and p.claim_id == attempt.claim_id else CLAIM_NOT_CURRENT
 
 
-def _by_system(attempt: Attempt, payload: Payload) -> str | None:
-    return None if payload["kind"] in SYSTEM_FAILURES else TRANSITION_REFUSED
+def _last_holder(attempt: AttemptState, p: TaskLeaseExtended) -> Void:
+    return None if p.reacquired and p.claim_id == attempt.expired_claim_id else CLAIM_NOT_CURRENT
 
 
-def _holder_or_system(attempt: Attempt, payload: Payload) -> str | None:
-    return None if payload["kind"] in SYSTEM_FAILURES else _holder(attempt, payload)
+def _by_system(attempt: AttemptState, p: TaskFailed) -> Void:
+    return None if p.kind in SYSTEM_FAILURES else TRANSITION_REFUSED
 
 
-def _outputs_ready(attempt: Attempt, payload: Payload) -> str | None:
-    reason = _holder(attempt, payload)
-    if reason is not None:
-        return reason
-    if payload["verification"]["mechanical"] != "pass":
+def _holder_or_system(attempt: AttemptState, p: TaskFailed) -> Void:
+    return None if p.kind in SYSTEM_FAILURES else _holder(attempt, p)
+
+
+def _outputs_ready(attempt: AttemptState, p: TaskComplete) -> Void:
+    reason = _holder(attempt, p)
+    if reason is None and p.verification.mechanical != "pass":
         return VERIFICATION_FAILED
-    return MISSING_ARTIFACT if missing(attempt, payload["artifact_ids"]) else None
+    return MISSING_ARTIFACT if reason is None and missing_outputs(attempt, p.artifact_ids) else reason
 
 
-Guard = Callable[[Attempt, Payload], str | None]
+Guard = Callable[[AttemptState, Any], Void]
 _GUARDS: Mapping[str, Guard] = {
     "holder": _holder,
     "last_holder": _last_holder,
@@ -198,101 +166,71 @@ _GUARDS: Mapping[str, Guard] = {
 
 
 @cache
-def _bound() -> tuple[Moves[Guard | None], Machine]:
-    return machine().bind(_GUARDS), machine()
+def _moves() -> Moves[Guard | None]:
+    """The moves of the contract; ContractBroken when it asks a guard of a type that the guard does not take."""
+    for row in machine().moves.values():
+        for event, moves in row.items():
+            for _, guard in moves:
+                taken = get_type_hints(_GUARDS[guard])["p"] if guard in _GUARDS else object
+                if not issubclass(PAYLOADS[event], taken):
+                    raise ContractBroken(f"{FILE}: the guard {guard!r} does not take {event}")
+    return machine().bind(_GUARDS)
 
 
-def _created(attempt: Attempt, wire: dict[str, Any], payload: Payload, at: Moment) -> None:
-    attempt.context_id = wire["stream"]["context_id"]
-    attempt.queue_id = payload["queue_id"]
-    attempt.priority = payload["priority"]
-    attempt.retry_of = payload.get("retry_of")
-    # A plan task and a task with pinned structure leave their outputs to that structure.
-    if payload.get("workflow_id") is None and payload.get("structure_ref") is None:
-        attempt.outputs = tuple(payload.get("outputs") or ())
-    attempt.created_at = at
+# Holds: who has the attempt after a wire that moved it.
 
 
-def _claimed(attempt: Attempt, wire: dict[str, Any], payload: Payload, at: Moment) -> None:
-    attempt.hold = Hold(payload["claim_id"], payload["agent_id"], at, payload.get("lease_expires_at"))
-    attempt.expired = attempt.started_at = None
-    attempt.claims += 1
+def _take(attempt: AttemptState, p: TaskClaimed, before: str) -> None:
+    attempt.claim_id, attempt.agent_id = p.claim_id, p.agent_id
+    _forget_expired(attempt)
 
 
-def _started(attempt: Attempt, wire: dict[str, Any], payload: Payload, at: Moment) -> None:
-    attempt.started_at = at
-
-
-def _extended(attempt: Attempt, wire: dict[str, Any], payload: Payload, at: Moment) -> None:
-    if attempt.expired is not None:
+def _take_again(attempt: AttemptState, p: TaskLeaseExtended, before: str) -> None:
+    if before == "available":
         # A hold that its holder takes up again was late, not lost.
-        attempt.hold, attempt.expired = attempt.expired.hold, None
-        attempt.lease_losses -= 1
-    if attempt.hold is not None:
-        attempt.hold.lease_expires_at = payload["lease_expires_at"]
+        attempt.claim_id, attempt.agent_id = attempt.expired_claim_id, attempt.expired_agent_id
+        attempt.lease_losses = max(0, attempt.lease_losses - 1)
+        _forget_expired(attempt)
 
 
-def _expired(attempt: Attempt, wire: dict[str, Any], payload: Payload, at: Moment) -> None:
-    if attempt.hold is not None:
-        attempt.expired = Expired(attempt.hold, attempt.state)
+def _expire(attempt: AttemptState, p: TaskLeaseExpired, before: str) -> None:
+    attempt.expired_claim_id, attempt.expired_agent_id = attempt.claim_id, attempt.agent_id
+    attempt.expired_state = before
     attempt.lease_losses += 1
+    attempt.claim_id = attempt.agent_id = ""
 
 
-def _blocked(attempt: Attempt, wire: dict[str, Any], payload: Payload, at: Moment) -> None:
-    depends_on = tuple(payload.get("depends_on") or ())
-    attempt.blocker = Blocker(payload["blocker_type"], payload["reason_ref"], depends_on, payload["attempts"], at)
+def _let_go(attempt: AttemptState, p: TaskReleased | TaskBlocked, before: str) -> None:
+    attempt.claim_id = attempt.agent_id = ""
 
 
-def _artifact(attempt: Attempt, wire: dict[str, Any], payload: Payload, at: Moment) -> None:
-    attempt.artifacts[payload["artifact_id"]] = version_of(payload, attempt.task_id, attempt.attempt, at)
+def _end(attempt: AttemptState, p: TaskComplete | TaskFailed | TaskCancelled, before: str) -> None:
+    attempt.claim_id = attempt.agent_id = ""
+    _forget_expired(attempt)
 
 
-def _plan(attempt: Attempt, wire: dict[str, Any], payload: Payload, at: Moment) -> None:
-    attempt.plan_ref = payload["plan_ref"]
+def _forget_expired(attempt: AttemptState) -> None:
+    attempt.expired_claim_id = attempt.expired_agent_id = attempt.expired_state = ""
 
 
-def _message(attempt: Attempt, wire: dict[str, Any], payload: Payload, at: Moment) -> None:
-    attempt.messages += 1
+P = TypeVar("P", bound=Payload)
+_Hold = Callable[[AttemptState, Any, str], None]
 
 
-def _concern(attempt: Attempt, wire: dict[str, Any], payload: Payload, at: Moment) -> None:
-    attempt.concerns += 1
+def _on(kind: type[P], change: Callable[[AttemptState, P, str], None]) -> tuple[str, _Hold]:
+    """A change under the name of its event type; the type checker sees that it takes payloads of that type."""
+    return kind.TYPE, change
 
 
-def _completed(attempt: Attempt, wire: dict[str, Any], payload: Payload, at: Moment) -> None:
-    attempt.outcome = Outcome(
-        at,
-        attempt.hold,
-        payload["verification"],
-        tuple(payload["artifact_ids"]),
-        payload.get("output_ref"),
-        payload["cost_usd"],
-        payload["duration_seconds"],
-    )
-
-
-def _failed(attempt: Attempt, wire: dict[str, Any], payload: Payload, at: Moment) -> None:
-    attempt.outcome = Outcome(
-        at, attempt.hold, kind=payload["kind"], reason_ref=payload.get("reason_ref"), retry=payload["retry"]
-    )
-
-
-def _cancelled(attempt: Attempt, wire: dict[str, Any], payload: Payload, at: Moment) -> None:
-    attempt.outcome = Outcome(at, attempt.hold, cause=payload["cause"])
-
-
-_EFFECTS: Mapping[str, Callable[[Attempt, dict[str, Any], Payload, Moment], None]] = {
-    "task.created": _created,
-    "task.claimed": _claimed,
-    "task.started": _started,
-    "task.lease_extended": _extended,
-    "task.lease_expired": _expired,
-    "task.blocked": _blocked,
-    "artifact.ready": _artifact,
-    "task.plan.created": _plan,
-    "message.added": _message,
-    "review.concern": _concern,
-    "task.complete": _completed,
-    "task.failed": _failed,
-    "task.cancelled": _cancelled,
-}
+_HOLDS: Mapping[str, _Hold] = dict(
+    [
+        _on(TaskClaimed, _take),
+        _on(TaskLeaseExtended, _take_again),
+        _on(TaskLeaseExpired, _expire),
+        _on(TaskReleased, _let_go),
+        _on(TaskBlocked, _let_go),
+        _on(TaskComplete, _end),
+        _on(TaskFailed, _end),
+        _on(TaskCancelled, _end),
+    ]
+)

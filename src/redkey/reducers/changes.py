@@ -6,7 +6,9 @@ unit writes the rows and wakes waiters after its commit, a replay compares the r
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+import msgspec
 
 from redkey.reducers.entities import Requirement
 
@@ -25,12 +27,12 @@ class Changes:
 
     def __init__(self) -> None:
         # (kind, key) -> the entity, where the world does not keep it; its row must be written.
-        self.rows: dict[tuple[str, str], Any] = {}
+        self.rows: dict[tuple[str, str], msgspec.Struct | None] = {}
         # One for each task that became available.
         self.offers: list[Offer] = []
         # Who may claim has changed: everybody who waits should ask again.
         self.reopened = False
 
-    def touch(self, kind: str, key: str, entity: Any = None) -> None:
+    def touch(self, kind: str, key: str, entity: msgspec.Struct | None = None) -> None:
         """The entity's row must be written; the entity is given when the world does not keep it."""
         self.rows[kind, key] = entity

@@ -10,6 +10,7 @@ from __future__ import annotations
 from redkey.reducers.entities import Agent, Miss, Pending, Task
 from redkey.reducers.event import Event
 from redkey.reducers.world import SECOND, World
+from redkey.wire.events import TaskClaimAttempted, TaskClaimMissed, TaskClaimRejected
 
 SHORTEST_LEASE_SECONDS = 5
 LONGEST_LEASE_SECONDS = 24 * 3600
@@ -18,19 +19,18 @@ CLAIM_LIFE_NANOSECONDS = 7 * 24 * 3600 * SECOND
 Void = str | None
 
 
-def attempted(world: World, e: Event) -> Void:
+def attempted(world: World, e: Event, p: TaskClaimAttempted) -> Void:
     agent = world.agents.get(e.subject)
     if agent is None:
         return "unknown_agent"
     _advance(world, agent, e)
-    payload = e.payload
-    claim_id, task_id = payload["claim_id"], payload["task_id"]
+    claim_id, task_id = p.claim_id, p.task_id
     if claim_id in world.claims or claim_id in world.pending or claim_id in world.expired:
         return "duplicate_claim"
     task = world.tasks.get(task_id)
     reason, detail = "", ""
-    if task is not None and task.attempt == payload["attempt"]:
-        reason, detail = ineligible(world, agent, task, payload["lease_seconds"], e.timestamp)
+    if task is not None and task.attempt == p.attempt:
+        reason, detail = ineligible(world, agent, task, p.lease_seconds, e.timestamp)
         if not reason and open_to(task, e.timestamp):
             task.reserved = claim_id
             world.withdraw(task)
@@ -40,9 +40,9 @@ def attempted(world: World, e: Event) -> Void:
     world.pending[claim_id] = Pending(
         claim_id,
         task_id,
-        payload["attempt"],
+        p.attempt,
         e.subject,
-        payload["lease_seconds"],
+        p.lease_seconds,
         e.wire_id,
         e.timestamp,
         reason,
@@ -94,18 +94,20 @@ def capabilities(world: World, agent: Agent) -> set[str]:
     return able
 
 
-def lost(world: World, e: Event) -> Void:
+def lost(world: World, e: Event, p: TaskClaimMissed | TaskClaimRejected) -> Void:
     """A miss or a rejection: the attempt is settled, and the agent was told why."""
     agent = world.agents.get(e.subject)
     if agent is None:
         return "unknown_agent"
     _advance(world, agent, e)
-    pending = world.pending.get(e.payload["claim_id"])
+    pending = world.pending.get(p.claim_id)
     if pending is None:
         return "not_pending"
     del world.pending[pending.claim_id]
-    winner = e.payload.get("winning_claim_id", "")
-    told = Miss(pending.attempt, e.payload["reason"], e.payload.get("detail", ""), winner, e.sequence)
+    if type(p) is TaskClaimMissed:
+        told = Miss(pending.attempt, p.reason, "", p.winning_claim_id, e.sequence)
+    else:
+        told = Miss(pending.attempt, p.reason, p.detail or "", "", e.sequence)
     task = world.tasks.get(pending.task_id)
     if task is not None:
         if task.reserved == pending.claim_id:
@@ -118,7 +120,7 @@ def lost(world: World, e: Event) -> Void:
 
 
 def _advance(world: World, agent: Agent, e: Event) -> None:
-    agent.stream_seq = max(agent.stream_seq, e.wire["stream"]["stream_seq"])
+    agent.stream_seq = max(agent.stream_seq, e.stream.stream_seq)
     e.changes.touch("agent", agent.agent_id)
 
 

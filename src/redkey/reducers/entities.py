@@ -5,6 +5,8 @@ Units stand last in names; times are whole nanoseconds of ledger time, 0 where t
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
 from redkey.ledger.record import LOCAL_PAYER
@@ -101,6 +103,10 @@ class Task(msgspec.Struct, gc=False, omit_defaults=True):
     output_sha256: str = ""
     ended_at: int = 0
     ended_by: str = ""
+
+    def ready_artifacts(self) -> Mapping[str, str]:
+        """The artifacts that the task may be completed with: their names by id."""
+        return {artifact.artifact_id: artifact.name for artifact in self.artifacts if artifact.readiness != "draft"}
 
 
 class Agent(msgspec.Struct, omit_defaults=True):

@@ -1,4 +1,4 @@
-"""An event as the world's reducers see it: a decoded wire with its place in the order."""
+"""An event as the world's reducers see it: a wire at its place in the order. Its payload is handed on beside it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Any
 import msgspec
 
 from redkey.reducers.changes import Changes
+from redkey.wire.envelope import AnyWire
+from redkey.wire.events import WireStream
 from redkey.wire.ids import parse_stream
 
 
@@ -16,10 +18,9 @@ class Event(msgspec.Struct, gc=False):
     `changes` takes what the fold of the wire brings with it beside the world; `payer` is the account that paid for it.
     """
 
-    wire: dict[str, Any]
-    type: str
     wire_id: str
-    payload: dict[str, Any]
+    sender: str
+    stream: WireStream
     subject: str
     attempt: int
     sequence: int
@@ -30,7 +31,7 @@ class Event(msgspec.Struct, gc=False):
 
 
 def event(
-    wire: dict[str, Any],
+    wire: AnyWire,
     sequence: int,
     timestamp: int,
     changes: Changes,
@@ -38,14 +39,13 @@ def event(
     structure: dict[str, Any] | None = None,
 ) -> Event:
     """The event that a wire is at a place in the order."""
-    stream = parse_stream(wire["stream"]["stream_id"])
+    place = parse_stream(wire.stream.stream_id)
     return Event(
-        wire,
-        wire["type"],
-        wire["wire_id"],
-        wire["payload"],
-        stream.subject,
-        stream.attempt,
+        wire.wire_id,
+        wire.sender,
+        wire.stream,
+        place.subject,
+        place.attempt,
         sequence,
         timestamp,
         changes,

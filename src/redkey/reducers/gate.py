@@ -11,15 +11,16 @@ from redkey.reducers.entities import Gate, Task
 from redkey.reducers.event import Event
 from redkey.reducers.task import is_hopeless
 from redkey.reducers.world import SECOND, World
+from redkey.wire.events import GateApproved, GateOpened, GateRejected, InboxSent
 
 Void = str | None
 
 
-def opened(world: World, e: Event) -> Void:
-    gate_id, task = e.payload["gate_id"], world.tasks.get(e.payload["task_id"])
+def opened(world: World, e: Event, p: GateOpened) -> Void:
+    gate_id, task = p.gate_id, world.tasks.get(p.task_id)
     if task is None or task.gate is None or ("gate", task.task_id) not in world.agenda:
         return "not_gated"
-    if task.attempt != e.payload["attempt"]:
+    if task.attempt != p.attempt:
         return "attempt_ended"
     gate = world.gates[gate_id] = Gate(
         gate_id=gate_id,
@@ -55,8 +56,8 @@ def recipients(world: World, gate: Gate) -> list[str]:
     return [*(f"agent:{name}" for name in told if name != gate.agent_id), "human"]
 
 
-def approved(world: World, e: Event) -> Void:
-    task = _close(world, e, "approved")
+def approved(world: World, e: Event, p: GateApproved) -> Void:
+    task = _close(world, e, p, "approved")
     if isinstance(task, str):
         return task
     task.gate_passed = True
@@ -66,8 +67,8 @@ def approved(world: World, e: Event) -> Void:
     return None
 
 
-def rejected(world: World, e: Event) -> Void:
-    task = _close(world, e, "rejected")
+def rejected(world: World, e: Event, p: GateRejected) -> Void:
+    task = _close(world, e, p, "rejected")
     if isinstance(task, str):
         return task
     if task.attempt < task.max_attempts:
@@ -79,14 +80,14 @@ def rejected(world: World, e: Event) -> Void:
     return None
 
 
-def told(world: World, e: Event) -> None:
+def told(world: World, e: Event, p: InboxSent) -> None:
     """A message about a gate was sent. From an agent or a human it asks for one: the task that it names will wait for
     approval. From RedKey itself it tells of one, and once more when its time is over and it is held open."""
-    task = world.tasks.get(e.payload.get("ref_task_id", ""))
+    task = world.tasks.get(p.ref_task_id or "")
     if task is None:
         return
     gate = world.gates.get(task.gate_id)
-    if e.wire["sender"] != "system":
+    if e.sender != "system":
         if not task.ended_at:
             task.gate = task.gate or GatePolicy()
             e.changes.touch("task", task.task_id)
@@ -95,23 +96,23 @@ def told(world: World, e: Event) -> None:
         e.changes.touch("gate", gate.gate_id, gate)
 
 
-def _close(world: World, e: Event, state: str) -> Task | str:
-    gate = world.gates.get(e.payload["gate_id"])
+def _close(world: World, e: Event, p: GateApproved | GateRejected, state: str) -> Task | str:
+    gate = world.gates.get(p.gate_id)
     if gate is None:
         return "unknown_gate"
     _advance(world, e)
-    if e.payload["by"] == gate.worker:
+    if p.by == gate.worker:
         return "own_gate"
     task = world.tasks[gate.task_id]
-    if "note_ref" in e.payload:
-        gate.note_sha256 = task.note_sha256 = e.payload["note_ref"]["sha256"]
-    world.close_gate(gate, state, e.payload["by"], e.timestamp, e.changes)
+    if p.note_ref is not None:
+        gate.note_sha256 = task.note_sha256 = p.note_ref.sha256
+    world.close_gate(gate, state, p.by, e.timestamp, e.changes)
     return task
 
 
 def _advance(world: World, e: Event) -> None:
-    seq = e.wire["stream"]["stream_seq"]
-    if e.wire["stream"]["stream_id"].startswith("workflow:"):
+    seq = e.stream.stream_seq
+    if e.stream.stream_id.startswith("workflow:"):
         run = world.runs.get(e.subject)
         if run is not None:
             run.workflow.stream_seq = max(run.workflow.stream_seq, seq)

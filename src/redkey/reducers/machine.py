@@ -57,7 +57,7 @@ def transitions(state: str, event: str) -> tuple[tuple[str, str], ...]:
     return machine().moves[state].get(event, ())
 
 
-def compile_machine(table: Any, events: Collection[str]) -> Machine:
+def compile_machine(table: Mapping[str, Any], events: Collection[str]) -> Machine:
     """The machine of a contract whose event types must be among the given ones."""
     try:
         return _compile(table, events)
@@ -65,7 +65,7 @@ def compile_machine(table: Any, events: Collection[str]) -> Machine:
         raise ContractBroken(f"{FILE}: {type(cause).__name__}: {cause}") from cause
 
 
-def _compile(table: Any, events: Collection[str]) -> Machine:
+def _compile(table: Mapping[str, Any], events: Collection[str]) -> Machine:
     states, initial = table["states"], table["initial"]
     _known("state", {initial}, states)
     moves: dict[str, dict[str, tuple[tuple[str, str], ...]]] = {state: {} for state in states}

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from redkey.reducers.attempt import Attempt
+from redkey.reducers.stream import Attempt
 
 
 class Task(msgspec.Struct, frozen=True):

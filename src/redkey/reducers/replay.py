@@ -10,13 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from itertools import islice
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
 from redkey.reducers.artifact import Artifact
-from redkey.reducers.attempt import Attempt, apply, begin
+from redkey.reducers.attempt import TaskEvent
 from redkey.reducers.project import Project, Task, projects_of, tasks_of
+from redkey.reducers.stream import Attempt, apply, begin
+from redkey.wire.envelope import AnyWire, Wire
+from redkey.wire.events import ArtifactReady, TaskCreated
 from redkey.wire.ids import parse_stream
 
 DUPLICATE_WIRE = "duplicate_wire"
@@ -26,9 +29,8 @@ _CLAIM_WIRES = {
     "task.claim_rejected": "rejected",
 }
 
-Wire = dict[str, Any]
 # The outputs that a task.created requires by a structure it names; None when nobody has that structure.
-Outputs = Callable[[Wire], Iterable[str] | None]
+Outputs = Callable[[TaskCreated], Iterable[str] | None]
 
 
 class Void(msgspec.Struct, frozen=True, gc=False):
@@ -54,35 +56,36 @@ class Replayed:
         self._outputs = outputs
         self._seen: set[str] = set()
 
-    def apply(self, wire: Wire) -> str | None:
+    def apply(self, wire: AnyWire) -> str | None:
         """Fold one wire; None when it applied (or is about something else), else why it is void."""
         self.wires += 1
-        wire_id = wire["wire_id"]
+        wire_id = wire.wire_id
         reason = DUPLICATE_WIRE if wire_id in self._seen else self._fold(wire)
         self._seen.add(wire_id)
         if reason is not None:
-            self.void.append(Void(wire_id, wire["type"], wire["stream"]["stream_id"], reason))
+            self.void.append(Void(wire_id, wire.type, wire.stream.stream_id, reason))
         return reason
 
-    def _fold(self, wire: Wire) -> str | None:
-        stream_id = wire["stream"]["stream_id"]
+    def _fold(self, wire: AnyWire) -> str | None:
+        stream_id, payload = wire.stream.stream_id, wire.payload
         attempt = self.attempts.get(stream_id)
         if attempt is not None:
-            reason = apply(attempt, wire)
-            if reason is None and wire["type"] == "artifact.ready":
-                self._version(attempt, wire["payload"]["artifact_id"])
+            reason = apply(attempt, cast("Wire[TaskEvent]", wire))
+            if reason is None and type(payload) is ArtifactReady:
+                self._version(attempt, payload.artifact_id)
             return reason
         stream = parse_stream(stream_id)
         if stream.kind != "task":
-            self._beside(wire, stream.kind, stream.subject)
+            self._beside(wire.type, stream.kind, stream.subject)
             return None
         attempt = begin(stream.subject, stream.attempt)
-        reason = apply(attempt, wire)
+        # The schemas let only these types stand on the stream of a task.
+        reason = apply(attempt, cast("Wire[TaskEvent]", wire))
         if reason is None:
             # Only what applied is remembered: a stream that never began takes no room.
             self.attempts[stream_id] = attempt
-            if attempt.outputs is None and self._outputs is not None:
-                required = self._outputs(wire)
+            if attempt.outputs is None and self._outputs is not None and isinstance(payload, TaskCreated):
+                required = self._outputs(payload)
                 attempt.outputs = None if required is None else tuple(required)
         return reason
 
@@ -94,8 +97,8 @@ class Replayed:
         else:
             known.versions.append(version)
 
-    def _beside(self, wire: Wire, kind: str, subject: str) -> None:
-        outcome = _CLAIM_WIRES.get(wire["type"])
+    def _beside(self, event: str, kind: str, subject: str) -> None:
+        outcome = _CLAIM_WIRES.get(event)
         if kind != "agent" or outcome is None:
             self.others += 1
             return
@@ -132,7 +135,7 @@ class Replayed:
         }
 
 
-def replay(wires: Iterable[Wire], *, places: int | None = None, outputs: Outputs | None = None) -> Replayed:
+def replay(wires: Iterable[AnyWire], *, places: int | None = None, outputs: Outputs | None = None) -> Replayed:
     """The state after all wires, or after the first `places` of them."""
     replayed = Replayed(outputs)
     for wire in wires if places is None else islice(wires, places):
@@ -140,6 +143,6 @@ def replay(wires: Iterable[Wire], *, places: int | None = None, outputs: Outputs
     return replayed
 
 
-def replay_stream(wires: Iterable[Wire], stream_id: str, *, places: int | None = None) -> Replayed:
+def replay_stream(wires: Iterable[AnyWire], stream_id: str, *, places: int | None = None) -> Replayed:
     """The state of one stream alone, from wires that may belong to any: its own first `places`, or all of them."""
-    return replay((wire for wire in wires if wire["stream"]["stream_id"] == stream_id), places=places)
+    return replay((wire for wire in wires if wire.stream.stream_id == stream_id), places=places)

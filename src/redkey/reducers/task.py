@@ -1,72 +1,103 @@
-"""What records mean for tasks: every wire on a task's stream, moved by the state-machine contract.
+"""What records mean for tasks: what follows in the workspace from every wire on a task's stream.
 
-A wire that the contract or a guard refuses is void, with a reason, and changes nothing. What ends a hold,
-opens a dependent or calls for a retry puts it on the agenda; the wire that says so takes it off again.
+`attempt` says which wires move a task and who holds it then. Here the world keeps up: the indexes of claims, where
+claim-next looks, and the agenda. What ends a hold, opens a dependent or calls for a retry puts it on the agenda; the
+wire that says so takes it off again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import cache
+from collections.abc import Callable
 from sys import intern
-from typing import Any
+from typing import TypeVar
 
 import msgspec
 
 from redkey.plans.structure import GatePolicy
 from redkey.reducers import workflow
+from redkey.reducers.attempt import TaskEvent, apply
 from redkey.reducers.entities import PRIORITIES, Artifact, Task
 from redkey.reducers.event import Event
-from redkey.reducers.machine import RESUME, SAME, Moves, machine
 from redkey.reducers.world import BLOCK_ROUTES, SECOND, SUPERVISOR_ROLE, World
-from redkey.wire.rules import SYSTEM_FAILURES
+from redkey.wire.events import (
+    ArtifactReady,
+    TaskAvailable,
+    TaskBlocked,
+    TaskCancelled,
+    TaskClaimed,
+    TaskComplete,
+    TaskCreated,
+    TaskFailed,
+    TaskLeaseExpired,
+    TaskLeaseExtended,
+    TaskReleased,
+    TaskStarted,
+    TaskUnblocked,
+)
 from redkey.wire.times import parse_time
 
 Void = str | None
+P = TypeVar("P", bound=TaskEvent)
 
 
-def created(world: World, e: Event) -> Void:
-    payload, stream = e.payload, e.wire["stream"]
-    queue = world.queues.get(payload["queue_id"])
+class Needs(msgspec.Struct, frozen=True):
+    """What a task asks of its holder."""
+
+    roles: tuple[str, ...] = ()
+    capabilities: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    waits_for: tuple[str, ...] = ()
+    lease_seconds: int = 0
+    deadline_seconds: int = 0
+    # 0 is what the queue says.
+    max_attempts: int = 0
+    on_failure: str = "reopen"
+    gate: GatePolicy | bool | None = None
+
+
+def created(world: World, e: Event, p: TaskCreated) -> Void:
+    queue = world.queues.get(p.queue_id)
     if queue is None:
         return "unknown_queue"
-    refused = workflow.refuses(world, e) if "workflow_id" in payload else None
+    refused = workflow.refuses(world, e, p) if p.workflow_id is not None else None
     if refused is not None:
         return refused
     before = world.tasks.get(e.subject)
     if before is not None and not (_may_retry(world, before) and e.attempt == before.attempt + 1):
         return "attempt_exists"
-    needs = _needs(world, e)
-    content, pinned = payload["content_ref"], payload.get("structure_ref")
+    try:
+        needs, stream = _needs(world, e, p), e.stream
+    except msgspec.ValidationError:
+        return "structure_refused"
     task = Task(
         task_id=e.subject,
         attempt=e.attempt,
         state="created",
         queue_id=queue.queue_id,
-        priority=PRIORITIES.index(payload["priority"]),
+        priority=PRIORITIES.index(p.priority),
         sequence=e.sequence,
         created_at=e.timestamp,
         updated_at=e.timestamp,
-        content_sha256=content["sha256"],
-        content_bytes=content["bytes"],
-        context_id=intern(stream["context_id"]),
-        roles=tuple(needs.get("roles", ())),
-        capabilities=tuple(needs.get("capabilities", ())),
-        outputs=tuple(needs.get("outputs", ())),
-        waits_for=tuple([key for key in needs.get("waits_for", ()) if not is_done(world, key)]),
-        lease_seconds=needs.get("lease_seconds", 0),
-        max_attempts=needs.get("max_attempts", queue.settings.max_attempts),
-        on_failure=needs.get("on_failure", "reopen"),
-        gate=_gate(needs.get("gate")),
-        workflow_id=payload.get("workflow_id", ""),
-        plan_task=payload.get("plan_task", ""),
-        reference_task_ids=tuple(stream.get("reference_task_ids", ())),
-        parent_task_id=stream.get("parent_task_id", ""),
+        content_sha256=p.content_ref.sha256,
+        content_bytes=p.content_ref.bytes,
+        context_id=intern(stream.context_id),
+        roles=needs.roles,
+        capabilities=needs.capabilities,
+        outputs=needs.outputs,
+        waits_for=tuple([key for key in needs.waits_for if not is_done(world, key)]) if needs.waits_for else (),
+        lease_seconds=needs.lease_seconds,
+        max_attempts=needs.max_attempts or queue.settings.max_attempts,
+        on_failure=needs.on_failure,
+        gate=GatePolicy() if needs.gate is True else needs.gate or None,
+        workflow_id=p.workflow_id or "",
+        plan_task=p.plan_task or "",
+        reference_task_ids=stream.reference_task_ids or (),
+        parent_task_id=stream.parent_task_id or "",
     )
-    if pinned is not None:
-        task.structure_sha256, task.structure_bytes = pinned["sha256"], pinned["bytes"]
-    if "deadline_seconds" in needs:
-        task.deadline_at = e.timestamp + needs["deadline_seconds"] * SECOND
+    if p.structure_ref is not None:
+        task.structure_sha256, task.structure_bytes = p.structure_ref.sha256, p.structure_ref.bytes
+    if needs.deadline_seconds:
+        task.deadline_at = e.timestamp + needs.deadline_seconds * SECOND
         world.at(task.deadline_at, "deadline", task.task_id)
     world.tasks[e.subject] = task
     world.misses.pop(e.subject, None)
@@ -87,28 +118,33 @@ def _may_retry(world: World, task: Task) -> bool:
     return task.state in ("failed", "cancelled") or was_rejected(task) or ("retry", task.task_id) in world.agenda
 
 
-def _needs(world: World, e: Event) -> Mapping[str, Any]:
+def _needs(world: World, e: Event, p: TaskCreated) -> Needs:
     """What the task asks of its holder: on the wire, in the structure it names, or in the plan of its run."""
-    if "workflow_id" not in e.payload:
-        return e.structure if e.structure is not None else e.payload
-    run = world.runs[e.payload["workflow_id"]]
-    planned = run.plan.tasks[run.places[e.payload["plan_task"]]]
-    needs: dict[str, Any] = {
-        "roles": (planned.role,),
-        "capabilities": planned.capabilities,
-        "outputs": planned.outputs,
-        "lease_seconds": planned.lease_seconds,
-        "max_attempts": planned.max_attempts,
-        "on_failure": planned.on_failure,
-        "gate": planned.gate,
-    }
-    return needs | {"deadline_seconds": planned.deadline_seconds} if planned.deadline_seconds else needs
-
-
-def _gate(policy: Any) -> GatePolicy | None:
-    if not policy:
-        return None
-    return GatePolicy() if policy is True else msgspec.convert(policy, GatePolicy)
+    if p.workflow_id is not None:
+        run = world.runs[p.workflow_id]
+        planned = run.plan.tasks[run.places[p.plan_task or ""]]
+        return Needs(
+            (planned.role,),
+            planned.capabilities,
+            planned.outputs,
+            (),
+            planned.lease_seconds,
+            planned.deadline_seconds,
+            planned.max_attempts,
+            planned.on_failure,
+            planned.gate,
+        )
+    if e.structure is not None:
+        return msgspec.convert({name: stated for name, stated in e.structure.items() if stated}, Needs)
+    return Needs(
+        p.roles or (),
+        p.capabilities or (),
+        p.outputs or (),
+        p.waits_for or (),
+        p.lease_seconds or 0,
+        p.deadline_seconds or 0,
+        p.max_attempts or 0,
+    )
 
 
 def is_done(world: World, task_id: str) -> bool:
@@ -144,39 +180,53 @@ def was_rejected(task: Task) -> bool:
     return task.state == "completed" and task.gate is not None and not task.gate_passed and not task.gate_id
 
 
-def moved(world: World, e: Event) -> Void:
-    """Any other wire on a task's stream: look the move up, check its guard, do what the type does."""
+def moved(world: World, e: Event, p: P, follow: Callable[[World, Task, Event, P, str], None] | None = None) -> Void:
+    """Any other wire on a task's stream: fold it into the attempt, and do what follows from it in the workspace."""
     task = world.tasks.get(e.subject)
     if task is None:
         return "not_created"
     if task.attempt != e.attempt:
         return "attempt_ended" if e.attempt < task.attempt else "not_created"
-    if e.wire["stream"]["stream_seq"] > task.stream_seq:
-        task.stream_seq = e.wire["stream"]["stream_seq"]
+    if e.stream.stream_seq > task.stream_seq:
+        task.stream_seq = e.stream.stream_seq
         e.changes.touch("task", e.subject)
-    if e.type == "task.available" and _is_early(world, task):
+    if type(p) is TaskAvailable and _is_early(world, task):
         return "dependency_unsatisfied"
-    reason: Void = None
-    for to, guard in _moves()[task.state].get(e.type, ()):
-        reason = guard(task, e.payload) if guard is not None else None
-        if reason is None:
-            before = task.state
-            if to == RESUME:
-                task.state = task.expired_state
-            elif to != SAME:
-                task.state = to
-            task.updated_at = e.timestamp
-            e.changes.touch("task", e.subject)
-            effect = _EFFECTS.get(e.type)
-            if effect is not None:
-                effect(world, task, e, before)
-            if task.state != before:
-                if before == "available":
-                    world.withdraw(task)
-                if task.workflow_id:
-                    workflow.moved(world, task, before, e)
-            return None
-    return reason or machine().refusals[task.state]
+    before, claim_id, agent_id, expired = task.state, task.claim_id, task.agent_id, task.expired_claim_id
+    reason = apply(task, p)
+    if reason is not None:
+        return reason
+    task.updated_at = e.timestamp
+    e.changes.touch("task", e.subject)
+    if task.claim_id != claim_id:
+        _hold_changed(world, task, e, claim_id, agent_id)
+    if task.expired_claim_id != expired:
+        world.expired.pop(expired, None)
+        if task.expired_claim_id:
+            world.expired[task.expired_claim_id] = task.task_id
+    if follow is not None:
+        follow(world, task, e, p, before)
+    if task.state != before:
+        if before == "available":
+            world.withdraw(task)
+        if task.workflow_id:
+            workflow.moved(world, task, before, e)
+    return None
+
+
+def _hold_changed(world: World, task: Task, e: Event, claim_id: str, agent_id: str) -> None:
+    """The attempt has another hold than before, or none: the index of claims and the agents' counts follow."""
+    if claim_id:
+        world.claims.pop(claim_id, None)
+        _count_claim(world, agent_id, -1, e)
+        # A hold that has ended has no lease to run out.
+        world.agenda.pop(("expire", task.task_id), None)
+        task.lease_expires_at = 0
+        if not task.expired_claim_id:
+            task.lease_seconds_held = 0
+    if task.claim_id:
+        world.claims[task.claim_id] = task.task_id
+        _count_claim(world, task.agent_id, 1, e)
 
 
 def _is_early(world: World, task: Task) -> bool:
@@ -184,74 +234,18 @@ def _is_early(world: World, task: Task) -> bool:
     return task.state == "created" and bool(workflow.is_early(world, task) if task.workflow_id else task.waits_for)
 
 
-def _holder(task: Task, payload: Mapping[str, Any]) -> Void:
-    return None if task.claim_id and payload.get("claim_id") == task.claim_id else "claim_not_current"
-
-
-def _last_holder(task: Task, payload: Mapping[str, Any]) -> Void:
-    again = payload.get("reacquired") and payload["claim_id"] == task.expired_claim_id
-    return None if again else "claim_not_current"
-
-
-def _by_system(task: Task, payload: Mapping[str, Any]) -> Void:
-    return None if payload["kind"] in SYSTEM_FAILURES else "transition_refused"
-
-
-def _holder_or_system(task: Task, payload: Mapping[str, Any]) -> Void:
-    return None if payload["kind"] in SYSTEM_FAILURES else _holder(task, payload)
-
-
-def _outputs_ready(task: Task, payload: Mapping[str, Any]) -> Void:
-    return _holder(task, payload) or ("missing_artifact" if missing_outputs(task, payload["artifact_ids"]) else None)
-
-
-def missing_outputs(task: Task, artifact_ids: list[str]) -> list[str]:
-    """The artifact ids and output names that a completion needs and the attempt does not have ready."""
-    if not artifact_ids and not task.outputs:
-        return []
-    ready = [artifact for artifact in task.artifacts if artifact.readiness != "draft"]
-    ids = {artifact.artifact_id for artifact in ready}
-    names = {artifact.name for artifact in ready}
-    return [key for key in artifact_ids if key not in ids] + [name for name in task.outputs if name not in names]
-
-
-Guard = Callable[[Task, Mapping[str, Any]], Void]
-_GUARDS: Mapping[str, Guard] = {
-    "holder": _holder,
-    "last_holder": _last_holder,
-    "by_system": _by_system,
-    "holder_or_system": _holder_or_system,
-    "outputs_ready": _outputs_ready,
-}
-
-
-@cache
-def _moves() -> Moves[Guard | None]:
-    return machine().bind(_GUARDS)
-
-
-def _available(world: World, task: Task, e: Event, before: str) -> None:
+def available(world: World, task: Task, e: Event, p: TaskAvailable, before: str) -> None:
     world.agenda.pop(("available", task.task_id), None)
     world.offer(task, e.changes)
 
 
-def _claimed(world: World, task: Task, e: Event, before: str) -> None:
-    payload = e.payload
-    task.claim_id, task.agent_id = payload["claim_id"], payload["agent_id"]
+def claimed(world: World, task: Task, e: Event, p: TaskClaimed, before: str) -> None:
     task.winner_claim_id, task.winner_agent_id = task.claim_id, task.agent_id
     task.claimed_at, task.started_at = e.timestamp, 0
-    _forget_expired(world, task)
     pending = world.pending.pop(task.claim_id, None)
     task.reserved = ""
-    _hold_until(world, task, parse_time(payload["lease_expires_at"]) if "lease_expires_at" in payload else 0)
+    _hold_until(world, task, parse_time(p.lease_expires_at) if p.lease_expires_at is not None else 0)
     task.lease_seconds_held = pending.lease_seconds if pending else (task.lease_expires_at - e.timestamp) // SECOND
-    world.claims[task.claim_id] = task.task_id
-    _count_claim(world, task.agent_id, 1, e)
-
-
-def _forget_expired(world: World, task: Task) -> None:
-    world.expired.pop(task.expired_claim_id, None)
-    task.expired_claim_id = task.expired_agent_id = task.expired_state = ""
 
 
 def _hold_until(world: World, task: Task, when: int) -> None:
@@ -267,61 +261,37 @@ def _count_claim(world: World, agent_id: str, change: int, e: Event) -> None:
         e.changes.touch("agent", agent_id)
 
 
-def _let_go(world: World, task: Task, e: Event) -> None:
-    if task.claim_id:
-        world.claims.pop(task.claim_id, None)
-        _count_claim(world, task.agent_id, -1, e)
-        # A hold that has ended has no lease to run out.
-        world.agenda.pop(("expire", task.task_id), None)
-    task.claim_id = task.agent_id = ""
-    task.lease_expires_at = task.lease_seconds_held = 0
-
-
-def _started(world: World, task: Task, e: Event, before: str) -> None:
+def started(world: World, task: Task, e: Event, p: TaskStarted, before: str) -> None:
     task.started_at = e.timestamp
 
 
-def _extended(world: World, task: Task, e: Event, before: str) -> None:
+def extended(world: World, task: Task, e: Event, p: TaskLeaseExtended, before: str) -> None:
     if before == "available":
-        task.claim_id, task.agent_id = task.expired_claim_id, task.expired_agent_id
-        _forget_expired(world, task)
         # Whoever attempted meanwhile has lost to the hold that goes on.
         task.reserved = ""
-        task.lease_losses = max(0, task.lease_losses - 1)
         world.agenda.pop(("lease_losses", task.task_id), None)
-        world.claims[task.claim_id] = task.task_id
-        _count_claim(world, task.agent_id, 1, e)
-    _hold_until(world, task, parse_time(e.payload["lease_expires_at"]))
+    _hold_until(world, task, parse_time(p.lease_expires_at))
 
 
-def _expired(world: World, task: Task, e: Event, before: str) -> None:
-    task.expired_claim_id, task.expired_agent_id, task.expired_state = task.claim_id, task.agent_id, before
-    task.lease_losses += 1
-    world.expired[task.claim_id] = task.task_id
-    held = task.lease_seconds_held
-    _let_go(world, task, e)
-    # A late holder takes up the lease it had.
-    task.lease_seconds_held = held
+def expired(world: World, task: Task, e: Event, p: TaskLeaseExpired, before: str) -> None:
     if task.lease_losses >= world.queues[task.queue_id].settings.lease_losses:
         world.follows("lease_losses", task.task_id, e.wire_id)
     else:
         world.offer(task, e.changes)
 
 
-def _released(world: World, task: Task, e: Event, before: str) -> None:
-    _let_go(world, task, e)
+def released(world: World, task: Task, e: Event, p: TaskReleased, before: str) -> None:
     world.offer(task, e.changes)
 
 
-def _blocked(world: World, task: Task, e: Event, before: str) -> None:
-    _let_go(world, task, e)
-    task.blocker_type = e.payload["blocker_type"]
-    task.reason_sha256, task.reason_bytes = e.payload["reason_ref"]["sha256"], e.payload["reason_ref"]["bytes"]
-    open_ones = [key for key in e.payload.get("depends_on", ()) if not is_done(world, key)]
+def blocked(world: World, task: Task, e: Event, p: TaskBlocked, before: str) -> None:
+    task.blocker_type = p.blocker_type
+    task.reason_sha256, task.reason_bytes = p.reason_ref.sha256, p.reason_ref.bytes
+    open_ones = [key for key in p.depends_on or () if not is_done(world, key)]
     task.blocked_by = tuple(open_ones)
     for dependency in open_ones:
         world.dependents.setdefault(dependency, []).append(task.task_id)
-    if task.blocker_type == "dependency" and e.payload.get("depends_on") and not open_ones:
+    if task.blocker_type == "dependency" and p.depends_on and not open_ones:
         world.follows("unblocked", task.task_id, e.wire_id)
     for recipient in recipients(world, task.blocker_type):
         world.follows(f"mail:{recipient}", task.task_id, e.wire_id)
@@ -341,32 +311,23 @@ def block_route(world: World, blocker_type: str) -> tuple[str, ...]:
     return BLOCK_ROUTES.get(blocker_type, ()) if found is None else found
 
 
-def _unblocked(world: World, task: Task, e: Event, before: str) -> None:
+def unblocked(world: World, task: Task, e: Event, p: TaskUnblocked, before: str) -> None:
     world.agenda.pop(("unblocked", task.task_id), None)
     task.blocker_type, task.blocked_by = "", ()
-    if "answer_ref" in e.payload:
-        task.answer_sha256 = e.payload["answer_ref"]["sha256"]
+    if p.answer_ref is not None:
+        task.answer_sha256 = p.answer_ref.sha256
     world.offer(task, e.changes)
 
 
-def _artifact(world: World, task: Task, e: Event, before: str) -> None:
-    payload = e.payload
-    made = Artifact(
-        payload["artifact_id"],
-        payload["name"],
-        payload["readiness"],
-        payload["version"],
-        payload["sha256"],
-        payload["bytes"],
-        payload["content_ref"]["sha256"],
-    )
+def artifact_ready(world: World, task: Task, e: Event, p: ArtifactReady, before: str) -> None:
+    made = Artifact(p.artifact_id, p.name, p.readiness, p.version, p.sha256, p.bytes, p.content_ref.sha256)
     kept = tuple(artifact for artifact in task.artifacts if artifact.artifact_id != made.artifact_id)
     task.artifacts = (*kept, made)
 
 
-def _complete(world: World, task: Task, e: Event, before: str) -> None:
-    if "output_ref" in e.payload:
-        task.output_sha256 = e.payload["output_ref"]["sha256"]
+def completed(world: World, task: Task, e: Event, p: TaskComplete, before: str) -> None:
+    if p.output_ref is not None:
+        task.output_sha256 = p.output_ref.sha256
     _end(world, task, e)
     if task.gate is None:
         world.release_dependents(task, e.wire_id, e.changes)
@@ -374,12 +335,12 @@ def _complete(world: World, task: Task, e: Event, before: str) -> None:
         world.follows("gate", task.task_id, e.wire_id)
 
 
-def _failed(world: World, task: Task, e: Event, before: str) -> None:
-    task.failure_kind = e.payload["kind"]
-    if "reason_ref" in e.payload:
-        task.reason_sha256, task.reason_bytes = e.payload["reason_ref"]["sha256"], e.payload["reason_ref"]["bytes"]
+def failed(world: World, task: Task, e: Event, p: TaskFailed, before: str) -> None:
+    task.failure_kind = p.kind
+    if p.reason_ref is not None:
+        task.reason_sha256, task.reason_bytes = p.reason_ref.sha256, p.reason_ref.bytes
     _end(world, task, e)
-    if e.payload["retry"]:
+    if p.retry:
         world.follows("retry", task.task_id, e.wire_id)
     elif is_hopeless(task):
         world.fail_dependents(task, e.wire_id)
@@ -387,35 +348,18 @@ def _failed(world: World, task: Task, e: Event, before: str) -> None:
         world.follows("mail:human", task.task_id, e.wire_id)
 
 
-def _cancelled(world: World, task: Task, e: Event, before: str) -> None:
-    task.cause = e.payload["cause"]
+def cancelled(world: World, task: Task, e: Event, p: TaskCancelled, before: str) -> None:
+    task.cause = p.cause
     _end(world, task, e)
     world.fail_dependents(task, e.wire_id)
 
 
 def _end(world: World, task: Task, e: Event) -> None:
-    _let_go(world, task, e)
-    _forget_expired(world, task)
+    task.lease_expires_at = task.lease_seconds_held = 0
     task.reserved = ""
     task.ended_at = e.timestamp
-    task.ended_by = e.wire["sender"]
+    task.ended_by = e.sender
     if world.agenda:
         for kind in ("available", "unblocked", "dependency_failed", "lease_losses", "expire", "cancel"):
             world.agenda.pop((kind, task.task_id), None)
     world.ends(task)
-
-
-_EFFECTS: dict[str, Callable[[World, Task, Event, str], None]] = {
-    "task.available": _available,
-    "task.claimed": _claimed,
-    "task.started": _started,
-    "task.lease_extended": _extended,
-    "task.lease_expired": _expired,
-    "task.released": _released,
-    "task.blocked": _blocked,
-    "task.unblocked": _unblocked,
-    "artifact.ready": _artifact,
-    "task.complete": _complete,
-    "task.failed": _failed,
-    "task.cancelled": _cancelled,
-}

@@ -16,6 +16,15 @@ from redkey.reducers.entities import Step, Task, Workflow
 from redkey.reducers.event import Event
 from redkey.reducers.run import Run
 from redkey.reducers.world import World
+from redkey.wire.events import (
+    TaskCreated,
+    WorkflowCancelled,
+    WorkflowCompleted,
+    WorkflowFailed,
+    WorkflowPaused,
+    WorkflowResumed,
+    WorkflowStarted,
+)
 
 Void = str | None
 
@@ -23,29 +32,27 @@ Void = str | None
 ACTIVE = frozenset({"available", "claimed", "working"})
 
 
-def started(world: World, e: Event) -> Void:
+def started(world: World, e: Event, p: WorkflowStarted) -> Void:
     if e.subject in world.runs:
         return "workflow_exists"
-    payload = e.payload
-    if payload["queue_id"] not in world.queues:
+    if p.queue_id not in world.queues:
         return "unknown_queue"
     try:
         plan = read_structure(e.structure or {})
     except StructureRefused as refused:
         return refused.code
-    content, pinned = payload["content_ref"], payload["structure_ref"]
     workflow = Workflow(
         workflow_id=e.subject,
-        queue_id=payload["queue_id"],
+        queue_id=p.queue_id,
         state="running",
         started_at=e.timestamp,
         sequence=e.sequence,
-        content_sha256=content["sha256"],
-        content_bytes=content["bytes"],
-        structure_sha256=pinned["sha256"],
-        structure_bytes=pinned["bytes"],
-        definition_id=payload.get("definition_id", ""),
-        version=payload.get("version", 0),
+        content_sha256=p.content_ref.sha256,
+        content_bytes=p.content_ref.bytes,
+        structure_sha256=p.structure_ref.sha256,
+        structure_bytes=p.structure_ref.bytes,
+        definition_id=p.definition_id or "",
+        version=p.version or 0,
         total=len(plan.tasks),
     )
     run = world.runs[e.subject] = Run(workflow, plan)
@@ -54,39 +61,51 @@ def started(world: World, e: Event) -> Void:
     return None
 
 
-def changed(world: World, e: Event) -> Void:
-    """Pause, resume, cancel, and the two ends that follow from the steps."""
+def _advance(world: World, e: Event) -> Run | None:
+    """The run whose stream the event is on."""
     run = world.runs.get(e.subject)
+    if run is not None:
+        run.workflow.stream_seq = max(run.workflow.stream_seq, e.stream.stream_seq)
+        e.changes.touch("workflow", e.subject, run.workflow)
+    return run
+
+
+def paused(world: World, e: Event, p: WorkflowPaused) -> Void:
+    run = _advance(world, e)
     if run is None:
         return "unknown_workflow"
-    workflow, wanted = run.workflow, e.type.removeprefix("workflow.")
-    workflow.stream_seq = max(workflow.stream_seq, e.wire["stream"]["stream_seq"])
-    e.changes.touch("workflow", e.subject, workflow)
-    if wanted == "paused":
-        if workflow.state == "paused":
-            return "already_paused"
-        workflow.state = "paused"
-        for task in _waiting_tasks(world, run):
-            world.withdraw(task)
-    elif wanted == "resumed":
-        if workflow.state != "paused":
-            return "not_paused"
-        _resume(world, run, e)
-    elif wanted == "cancelled":
-        _cancel(world, run, e)
-    elif wanted == run.verdict:
-        _end(world, run, wanted, e.timestamp)
-    else:
-        return "not_finished"
+    if run.workflow.state == "paused":
+        return "already_paused"
+    run.workflow.state = "paused"
+    for task in _waiting_tasks(world, run):
+        world.withdraw(task)
     return None
 
 
-def _resume(world: World, run: Run, e: Event) -> None:
+def ended(world: World, e: Event, p: WorkflowCompleted | WorkflowFailed) -> Void:
+    """One of the two ends that follow from the steps."""
+    run = _advance(world, e)
+    if run is None:
+        return "unknown_workflow"
+    wanted = "completed" if isinstance(p, WorkflowCompleted) else "failed"
+    if wanted != run.verdict:
+        return "not_finished"
+    _end(world, run, wanted, e.timestamp)
+    return None
+
+
+def resumed(world: World, e: Event, p: WorkflowResumed) -> Void:
+    run = _advance(world, e)
+    if run is None:
+        return "unknown_workflow"
+    if run.workflow.state != "paused":
+        return "not_paused"
     run.workflow.state = "running"
     for task in _waiting_tasks(world, run):
         # The pause has taken it from where claim-next looks.
         world.offer(task, e.changes)
     _go_on(world, run, e.wire_id)
+    return None
 
 
 def _waiting_tasks(world: World, run: Run) -> Iterator[Task]:
@@ -97,7 +116,10 @@ def _waiting_tasks(world: World, run: Run) -> Iterator[Task]:
             yield task
 
 
-def _cancel(world: World, run: Run, e: Event) -> None:
+def cancelled(world: World, e: Event, p: WorkflowCancelled) -> Void:
+    run = _advance(world, e)
+    if run is None:
+        return "unknown_workflow"
     for step in run.steps:
         # Nothing of it follows any more.
         world.agenda.pop(("open", _key(run, step)), None)
@@ -109,9 +131,10 @@ def _cancel(world: World, run: Run, e: Event) -> None:
         if not task.ended_at:
             world.follows("cancel", step.task_id, e.wire_id)
         elif task.gate_id:
-            world.close_gate(world.gates[task.gate_id], "cancelled", e.wire["sender"], e.timestamp, e.changes)
+            world.close_gate(world.gates[task.gate_id], "cancelled", e.sender, e.timestamp, e.changes)
             world.fail_dependents(task, e.wire_id)
     _end(world, run, "cancelled", e.timestamp)
+    return None
 
 
 def _end(world: World, run: Run, state: str, timestamp: int) -> None:
@@ -121,12 +144,12 @@ def _end(world: World, run: Run, state: str, timestamp: int) -> None:
     del world.runs[run.workflow.workflow_id]
 
 
-def refuses(world: World, e: Event) -> Void:
+def refuses(world: World, e: Event, p: TaskCreated) -> Void:
     """Why an attempt at a plan's task may not come into being now: nothing opens before its time."""
-    run = world.runs.get(e.payload["workflow_id"])
+    run = world.runs.get(p.workflow_id or "")
     if run is None:
         return "unknown_workflow"
-    step = run.step_of(e.payload["plan_task"])
+    step = run.step_of(p.plan_task or "")
     if step is None:
         return "unknown_plan_task"
     if e.attempt != step.attempt + 1 or step.task_id not in ("", e.subject):

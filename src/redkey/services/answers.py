@@ -12,6 +12,7 @@ has written; else memory knows all keys.
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
+from typing import final
 
 import msgspec
 
@@ -38,6 +39,7 @@ class KeptAnswer(msgspec.Struct, frozen=True):
     reply: bytes
 
 
+@final
 class KeepAnswer(msgspec.Struct, frozen=True):
     """A command of the server itself: keep this answer under the key of its request."""
 

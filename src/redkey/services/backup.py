@@ -9,7 +9,6 @@ Copying files is `redkey.stores.sqlite.copying`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import msgspec
 
@@ -21,6 +20,7 @@ from redkey.ledger.ports import Reader, SequencedStore, Unit
 from redkey.services.log_facts import EPOCH, Log, note_facts, read_log, workspace_of
 from redkey.services.signing import WITNESSED, forget_signers
 from redkey.wire.decode import decode
+from redkey.wire.events import LedgerRestored
 
 FORMAT = 1
 MANIFEST = "backup.json"
@@ -133,19 +133,20 @@ def _go_on(unit: Unit, topic: str, before: Log, log: Log) -> Restored | None:
     if workspace_id is None:
         return None
     where = f"workspace:{workspace_id}"
-    payload = {"epoch": log.epoch, **_old_checkpoint(unit, topic, before.origin(workspace_id))}
-    wire_id = derived_id(workspace_id, "ledger.restored", f"e{log.epoch}")
-    note_facts(unit, topic, [Draft("ledger.restored", where, payload, where, wire_id=wire_id)])
+    payload = _restored(unit, topic, log.epoch, before.origin(workspace_id))
+    wire_id = derived_id(workspace_id, payload.TYPE, f"e{log.epoch}")
+    note_facts(unit, topic, [Draft(payload, where, where, wire_id=wire_id)])
     # Receipts of the new epoch go by its own checkpoints.
     unit.put_setting(WITNESSED + topic, "")
     return Restored(topic, unit.head(topic).sequence - 1, log.origin(workspace_id))
 
 
-def _old_checkpoint(reader: Reader, topic: str, origin: str) -> dict[str, Any]:
-    """The last tree that the old epoch signed; where it signed none, the tree that is there."""
+def _restored(reader: Reader, topic: str, epoch: int, origin: str) -> LedgerRestored:
+    """Tells of the last tree that the old epoch signed; where it signed none, of the tree that is there."""
     last: Sequence[tuple[int, bytes]] = reader.checkpoints(topic, 1)
     if last:
         checkpoint = open_checkpoint(last[0][1])[0]
-        return {"tree_size": checkpoint.size, "root": encode_base64(checkpoint.root), "origin": checkpoint.origin}
+        root = encode_base64(checkpoint.root)
+        return LedgerRestored(epoch=epoch, tree_size=checkpoint.size, root=root, origin=checkpoint.origin)
     tree = reader.tree(topic)
-    return {"tree_size": tree.size, "root": encode_base64(tree.root()), "origin": origin}
+    return LedgerRestored(epoch=epoch, tree_size=tree.size, root=encode_base64(tree.root()), origin=origin)

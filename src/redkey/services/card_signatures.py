@@ -108,7 +108,7 @@ def _is_signed(key: PyJWK, signature: Signature, payload: bytes) -> bool:
     return True
 
 
-def _without_empty(value: Any) -> Any:
+def _without_empty(value: object) -> object:
     """The value without empty texts, lists and objects, as A2A signers leave them out; None when nothing is left."""
     if isinstance(value, dict):
         kept = {name: part for name, item in value.items() if (part := _without_empty(item)) is not None}

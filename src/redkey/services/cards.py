@@ -75,7 +75,7 @@ class TakenIn(msgspec.Struct, frozen=True):
     warnings: tuple[Finding, ...]
 
 
-def take_in(value: Any, keys: PinnedKeys, registry: Registry | None = None) -> TakenIn:
+def take_in(value: object, keys: PinnedKeys, registry: Registry | None = None) -> TakenIn:
     """The card in a decoded JSON value; WireRefused with everything wrong when it is none."""
     if not isinstance(value, dict):
         raise WireRefused([Finding("card_invalid", "", "an agent card is a JSON object")])

@@ -12,7 +12,6 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any
 
 from redkey.commands.caller import Caller
 from redkey.commands.decision import Refused, key_reused
@@ -23,7 +22,7 @@ from redkey.reducers.changes import Changes
 from redkey.reducers.world import World
 from redkey.services.answers import Answers, KeepAnswer
 from redkey.services.outcome import NO_TASKS, Outcome, Settled
-from redkey.services.submission import Done, Submission
+from redkey.services.submission import Done, Request, Submission
 from redkey.services.turns import Turns
 from redkey.services.unit_of_work import TopicWork
 from redkey.services.waiters import Waiters
@@ -83,7 +82,7 @@ class Coordinator:
         self,
         topic: str,
         caller: Caller,
-        command: Any,
+        command: Request,
         contents: tuple[Content, ...] = (),
         *,
         idem: str = "",
@@ -113,7 +112,7 @@ class Coordinator:
         self,
         topic: str,
         caller: Caller,
-        command: Any,
+        command: Request,
         contents: tuple[Content, ...],
         done: Done,
         *,

@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from redkey.errors import DumpRefused, JsonRefused, ProofRefused, StoreError, WireRefused
+from redkey.errors import DumpRefused, JsonRefused, ProofRefused, StoreError, UpgradeNeeded, WireRefused
 from redkey.ledger.chain import verify_records
 from redkey.ledger.merkle import Edge
 from redkey.ledger.note import decode_base64, encode_base64
@@ -29,7 +29,8 @@ from redkey.readmodel.structure import structure_ref
 from redkey.services.fsck.evidence import Evidence
 from redkey.wire.canonical import canonical
 from redkey.wire.decode import decode
-from redkey.wire.validate import read
+from redkey.wire.envelope import AnyWire, wire_of
+from redkey.wire.validate import read_wire
 
 LINE_LIMIT = 64 * 1024 * 1024
 PIECE_BYTES = 192 * 1024
@@ -40,7 +41,7 @@ class Recorded(msgspec.Struct, frozen=True):
 
     line: int
     record: Record
-    wire: dict[str, Any]
+    wire: AnyWire
 
 
 class Structure(msgspec.Struct, frozen=True):
@@ -86,7 +87,7 @@ def _records(evidence: Evidence, topic: str) -> Iterator[bytes]:
             raise DumpRefused(f"{damaged}; run redkey fsck", code="source_damaged")
         for record in batch:
             wire = _wire_of(record)
-            named = structure_ref(wire)
+            named = _structure_of(record)
             if named is not None and named not in told:
                 told.add(named)
                 yield _structure_line(evidence, topic, named, record.sequence)
@@ -114,6 +115,14 @@ def _wire_of(record: Record) -> dict[str, Any]:
         text = f"the wire of record {record.sequence} is not canonical JSON, a dump would change it; run redkey fsck"
         raise DumpRefused(text, code="source_damaged")
     return wire
+
+
+def _structure_of(record: Record) -> str | None:
+    """The hash of the structure that a record names; one that holds no valid wire names none."""
+    try:
+        return structure_ref(wire_of(record.wire).payload)
+    except (UpgradeNeeded, msgspec.ValidationError):
+        return None
 
 
 def _structure_line(evidence: Evidence, topic: str, named: str, sequence: int) -> bytes:
@@ -241,7 +250,7 @@ def _recorded(number: int, line: _RecordLine, heads: dict[str, Head]) -> Recorde
     message = canonical(line.wire)
     if len(message) > MESSAGE_LIMIT:
         raise DumpRefused(f"the wire has {len(message)} bytes; {MESSAGE_LIMIT} are allowed", code="message_length")
-    wire = read(message)
+    wire = read_wire(message)
     record, _ = chained(head, hcs.topic_id, line.payer, timestamp, message)
     if record.running_hash != decode_base64(hcs.running_hash):
         raise DumpRefused("its running hash is not the hash of what it says", code="running_hash_wrong")

@@ -3,10 +3,9 @@ erased content is made unreadable, a published draft is gone. None of it is on t
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
+from redkey.commands.command import Command
 from redkey.commands.decision import Refused, not_found
 from redkey.commands.registry import CreateKey, EraseContent
 from redkey.commands.workflows import PublishDefinition
@@ -18,7 +17,7 @@ from redkey.services.keys import Kept, setting_name
 _BESIDE = frozenset({CreateKey, EraseContent, PublishDefinition})
 
 
-def check(unit: Unit, topic: str, command: Any) -> None:
+def check(unit: Unit, topic: str, command: Command) -> None:
     """Refuse, before anything is decided, what could not be done beside the records."""
     if type(command) not in _BESIDE:
         return
@@ -32,7 +31,7 @@ def check(unit: Unit, topic: str, command: Any) -> None:
         definitions.publish_check(unit, topic, command.definition_id, command.revision)
 
 
-def apply(unit: Unit, topic: str, command: Any) -> None:
+def apply(unit: Unit, topic: str, command: Command) -> None:
     """Do it; the unit's commit makes it durable together with the records."""
     if isinstance(command, CreateKey) and command.secret_sha256:
         kept = Kept(topic, command.key_id, command.secret_sha256)
@@ -44,6 +43,6 @@ def apply(unit: Unit, topic: str, command: Any) -> None:
         definitions.drop_draft(unit, topic, command.definition_id)
 
 
-def has_effect(command: Any) -> bool:
+def has_effect(command: Command) -> bool:
     """True for the few commands that do something beside their records."""
     return type(command) in _BESIDE

@@ -117,7 +117,7 @@ class KeyRing:
 
     def on_commit(self, topic: str, records: Sequence[Settled]) -> None:
         """Forget what this process has revoked."""
-        if any(settled.wire["type"] == "key.revoked" for settled in records):
+        if any(settled.event.type == "key.revoked" for settled in records):
             self._known = {name: one for name, one in self._known.items() if one.topic != topic}
 
     def _read(self, public_id: str) -> Principal | None:

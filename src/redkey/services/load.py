@@ -16,12 +16,13 @@ from redkey.ledger.ports import Content, Entry, SequencedStore, Unit, Upload
 from redkey.ledger.tail import records_after
 from redkey.readmodel.structure import read as read_structure
 from redkey.services.dump import Item, Piece, Recorded, Structure, read_dump
-from redkey.services.fsck.wire_check import content_refs
 from redkey.services.log_facts import LOADED
 from redkey.services.replay import Replay
-from redkey.services.unit_of_work import subjects
 from redkey.services.workspaces import setting_of
-from redkey.wire.decode import decode
+from redkey.wire.envelope import wire_of
+from redkey.wire.events import ContentErased
+from redkey.wire.payload import content_refs
+from redkey.wire.subjects import subjects
 
 # Records of one unit, and bytes of small bodies of one unit.
 _BATCH = 1024
@@ -125,7 +126,7 @@ class Loader:
         self.loaded.void = sum(one.replay.void for one in self._topics.values())
 
     def _append(self, unit: Unit, topic: _Topic, pending: list[Recorded]) -> None:
-        entries = [Entry(one.record.wire, one.wire["wire_id"], subjects(one.wire)) for one in pending]
+        entries = [Entry(one.record.wire, one.wire.wire_id, subjects(one.wire)) for one in pending]
         first, times = pending[0].record, [one.record.timestamp for one in pending]
         records = unit.append(topic.name, entries, first.sequence - 1, first.payer, times)
         if records[-1].running_hash != pending[-1].record.running_hash:
@@ -190,10 +191,10 @@ class Loader:
         erased: set[str] = set()
         for batch in records_after(self._store, topic, 0):
             for record in batch:
-                wire = decode(record.wire)
-                if wire["type"] == "content.erased":
-                    erased.add(wire["payload"]["sha256"])
-                for _, ref in content_refs(wire["payload"]):
-                    if self._store.content_facts(topic, ref["sha256"]) is None:
-                        absent[ref["sha256"]] = record.sequence
+                payload = wire_of(record.wire).payload
+                if isinstance(payload, ContentErased):
+                    erased.add(payload.sha256)
+                for _, ref in content_refs(payload):
+                    if self._store.content_facts(topic, ref.sha256) is None:
+                        absent[ref.sha256] = record.sequence
         return max((sequence for sha256, sequence in absent.items() if sha256 not in erased), default=0)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from base64 import b32encode
 from collections.abc import Iterable
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import msgspec
 
@@ -22,8 +22,10 @@ from redkey.ledger.receipt import SignerTerm
 from redkey.readmodel.rows import entity
 from redkey.reducers.world import World
 from redkey.services.outcome import Settled
-from redkey.services.unit_of_work import SIGNERS, TopicWork
-from redkey.wire.decode import decode
+from redkey.services.unit_of_work import TopicWork
+from redkey.wire.envelope import wire_of
+from redkey.wire.events import AnyPayload, SignerAdded, SignerRetired
+from redkey.wire.subjects import SIGNERS
 
 LOG_ID = "log_id"
 EPOCH = "epoch"
@@ -90,19 +92,20 @@ def note_facts(unit: Unit, topic: str, drafts: Iterable[Draft]) -> list[Settled]
 
 def signer_added(workspace_id: str, key: VerifierKey) -> Draft:
     """The fact that a key signs the checkpoints of a workspace."""
-    return _signer("signer.added", workspace_id, key, {})
+    payload = SignerAdded(signer_id=key.key_id.hex(), public_key=encode_base64(key.public_key))
+    return _fact(workspace_id, payload, payload.public_key)
 
 
 def signer_retired(workspace_id: str, key: VerifierKey, tree_size: int) -> Draft:
     """The fact that a key signs no checkpoint of this size or above."""
-    return _signer("signer.retired", workspace_id, key, {"tree_size": tree_size})
-
-
-def _signer(event: str, workspace_id: str, key: VerifierKey, more: dict[str, Any]) -> Draft:
     public_key = encode_base64(key.public_key)
+    payload = SignerRetired(signer_id=key.key_id.hex(), public_key=public_key, tree_size=tree_size)
+    return _fact(workspace_id, payload, public_key)
+
+
+def _fact(workspace_id: str, payload: SignerAdded | SignerRetired, public_key: str) -> Draft:
     where = f"workspace:{workspace_id}"
-    payload = {"signer_id": key.key_id.hex(), "public_key": public_key, **more}
-    return Draft(event, where, payload, where, wire_id=derived_id(workspace_id, event, public_key))
+    return Draft(payload, where, where, wire_id=derived_id(workspace_id, payload.TYPE, public_key))
 
 
 def signer_terms(reader: Reader, topic: str, log_name: str) -> list[SignerTerm]:
@@ -112,22 +115,21 @@ def signer_terms(reader: Reader, topic: str, log_name: str) -> list[SignerTerm]:
     while True:
         records = reader.events(topic, SIGNERS, after, _PAGE)
         for record in records:
-            tell_term(terms, decode(record.wire), record.sequence, log_name)
+            tell_term(terms, wire_of(record.wire).payload, record.sequence, log_name)
         if len(records) < _PAGE:
             return list(terms.values())
         after = records[-1].sequence
 
 
-def tell_term(terms: dict[str, SignerTerm], wire: dict[str, Any], sequence: int, log_name: str) -> None:
-    """Take one wire about a signer into the terms; others than the first of its kind change nothing."""
-    encoded = wire["payload"].get("public_key")
-    if encoded is None:
+def tell_term(terms: dict[str, SignerTerm], payload: AnyPayload, sequence: int, log_name: str) -> None:
+    """Take what a wire tells of a signer into the terms; others than the first of its kind change nothing."""
+    if not isinstance(payload, SignerAdded | SignerRetired) or payload.public_key is None:
         return
-    key = str(VerifierKey(log_name, ED25519, decode_base64(encoded)))
+    key = str(VerifierKey(log_name, ED25519, decode_base64(payload.public_key)))
     term = terms.get(key)
-    if wire["type"] == "signer.added" and term is None:
+    if isinstance(payload, SignerAdded) and term is None:
         terms[key] = SignerTerm(key, sequence)
-    elif wire["type"] == "signer.retired" and term is not None and term.retired is None:
+    elif isinstance(payload, SignerRetired) and term is not None and term.retired is None:
         terms[key] = SignerTerm(key, term.added, sequence)
 
 

@@ -10,7 +10,7 @@ import msgspec
 from redkey.ledger.ports import Reader
 from redkey.ledger.record import Record
 from redkey.services.answers import KeptAnswer
-from redkey.wire.decode import decode
+from redkey.wire.envelope import AnyWire, wire_of
 
 _PAGE = 16
 # What is answered, unrecorded, to a claim for which there is nothing.
@@ -20,10 +20,15 @@ NO_TASKS = {"status": "no_tasks"}
 class Settled(msgspec.Struct, gc=False):
     """One wire at its place, and why it is void if it is."""
 
-    wire: dict[str, Any]
+    event: AnyWire
     sequence: int
     timestamp: int
     void: str | None = None
+
+    @property
+    def wire(self) -> dict[str, Any]:
+        """The wire as JSON values, for views."""
+        return self.event.as_json()
 
 
 class Outcome(msgspec.Struct):
@@ -46,12 +51,12 @@ class Outcome(msgspec.Struct):
 
     def first(self, *types: str) -> Settled | None:
         """The first record of one of these types."""
-        return next((settled for settled in self.records if settled.wire["type"] in types), None)
+        return next((settled for settled in self.records if settled.event.type in types), None)
 
 
 def settled(record: Record) -> Settled:
     """A record of the ledger as an outcome shows it."""
-    return Settled(decode(record.wire), record.sequence, record.timestamp)
+    return Settled(wire_of(record.wire), record.sequence, record.timestamp)
 
 
 def closure(reader: Reader, topic: str, sequence: int) -> list[Settled]:
@@ -71,8 +76,8 @@ def following(records: Iterable[Settled]) -> list[Settled]:
     found: list[Settled] = []
     known: set[str] = set()
     for one in records:
-        if found and one.wire["stream"].get("causation_id") not in known:
+        if found and one.event.stream.causation_id not in known:
             break
-        known.add(one.wire["wire_id"])
+        known.add(one.event.wire_id)
         found.append(one)
     return found

@@ -3,15 +3,18 @@ index leads to claims."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeVar
 
 from redkey.commands.past import PastClaim, Recalled, Wanted
 from redkey.ledger.ports import Reader
 from redkey.readmodel.rows import entity, miss_key
 from redkey.reducers.entities import Gate, Message, Miss, Task, Workflow
 from redkey.reducers.world import World
-from redkey.wire.decode import decode
+from redkey.wire.envelope import wire_of
+from redkey.wire.events import TaskClaimAttempted
 from redkey.wire.ids import parse_stream
+
+E = TypeVar("E")
 
 
 class LedgerPast:
@@ -21,36 +24,32 @@ class LedgerPast:
         self._reader, self._topic = reader, topic
 
     def task(self, task_id: str) -> Task | None:
-        found: Task | None = self._entity("task", task_id)
-        return found
+        return self._entity("task", task_id, Task)
 
     def told(self, task_id: str, agent_id: str) -> Miss | None:
-        found: Miss | None = self._entity("miss", miss_key(task_id, agent_id))
-        return found
+        return self._entity("miss", miss_key(task_id, agent_id), Miss)
 
     def message(self, message_id: str) -> Message | None:
-        found: Message | None = self._entity("message", message_id)
-        return found
+        return self._entity("message", message_id, Message)
 
     def workflow(self, workflow_id: str) -> Workflow | None:
-        found: Workflow | None = self._entity("workflow", workflow_id)
-        return found
+        return self._entity("workflow", workflow_id, Workflow)
 
     def gate(self, gate_id: str) -> Gate | None:
-        found: Gate | None = self._entity("gate", gate_id)
-        return found
+        return self._entity("gate", gate_id, Gate)
 
     def claim(self, claim_id: str) -> PastClaim | None:
         """A claim begins with the attempt that was given its id."""
         for record in self._reader.events(self._topic, claim_id, limit=1):
-            wire = decode(record.wire)
-            if wire["type"] == "task.claim_attempted":
-                return PastClaim(wire["payload"]["task_id"], parse_stream(wire["stream"]["stream_id"]).subject)
+            wire = wire_of(record.wire)
+            if isinstance(wire.payload, TaskClaimAttempted):
+                return PastClaim(wire.payload.task_id, parse_stream(wire.stream.stream_id).subject)
         return None
 
-    def _entity(self, kind: str, key: str) -> Any:
+    def _entity(self, kind: str, key: str, of: type[E]) -> E | None:
         row = self._reader.row(self._topic, kind, key)
-        return entity(row) if row is not None else None
+        found: E | None = entity(row) if row is not None else None
+        return found
 
 
 def recall(reader: Reader, topic: str, world: World, wanted: Wanted, loaded_at: int) -> Recalled:

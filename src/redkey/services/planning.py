@@ -16,9 +16,9 @@ from redkey.ledger import content
 from redkey.ledger.ports import Content
 from redkey.plans.model import Plan, read_plan
 from redkey.plans.structure import to_structure, write_structure
+from redkey.wire.events import Ref
 
 Nonce = Callable[[], bytes]
-Ref = dict[str, Any]
 
 
 class Prepared(msgspec.Struct, frozen=True):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import msgspec
 
@@ -12,8 +11,8 @@ from redkey.ledger.record import Record
 from redkey.readmodel.events import ShownEvent, show
 from redkey.readmodel.moments import sequence_at
 from redkey.services.subscriptions import place_of
-from redkey.services.unit_of_work import subjects
-from redkey.wire.decode import decode
+from redkey.wire.envelope import AnyWire, wire_of
+from redkey.wire.subjects import subjects
 
 _STRETCH = 500
 
@@ -87,16 +86,16 @@ def _match(reader: Reader, record: Record, question: Question, places: dict[str,
     # Wires are canonical, so a type can be told from the bytes; most records need no decoding.
     if question.types and not any(b'"type":"%s"' % one.encode() in record.wire for one in question.types):
         return None
-    wire = decode(record.wire)
-    if question.types and wire["type"] not in question.types:
+    wire = wire_of(record.wire)
+    if question.types and wire.type not in question.types:
         return None
     if not _speaks_of(reader, record.topic, wire, question, places):
         return None
-    return show(wire, record.sequence, record.timestamp)
+    return show(wire.as_json(), record.sequence, record.timestamp)
 
 
 def _speaks_of(
-    reader: Reader, topic: str, wire: dict[str, Any], question: Question, places: dict[str, tuple[str, str]]
+    reader: Reader, topic: str, wire: AnyWire, question: Question, places: dict[str, tuple[str, str]]
 ) -> bool:
     named = subjects(wire)
     if any(key and key not in named for key in (question.task_id, question.claim_id, question.agent_id)):

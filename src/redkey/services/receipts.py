@@ -97,7 +97,7 @@ def _bodies(reader: Reader, record: Record) -> Iterator[bytes]:
             yield found.data
 
 
-def named_content(payload: Any) -> Iterator[str]:
+def named_content(payload: object) -> Iterator[str]:
     """The SHA-256 of every body that a payload names by a ref."""
     if isinstance(payload, dict):
         if isinstance(payload.get("sha256"), str):

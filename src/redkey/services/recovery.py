@@ -16,6 +16,7 @@ from redkey.services.keys import Kept, KeyRing, digest_of, setting_name
 from redkey.services.log_facts import note_facts
 from redkey.services.signing import Signing
 from redkey.services.workspaces import topic_of, workspaces
+from redkey.wire.events import KeyRecovered
 
 FIRST_KEY_SCOPES = ("operator", "admin")
 _TENANT_SCOPES = ("admin",)
@@ -50,8 +51,9 @@ def recover_key(
         prefix = text.rpartition("_")[0]
         where, wire_id = f"workspace:{chosen}", "wire_" + ids.ulid()
         digest = digest_of(text)
-        payload = {"key_id": key_id, "scopes": list(scopes), "prefix": prefix, "key_hash": digest[:KEY_HASH_DIGITS]}
-        note_facts(unit, topic, [Draft("key.recovered", where, payload, where, wire_id=wire_id)])
+        key_hash = digest[:KEY_HASH_DIGITS]
+        payload = KeyRecovered(key_id=key_id, scopes=tuple(scopes), prefix=prefix, key_hash=key_hash)
+        note_facts(unit, topic, [Draft(payload, where, where, wire_id=wire_id)])
         kept = Kept(topic, key_id, digest)
         unit.put_setting(setting_name(prefix.removeprefix("rk_")), msgspec.json.encode(kept).decode())
         signing.sign_in(unit, topic)

@@ -20,6 +20,7 @@ from redkey.reducers.changes import Changes
 from redkey.reducers.fold import fold
 from redkey.reducers.parties import is_log
 from redkey.reducers.world import World
+from redkey.wire.envelope import AnyWire
 
 # The structure with this hash, when anybody has it.
 Structures = Callable[[str], dict[str, Any] | None]
@@ -40,10 +41,10 @@ class Replay:
     def workspace_id(self) -> str:
         return self._world.workspace.workspace_id
 
-    def fold(self, record: Record, wire: dict[str, Any]) -> str | None:
+    def fold(self, record: Record, wire: AnyWire) -> str | None:
         """Fold the next record, and say why when it is void; structure that it names must be known by now."""
         # Nobody but the log is asked for structure: what others name may be nowhere.
-        named = structure_ref(wire) if is_log(self._world, record.payer) else None
+        named = structure_ref(wire.payload) if is_log(self._world, record.payer) else None
         structure = self._structures(named) if named is not None else None
         if named is not None and structure is None:
             raise LedgerError(f"the structure {named} is missing", code="structure_missing")

@@ -16,6 +16,7 @@ import msgspec
 
 from redkey.commands.caller import Caller
 from redkey.commands.claims import AddArtifact, ClaimNext, CompleteClaim, HeartbeatClaim
+from redkey.commands.command import Command
 from redkey.commands.decision import Refused
 from redkey.commands.registry import CreateQueue, CreateWorkspace, GrantRole, RegisterAgent
 from redkey.commands.workflows import ApproveGate
@@ -27,6 +28,18 @@ from redkey.reducers.world import World
 from redkey.services.outcome import Settled
 from redkey.services.planning import missing_roles, prepare, start_command
 from redkey.services.unit_of_work import TopicWork
+from redkey.wire.events import (
+    GateApproved,
+    GateOpened,
+    TaskAvailable,
+    TaskCancelled,
+    TaskClaimed,
+    TaskComplete,
+    TaskCreated,
+    TaskFailed,
+    WorkflowCompleted,
+    WorkflowFailed,
+)
 from redkey.wire.ids import parse_stream, ulid
 from redkey.wire.names import role_id
 
@@ -181,8 +194,9 @@ class _Simulation:
 
     def _claim(self, role: str, agent_id: str) -> None:
         records = self._do(ClaimNext(_QUEUE, agent_id, _LEASE_SECONDS))
-        won = next(one.wire for one in records if one.wire["type"] == "task.claimed")
-        claim_id, key = won["payload"]["claim_id"], self._names[parse_stream(won["stream"]["stream_id"]).subject]
+        events = ((one.event.payload, one.event.stream.stream_id) for one in records)
+        won, stream_id = next((payload, place) for payload, place in events if isinstance(payload, TaskClaimed))
+        claim_id, key = won.claim_id, self._names[parse_stream(stream_id).subject]
         seconds, report = self._assumed.seconds_of(key), self._roles[role]
         waited = self._now - self._since.pop(key)
         self._waiting[role] -= 1
@@ -213,24 +227,23 @@ class _Simulation:
     def _hear(self, records: list[Settled]) -> None:
         """Take note of what was opened, approved and ended."""
         for one in records:
-            wire = one.wire
-            kind, payload = wire["type"], wire["payload"]
-            subject = parse_stream(wire["stream"]["stream_id"]).subject
-            if kind == "task.created":
-                self._names[subject] = payload["plan_task"]
-                self._opened[payload["plan_task"]] = self._now
-            elif kind == "task.available":
-                self._offer(self._names[subject])
-            elif kind == "task.complete" and not self._tasks[self._names[subject]].approval_gate:
-                self._done_at[self._names[subject]] = self._now
-            elif kind in ("task.failed", "task.cancelled"):
-                self._withdraw(self._names[subject])
-            elif kind == "gate.opened":
-                self._plan_for(self._assumed.gate_seconds, "approve", payload["gate_id"])
-            elif kind == "gate.approved":
-                self._done_at[self._names[payload["task_id"]]] = self._now
-            elif kind in ("workflow.completed", "workflow.failed"):
-                self._ended_at, self._finished = self._now, kind == "workflow.completed"
+            subject = parse_stream(one.event.stream.stream_id).subject
+            match one.event.payload:
+                case TaskCreated() as created:
+                    self._names[subject] = created.plan_task or ""
+                    self._opened[self._names[subject]] = self._now
+                case TaskAvailable():
+                    self._offer(self._names[subject])
+                case TaskComplete() if not self._tasks[self._names[subject]].approval_gate:
+                    self._done_at[self._names[subject]] = self._now
+                case TaskFailed() | TaskCancelled():
+                    self._withdraw(self._names[subject])
+                case GateOpened() as gate:
+                    self._plan_for(self._assumed.gate_seconds, "approve", gate.gate_id)
+                case GateApproved() as approved:
+                    self._done_at[self._names[approved.task_id or ""]] = self._now
+                case WorkflowCompleted() | WorkflowFailed() as ended:
+                    self._ended_at, self._finished = self._now, isinstance(ended, WorkflowCompleted)
 
     def _offer(self, key: str) -> None:
         role = role_id(self._tasks[key].role)
@@ -248,7 +261,7 @@ class _Simulation:
         self._planned += 1
         heappush(self._events, (self._now + seconds, self._planned, kind, subject))
 
-    def _do(self, command: Any, caller: Caller | None = None, contents: tuple[Content, ...] = ()) -> list[Settled]:
+    def _do(self, command: Command, caller: Caller | None = None, contents: tuple[Content, ...] = ()) -> list[Settled]:
         """One command in a unit of its own, as the coordinator would run it; everything that was recorded with it.
 
         What comes too late, such as a completion after the task's deadline, is refused and nothing comes of it.

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
 
 from redkey.commands.caller import Caller
+from redkey.commands.command import Command
 from redkey.errors import RedKeyError
 from redkey.ledger.ports import Content
 from redkey.reducers.changes import Offer
+from redkey.services.answers import KeepAnswer
 from redkey.services.outcome import Outcome
 
+# What may be submitted: a command of somebody, or an answer that the server itself keeps.
+Request = Command | KeepAnswer
 # Called once with the outcome, or with the reason why there is none; must not raise.
 Done = Callable[[Outcome | RedKeyError], None]
 
 
 class Submission:
-    """One command with its content; its callers get the outcome once it is durable.
+    """One command with its content; its callers get the outcome once it is durable. Without a command, time passes.
 
     `deadline` is set when it may wait for a task, `offer` when one was offered to it, `alone` when it must not share
     a unit because a unit that it shared before failed. It is over when it was answered, or when all its callers have
@@ -44,7 +47,7 @@ class Submission:
         self,
         topic: str,
         caller: Caller,
-        command: Any,
+        command: Request | None,
         contents: tuple[Content, ...],
         idem: str,
         body: str,

@@ -12,16 +12,15 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any
 
 import msgspec
 
 from redkey.errors import StoreError, TooManySubscribers
-from redkey.ledger.ports import SequencedStore
+from redkey.ledger.ports import Reader, SequencedStore
 from redkey.readmodel.events import ShownEvent, show
 from redkey.readmodel.rows import entity
 from redkey.services.outcome import Settled, settled
-from redkey.services.unit_of_work import subjects
+from redkey.wire.subjects import subjects
 
 RING = 4096
 PAGE = 500
@@ -218,7 +217,7 @@ class Feed:
     def _publish(self, one: Settled) -> Published:
         event = show(one.wire, one.sequence, one.timestamp)
         task_id: str = event.data.get("taskId", "")
-        return Published(one.sequence, event.type, subjects(one.wire), task_id, self._encode(event))
+        return Published(one.sequence, event.type, subjects(one.event), task_id, self._encode(event))
 
     def _place(self, event: Published) -> tuple[str, str]:
         place = self._places.get(event.task_id)
@@ -235,7 +234,7 @@ def _wake(future: asyncio.Future[None]) -> None:
         future.set_result(None)
 
 
-def place_of(store: Any, topic: str, task_id: str) -> tuple[str, str]:
+def place_of(store: Reader, topic: str, task_id: str) -> tuple[str, str]:
     """The queue and the workflow that a task belongs to."""
     row = store.row(topic, "task", task_id) if task_id else None
     if row is None:

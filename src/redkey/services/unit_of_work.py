@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 from redkey.commands.caller import Caller
 from redkey.commands.claims import ClaimNext, CompleteClaim, FailClaim
+from redkey.commands.command import Command
 from redkey.commands.decide import decide
 from redkey.commands.decision import Decision, Refused, key_reused
 from redkey.commands.draft import Draft, Ids, seal
@@ -22,29 +23,25 @@ from redkey.errors import Finding, RedKeyError, StoreFailed
 from redkey.ledger.ports import Content, Entry, Unit
 from redkey.ledger.record import LOCAL_PAYER
 from redkey.readmodel.meter import Meter
-from redkey.readmodel.rows import KEYED, take_rows
+from redkey.readmodel.rows import take_rows
 from redkey.readmodel.structure import pinned, read, structure_ref
 from redkey.reducers.changes import Changes
 from redkey.reducers.fold import fold
 from redkey.reducers.world import World
 from redkey.services import effects
+from redkey.services.answers import KeepAnswer
 from redkey.services.outcome import NO_TASKS, Outcome, Settled, closure, following, settled
 from redkey.services.past import recall
 from redkey.services.submission import Submission
-from redkey.wire.catalogue import catalogue
+from redkey.wire.events import AnyPayload, TaskClaimAttempted, TaskClaimed, TaskLeaseExtended
 from redkey.wire.ids import parse_stream
-from redkey.wire.validate import encode, validate
+from redkey.wire.payload import with_key
+from redkey.wire.subjects import subjects
+from redkey.wire.validate import encode
 
-# Under this subject the event index finds what a ledger tells of its signers.
-SIGNERS = "signers"
-
-_OF_SIGNERS = frozenset(name for name in catalogue() if name.startswith("signer."))
-# The fields of a payload that name what a wire speaks of.
-_NAMING = ("task_id", "agent_id", "claim_id", "workflow_id", "queue_id", "ref_task_id")
 # Consequences of consequences end: each round opens at most what the one before it closed.
 _ROUNDS_LIMIT = 10_000
 _ENDS = ("task.complete", "task.failed")
-_ENDING = frozenset({CompleteClaim, FailClaim})
 
 
 class BrokenInvariant(RedKeyError):
@@ -64,12 +61,12 @@ class TopicWork:
         # The rows to write, and what those who wait should hear of once this is committed.
         self.changes = Changes()
         self._timestamp = unit.next_timestamp(topic)
-        # The canonical bytes of `records`.
-        self._messages: list[bytes] = []
+        # `records` as the ledger takes them.
+        self._entries: list[Entry] = []
         self._contents: dict[str, Content] = {}
         self._meter = Meter()
         # Commands that do something beside their records, once these are appended.
-        self._effects: list[Any] = []
+        self._effects: list[Command] = []
         self.records: list[Settled] = []
 
     @property
@@ -77,8 +74,13 @@ class TopicWork:
         return self._timestamp
 
     def run(self, submission: Submission) -> Outcome:
-        """Decide one submission and record what it asks for and what follows; Refused when it may not be."""
+        """Decide one submission and record what it asks for and what follows; Refused when it may not be.
+
+        One without a command asks for nothing but what time has made due.
+        """
         command = submission.command
+        if command is None or type(command) is KeepAnswer:
+            return Outcome()
         key = self._world.keys.get(submission.caller.key_id)
         if key is not None and key.revoked_at:
             # The door looked a moment ago; another process may have revoked the key since.
@@ -92,8 +94,8 @@ class TopicWork:
         outcome = self._decide(command, submission)
         asked = _next_of(command)
         if asked is not None:
-            ended = next(one.wire for one in outcome.records if one.wire["type"] in _ENDS)
-            outcome.next = self._claim_next(asked, submission.caller, ended["wire_id"])
+            ended = next(one.event for one in outcome.records if one.event.type in _ENDS)
+            outcome.next = self._claim_next(asked, submission.caller, ended.wire_id)
         return outcome
 
     def run_due(self) -> None:
@@ -117,11 +119,7 @@ class TopicWork:
             return
         if self._world.agenda or self._world.pending:
             raise BrokenInvariant("a unit ends while something still follows from it")
-        entries = [
-            Entry(message, one.wire["wire_id"], subjects(one.wire))
-            for message, one in zip(self._messages, self.records, strict=True)
-        ]
-        appended = self._unit.append(self._topic, entries, self._expected)
+        appended = self._unit.append(self._topic, self._entries, self._expected)
         if appended[-1].timestamp != self._timestamp - 1 or appended[-1].sequence != self._world.sequence:
             raise BrokenInvariant("the ledger gave records another place than they were decided for")
         self._unit.put_content(self._topic, self._contents.values())
@@ -130,16 +128,15 @@ class TopicWork:
         for command in self._effects:
             effects.apply(self._unit, self._topic, command)
 
-    def _decide(self, command: Any, submission: Submission) -> Outcome:
+    def _decide(self, command: Command, submission: Submission) -> Outcome:
         decision = self.judge(command, submission.caller)
         if decision.repeat:
             return Outcome([self._read(decision.repeat)], repeated=True)
         if not decision.drafts:
             return Outcome(answer=decision.answer)
         if submission.idem:
-            asked = (draft for draft in decision.drafts if not draft.payload.get("reacquired"))
-            request = next(asked, decision.drafts[0])
-            request.payload["idem"], request.payload["body"] = submission.idem, submission.body
+            request = next((draft for draft in decision.drafts if not _reacquires(draft)), decision.drafts[0])
+            request.payload = with_key(request.payload, submission.idem, submission.body)
         brought = {one.sha256: one for one in submission.contents if one.sha256 not in self._contents}
         self._contents |= brought
         try:
@@ -154,7 +151,7 @@ class TopicWork:
             outcome.documents = self._documents(outcome.records)
         return outcome
 
-    def judge(self, command: Any, caller: Caller) -> Decision:
+    def judge(self, command: Command, caller: Caller) -> Decision:
         """Decide in the world as the command's own records will meet it: what they make leave has left."""
         world, now = self._world, self._timestamp
         decision = decide(world, command, caller, now, self._ids, self._recall(command))
@@ -163,7 +160,7 @@ class TopicWork:
             decision = decide(world, command, caller, now, self._ids, self._recall(command))
         return decision
 
-    def _recall(self, command: Any) -> Recalled:
+    def _recall(self, command: Command) -> Recalled:
         """What the decision needs of the past, read before it is made."""
         needs = wanted(self._world, command)
         if needs is None:
@@ -185,9 +182,9 @@ class TopicWork:
         """What the tasks ask that were claimed: a read inside the unit costs a fraction of one after it."""
         found: dict[str, bytes] = {}
         for one in records:
-            if one.wire["type"] != "task.claimed":
+            if type(one.event.payload) is not TaskClaimed:
                 continue
-            task = self._world.tasks[parse_stream(one.wire["stream"]["stream_id"]).subject]
+            task = self._world.tasks[parse_stream(one.event.stream.stream_id).subject]
             # A plan is one document for all its tasks, and kept taken apart (`plan_text`).
             if not task.plan_task:
                 # Whether it is damaged is told to the one who asked for it, and holds up nobody else.
@@ -199,13 +196,13 @@ class TopicWork:
                         found[content.sha256] = content.data
         return found
 
-    def _again(self, sequence: int, command: Any) -> Outcome:
+    def _again(self, sequence: int, command: Command) -> Outcome:
         """The same request again: the same records, and so the same answer."""
         here = sequence - self._expected - 1
         records = following(self.records[here:]) if here >= 0 else closure(self._unit, self._topic, sequence)
         if _next_of(command) is None:
             return Outcome(records, repeated=True)
-        attempts = (index for index, one in enumerate(records) if one.wire["type"] == "task.claim_attempted")
+        attempts = (index for index, one in enumerate(records) if type(one.event.payload) is TaskClaimAttempted)
         first = next(attempts, len(records))
         claim = Outcome(records[first:], repeated=True) if first < len(records) else Outcome(answer=NO_TASKS)
         return Outcome(records[:first], next=claim, repeated=True)
@@ -215,14 +212,14 @@ class TopicWork:
         leading, *others = drafts
         for draft in others:
             # Told before anything is folded; the first is looked at when it is appended.
-            findings = validate(seal(self._world, draft, self._timestamp, self._ids))
+            _, findings = encode(seal(self._world, draft, self._timestamp, self._ids))
             if findings:
                 raise _unfit(findings[0])
         self._append(leading, fresh=True)
         for draft in others:
             # A hold that is taken up again stands before what the holder asked for, and is not its cause.
-            if not draft.causation_id and not leading.payload.get("reacquired"):
-                draft.causation_id = self.records[first].wire["wire_id"]
+            if not draft.causation_id and not _reacquires(leading):
+                draft.causation_id = self.records[first].event.wire_id
             self._append(draft)
         for _ in range(_ROUNDS_LIMIT):
             consequences = follow_ups(self._world)
@@ -238,12 +235,12 @@ class TopicWork:
         message, findings = encode(wire)
         if findings:
             self._refuse(draft, findings[0], fresh)
-        structure = draft.structure or self._structure(wire)
+        structure = draft.structure or self._structure(wire.payload)
         void = fold(world, self.changes, wire, world.sequence + 1, timestamp, LOCAL_PAYER, structure)
         if void is not None:
             raise BrokenInvariant(f"a {draft.type} was decided that changes nothing: {void}")
         self._timestamp += 1
-        self._messages.append(message)
+        self._entries.append(Entry(message, wire.wire_id, subjects(wire)))
         self._meter.note(world, wire, len(message), timestamp, void)
         self.records.append(Settled(wire, world.sequence, timestamp, void))
 
@@ -253,9 +250,9 @@ class TopicWork:
             raise _unfit(finding)
         raise BrokenInvariant(f"a {draft.type} that its own schema refuses: {finding.message}")
 
-    def _structure(self, wire: dict[str, Any]) -> dict[str, Any] | None:
+    def _structure(self, payload: AnyPayload) -> dict[str, Any] | None:
         """What the unit itself brings is not in the store yet."""
-        sha256 = structure_ref(wire)
+        sha256 = structure_ref(payload)
         if sha256 is None:
             return None
         content = self._contents.get(sha256)
@@ -266,30 +263,14 @@ class TopicWork:
         return self.records[here] if here >= 0 else settled(self._unit.read(self._topic, sequence - 1, 1)[0])
 
 
-def _next_of(command: Any) -> ClaimNext | None:
-    return command.claim_next if type(command) in _ENDING else None
+def _next_of(command: Command) -> ClaimNext | None:
+    return command.claim_next if type(command) is CompleteClaim or type(command) is FailClaim else None
+
+
+def _reacquires(draft: Draft) -> bool:
+    """True for the draft by which a late holder takes its hold up again."""
+    return type(draft.payload) is TaskLeaseExtended and bool(draft.payload.reacquired)
 
 
 def _unfit(finding: Finding) -> Refused:
     return Refused(422, finding.code, finding.message, finding.pointer)
-
-
-def subjects(wire: dict[str, Any]) -> tuple[str, ...]:
-    """The ids under which the event index finds a wire."""
-    payload, stream, event = wire["payload"], wire["stream"], wire["type"]
-    named = [parse_stream(stream["stream_id"]).subject]
-    for field in _NAMING:
-        if field in payload and payload[field] not in named:
-            named.append(payload[field])
-    if event in _OF_SIGNERS:
-        named.append(SIGNERS)
-    if "idem" in payload:
-        named.append(KEYED)
-    kind, _, context = stream["context_id"].partition(":")
-    # The tasks of a queue are listed by their rows; those of a context that somebody named are found by it.
-    if event == "task.created" and kind != "queue":
-        named.append(stream["context_id"])
-    # Everything that happens in a run is found by the run.
-    if kind == "workflow" and context not in named:
-        named.append(context)
-    return tuple(named)

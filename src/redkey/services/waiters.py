@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection
+from typing import cast
 
 from redkey.commands.claims import ClaimNext, could_claim
 from redkey.reducers.changes import Changes, Offer
@@ -43,7 +44,7 @@ class Waiters:
             _time_is_over(submission)
             return
         queues = self._waiting.setdefault(submission.topic, {})
-        queues.setdefault(submission.command.queue_id, {})[submission] = None
+        queues.setdefault(_claim(submission).queue_id, {})[submission] = None
         if submission.timer is None:
             submission.timer = loop.call_at(submission.deadline, _time_is_over, submission)
 
@@ -68,7 +69,7 @@ class Waiters:
         """It was answered, or its caller is gone."""
         if submission.timer is not None:
             submission.timer.cancel()
-        self._waiting.get(submission.topic, {}).get(submission.command.queue_id, {}).pop(submission, None)
+        self._waiting.get(submission.topic, {}).get(_claim(submission).queue_id, {}).pop(submission, None)
         self._tidy(submission.topic)
 
     def _tidy(self, topic: str) -> None:
@@ -87,11 +88,15 @@ class Waiters:
             _time_is_over(submission)
 
 
+def _claim(submission: Submission) -> ClaimNext:
+    """What somebody waits for: only claims for the next task do."""
+    return cast(ClaimNext, submission.command)
+
+
 def _take(line: Line, offer: Offer, world: World) -> list[Submission]:
     """The first in line who may have what is offered."""
     for one in line:
-        command: ClaimNext = one.command
-        if not one.over and could_claim(world, command.agent_id, offer.queue_id, offer.requirement):
+        if not one.over and could_claim(world, _claim(one).agent_id, offer.queue_id, offer.requirement):
             del line[one]
             one.offer = offer
             return [one]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from hashlib import sha256
-from typing import Any
 
 import msgspec
 
@@ -22,7 +21,9 @@ from redkey.services import effects
 from redkey.services.outcome import Settled, settled
 from redkey.services.signing import Signing
 from redkey.services.unit_of_work import TopicWork
+from redkey.wire.events import KeyCreated
 from redkey.wire.ids import ulid
+from redkey.wire.payload import request_key, with_key
 
 
 class Begun(msgspec.Struct, frozen=True):
@@ -36,9 +37,8 @@ class Begun(msgspec.Struct, frozen=True):
     @property
     def key_id(self) -> str:
         """The key that the workspace began with."""
-        created = next(one for one in self.records if one.wire["type"] == "key.created")
-        key_id: str = created.wire["payload"]["key_id"]
-        return key_id
+        payloads = (one.event.payload for one in self.records)
+        return next(payload.key_id for payload in payloads if isinstance(payload, KeyCreated))
 
 
 def begin_workspace(
@@ -72,7 +72,7 @@ def begin_workspace(
         for command in (create, key, *policies):
             drafts = work.judge(command, caller).drafts
             if idem and command is create:
-                drafts[0].payload |= {"idem": idem, "body": body}
+                drafts[0].payload = with_key(drafts[0].payload, idem, body)
             if drafts:
                 work.note(drafts)
         work.finish()
@@ -103,8 +103,8 @@ def workspaces(reader: Reader) -> Iterator[tuple[str, Workspace]]:
 
 def _again(unit: Unit, workspace_id: str, topic: str, body: str) -> Begun:
     records = [settled(record) for record in unit.read(topic, 0, 2)]
-    first: dict[str, Any] = records[0].wire["payload"]
-    if first.get("body") != body:
+    key = request_key(records[0].event.payload)
+    if key is None or key[1] != body:
         raise key_reused()
     return Begun(workspace_id, topic, records, repeated=True)
 

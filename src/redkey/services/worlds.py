@@ -14,7 +14,6 @@ from redkey.readmodel.ingest import fold_record
 from redkey.readmodel.rows import load_world
 from redkey.reducers.changes import Changes
 from redkey.reducers.world import RULES, World
-from redkey.wire.decode import decode
 
 WORLDS_LIMIT = 1000
 _PAGE = 1000
@@ -49,7 +48,7 @@ class Worlds:
         """The world at the head, for a unit that may change it."""
         world = self._loaded.pop(topic, None)
         if world is None:
-            world = self._loads(topic, load_world(unit, topic, decode))
+            world = self._loads(topic, load_world(unit, topic))
         elif unit.head(topic).sequence != world.sequence:
             self._catch_up(unit, topic, world)
         return self._keep(topic, world)
@@ -142,11 +141,11 @@ class Worlds:
     def _load_steady(self, topic: str) -> World:
         """Rows are many reads; only when nobody wrote in between do they tell of one moment."""
         for _ in range(_TRIES):
-            world = load_world(self._store, topic, decode)
+            world = load_world(self._store, topic)
             if self._store.head(topic).sequence == world.sequence:
                 return world
         with self._store.write() as unit:
-            return load_world(unit, topic, decode)
+            return load_world(unit, topic)
 
     def _catch_up(self, reader: Reader, topic: str, world: World) -> None:
         """Fold what others wrote; their units wrote the rows already."""

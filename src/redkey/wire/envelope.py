@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from redkey.errors import UpgradeNeeded
 from redkey.wire.canonical import canonical
 from redkey.wire.catalogue import VERSION, catalogue
 from redkey.wire.events import PAYLOADS, AnyPayload, WireState, WireStream
@@ -35,7 +36,7 @@ class Wire(WirePart, Generic[P], frozen=True, kw_only=True):
 
     def as_json(self) -> dict[str, Any]:
         """The wire as JSON values, without absent fields."""
-        value: dict[str, Any] = msgspec.to_builtins(self)
+        value: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
         return value
 
 
@@ -60,7 +61,7 @@ STATES: Mapping[str, WireState | None] = {
 
 
 class _Decoders(dict[bytes, Callable[[bytes], AnyWire]]):
-    """The decoder of each event type, made when its first wire comes; KeyError when there is no such type."""
+    """The decoder of each event type, made when its first wire comes."""
 
     def __missing__(self, name: bytes) -> Callable[[bytes], AnyWire]:
         decoder = self[name] = msgspec.json.Decoder(_kind(name.decode("ascii", "replace"))).decode
@@ -69,6 +70,8 @@ class _Decoders(dict[bytes, Callable[[bytes], AnyWire]]):
 
 @cache
 def _kind(name: str) -> type[AnyWire]:
+    if name not in PAYLOADS:
+        raise UpgradeNeeded(f"{name[:40]!r} is not an event type that this version knows")
     return Wire[PAYLOADS[name]]  # type: ignore[valid-type]
 
 
@@ -76,7 +79,7 @@ _decoders = _Decoders()
 
 
 def wire_of(data: bytes) -> AnyWire:
-    """The wire that valid bytes hold; KeyError when its type is unknown."""
+    """The wire that valid bytes hold; UpgradeNeeded when its type is unknown."""
     end = len(data) - _AFTER_TYPE
     start = data.rfind(_BEFORE_TYPE, 0, max(0, end)) + len(_BEFORE_TYPE)
     decoder = _decoders.get(data[start:end])
@@ -87,7 +90,7 @@ def wire_of(data: bytes) -> AnyWire:
 
 
 def wire_from(value: Mapping[str, Any]) -> AnyWire:
-    """The wire that valid JSON values hold; KeyError when its type is unknown."""
+    """The wire that valid JSON values hold; UpgradeNeeded when its type is unknown."""
     try:
         return msgspec.convert(value, _kind(value["type"]))
     except msgspec.ValidationError:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Iterator
+from typing import ClassVar, Protocol, TypeVar, cast
 
 import msgspec
 
@@ -21,7 +22,47 @@ class Payload(WirePart, frozen=True):
         """The ids in the payload under which the event index finds the wire."""
         return ()
 
-    def as_json(self) -> dict[str, Any]:
-        """The payload as JSON values, without absent fields."""
-        value: dict[str, Any] = msgspec.to_builtins(self)
-        return value
+
+P = TypeVar("P", bound=Payload)
+
+
+class ContentRef(Protocol):
+    """Content outside the ledger, by hash and size."""
+
+    @property
+    def bytes(self) -> int: ...
+
+    @property
+    def sha256(self) -> str: ...
+
+
+class _Keyed(Protocol):
+    """The fields of `KEYED` types."""
+
+    @property
+    def idem(self) -> str | None: ...
+
+    @property
+    def body(self) -> str | None: ...
+
+
+def request_key(payload: Payload) -> tuple[str, str] | None:
+    """The hashes of the idempotency key and of the body that a request came with; None when it came without a key."""
+    if not payload.KEYED:
+        return None
+    keyed = cast(_Keyed, payload)
+    return (keyed.idem, keyed.body or "") if keyed.idem is not None else None
+
+
+def with_key(payload: P, idem: str, body: str) -> P:
+    """The payload of a request that came with an idempotency key."""
+    return msgspec.structs.replace(payload, idem=idem, body=body)
+
+
+def content_refs(payload: Payload) -> Iterator[tuple[str, ContentRef]]:
+    """Every ref of a payload, with the name of its field."""
+    for name in payload.__struct_fields__:
+        if name.endswith("_ref"):
+            ref = getattr(payload, name)
+            if ref is not None:
+                yield name, ref

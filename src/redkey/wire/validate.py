@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import msgspec
 import orjson
 
-from redkey.errors import Finding, JsonRefused, WireRefused
+from redkey.errors import Finding, JsonRefused, UpgradeNeeded, WireRefused
 from redkey.wire.canonical import canonical
 from redkey.wire.catalogue import SCHEMAS, VERSION, catalogue
 from redkey.wire.decode import decode
@@ -63,8 +63,9 @@ def validate(value: Any) -> list[Finding]:
     """Everything wrong with a decoded wire; an empty list when it is valid."""
     try:
         kind = _kinds[value["type"]]
-        if kind.matches(orjson.dumps(value, option=_SORTED)):
-            return kind.broken_rules(wire_from(value))
+        message = orjson.dumps(value, option=_SORTED)
+        if kind.matches(message):
+            return kind.broken_rules(wire_of(message))
     except (KeyError, TypeError):
         # There is no such type, or something in the value is not JSON.
         pass
@@ -74,22 +75,8 @@ def validate(value: Any) -> list[Finding]:
 _encode = msgspec.json.Encoder().encode
 
 
-def encode(wire: dict[str, Any]) -> tuple[bytes, list[Finding]]:
+def encode(wire: AnyWire) -> tuple[bytes, list[Finding]]:
     """The canonical bytes of a wire, encoded once for check, hash and store, and everything wrong with it."""
-    kind = _kinds[wire["type"]]
-    try:
-        message = orjson.dumps(wire, option=_SORTED)
-    except orjson.JSONEncodeError:
-        message = b""
-    # What matches its grammar is canonical, and within the size that the ledger takes.
-    if kind.matches(message):
-        return message, kind.broken_rules(wire_of(message))
-    message = canonical(wire)
-    return message, _judge(wire) or too_large(message)
-
-
-def encode_wire(wire: AnyWire) -> tuple[bytes, list[Finding]]:
-    """The same for a typed wire."""
     kind = _kinds[wire.type]
     try:
         message = _encode(wire)
@@ -98,7 +85,7 @@ def encode_wire(wire: AnyWire) -> tuple[bytes, list[Finding]]:
     # What matches its grammar is canonical, and within the size that the ledger takes.
     if kind.matches(message):
         return message, kind.broken_rules(wire)
-    value = wire.as_json()
+    value = msgspec.to_builtins(wire)
     message = canonical(value)
     return message, _judge(value) or too_large(message)
 
@@ -145,7 +132,7 @@ def read_wire(data: bytes) -> AnyWire:
         kind = _kinds[wire.type]
         if kind.matches(data) and not kind.broken_rules(wire):
             return wire
-    except (KeyError, msgspec.DecodeError, UnicodeDecodeError):
+    except (UpgradeNeeded, msgspec.DecodeError, UnicodeDecodeError):
         pass  # The careful way below finds what is wrong, and names it.
     return wire_from(read(data))
 

@@ -11,13 +11,13 @@ import orjson
 import pytest
 
 from redkey.errors import Finding, JsonRefused, WireRefused
-from redkey.reducers.replay import replay
 from redkey.wire import files
 from redkey.wire.canonical import canonical
 from redkey.wire.catalogue import FIXTURES, SCHEMAS, catalogue
 from redkey.wire.decode import decode
 from redkey.wire.schema import compile_schema
 from redkey.wire.validate import MESSAGE_LIMIT, read
+from tests.replays import replay
 from tools.derive import file_stem
 
 HERE = files.root() / FIXTURES

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from redkey.reducers.replay import Replayed, replay, replay_stream
 from redkey.wire.canonical import canonical
 from redkey.wire.ids import task_stream
 from redkey.wire.validate import validate
 from tests.reducers.case import CASES, TASK, Builder, load, mismatch, numbered, outcome
+from tests.replays import Replayed, replay, replay_stream
 
 SEED_CASE = {
     "name": "happy path with one artifact",

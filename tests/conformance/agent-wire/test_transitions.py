@@ -12,14 +12,13 @@ from typing import Any
 
 import pytest
 
-from redkey.reducers.attempt import apply
 from redkey.reducers.machine import machine
-from redkey.reducers.replay import Replayed, replay
 from redkey.wire.canonical import canonical
 from redkey.wire.catalogue import catalogue
 from redkey.wire.ids import task_stream
 from redkey.wire.validate import validate
 from tests.reducers.case import TASK, Builder
+from tests.replays import Replayed, apply, replay
 
 STREAM = task_stream(TASK, 1)
 CLAIMED = ["task.created", "task.available", "task.claimed"]

@@ -132,7 +132,7 @@ class Fsck:
 
     def _check_epoch(self, topic: str, wires: WireCheck) -> None:
         """Each restore leaves a record on each topic: the epochs rise, and the last one is the store's."""
-        epochs = [payload["epoch"] for _, payload in wires.restored]
+        epochs = [payload.epoch for _, payload in wires.restored]
         log = self._facts.log
         epoch = log.epoch if log is not None else 1
         if epochs != sorted(set(epochs)) or epochs[-1:] not in ([], [epoch]):

@@ -20,6 +20,7 @@ from redkey.services.fsck.evidence import Evidence
 from redkey.services.fsck.report import Report
 from redkey.services.fsck.wire_check import WireCheck
 from redkey.services.log_facts import Log
+from redkey.wire.events import CheckpointAnchored, LedgerRestored
 
 
 class CheckpointCheck:
@@ -104,7 +105,7 @@ class CheckpointCheck:
         """The epoch in which the log was when it had this size: the next restore tells which one it left."""
         for sequence, payload in self._wires.restored:
             if sequence > size:
-                return split_epoch(payload.get("origin", ""))[1]
+                return split_epoch(payload.origin or "")[1]
         return log.epoch
 
     # Signatures.
@@ -197,8 +198,9 @@ class CheckpointCheck:
 
     def _check_told(self) -> None:
         """Trees that the ledger itself tells of: those a restore went on from, and those anchored elsewhere."""
-        for sequence, payload in (*self._wires.restored, *self._wires.anchored):
-            size, root = payload["tree_size"], decode_base64(payload["root"])
+        told: list[tuple[int, LedgerRestored | CheckpointAnchored]] = [*self._wires.restored, *self._wires.anchored]
+        for sequence, payload in told:
+            size, root = payload.tree_size, decode_base64(payload.root)
             if size >= sequence or self._agrees(size, root) is False:
                 text = f"it tells of a tree of {size} records that is not this ledger's"
                 self._report.add("tree_contradicted", text, self._topic, sequence)
@@ -211,7 +213,7 @@ class CheckpointCheck:
         end = self._head
         if claim.checkpoint is not None:
             epoch = split_epoch(claim.checkpoint.origin)[1]
-            later = [sequence for sequence, payload in self._wires.restored if payload["epoch"] > epoch]
+            later = [sequence for sequence, payload in self._wires.restored if payload.epoch > epoch]
             end = min(later, default=self._head + 1) - 1
             self._check_claimed_tree(claim, claim.checkpoint, end, restored=bool(later))
         if 0 < claim.sequence <= end:

@@ -17,6 +17,7 @@ from redkey.readmodel.structure import read
 from redkey.services.fsck.evidence import Evidence
 from redkey.services.fsck.report import Report
 from redkey.services.replay import Replay
+from redkey.wire.envelope import AnyWire
 
 # Counters of the meter; others are not of the ledger.
 _METERED = ("type/", "agent/")
@@ -36,7 +37,7 @@ class ReplayCheck:
         # The hashes of what must be pinned: distinct structures, of which there are few.
         self.structures: set[str] = set()
 
-    def take(self, record: Record, wire: dict[str, Any] | None) -> None:
+    def take(self, record: Record, wire: AnyWire | None) -> None:
         """Fold one record; one that has no valid wire ends the replay."""
         if self.stopped:
             return
@@ -53,7 +54,7 @@ class ReplayCheck:
         else:
             if void is not None:
                 self._report.figures["void"] += 1
-                self._report.note("void", f"{wire['type']} is void: {void}", self._topic, record.sequence)
+                self._report.note("void", f"{wire.type} is void: {void}", self._topic, record.sequence)
 
     def compare(self) -> None:
         """Compare the rows that were touched since the last time."""

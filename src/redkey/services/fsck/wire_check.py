@@ -6,18 +6,30 @@ asked, which is itself checked against the records.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from collections.abc import Callable
+from typing import TypeVar
 
 from redkey.errors import JsonRefused, StoreError, WireRefused
 from redkey.ledger.receipt import SignerTerm
 from redkey.services.fsck.evidence import Evidence, Stored
 from redkey.services.fsck.report import Report
 from redkey.services.log_facts import tell_term
-from redkey.services.unit_of_work import subjects
-from redkey.wire.canonical import canonical
+from redkey.wire.envelope import AnyWire
+from redkey.wire.events import (
+    AnyPayload,
+    CheckpointAnchored,
+    ContentErased,
+    KeyCreated,
+    KeyRecovered,
+    LedgerRestored,
+    SignerAdded,
+    SignerRetired,
+    WorkspaceCreated,
+)
 from redkey.wire.ids import parse_stream
-from redkey.wire.validate import read
+from redkey.wire.payload import content_refs
+from redkey.wire.subjects import subjects
+from redkey.wire.validate import encode, read_wire
 
 Answer = TypeVar("Answer")
 
@@ -38,8 +50,8 @@ class WireCheck:
         self._forgotten = False
         self._blind = self._told_unreadable = False
         self.terms: dict[str, SignerTerm] = {}
-        self.restored: list[tuple[int, dict[str, Any]]] = []
-        self.anchored: list[tuple[int, dict[str, Any]]] = []
+        self.restored: list[tuple[int, LedgerRestored]] = []
+        self.anchored: list[tuple[int, CheckpointAnchored]] = []
         # By key id, where a key was created and the hash of it, when the record tells.
         self.keys: dict[str, tuple[int, str]] = {}
         # What content.erased tells of, and by hash where content that is gone was first named.
@@ -51,51 +63,51 @@ class WireCheck:
         head = self._asked(lambda: evidence.head(topic))
         self._indexed = evidence.index_complete(head.sequence if head is not None else 0)
 
-    def take(self, stored: Stored) -> dict[str, Any] | None:
+    def take(self, stored: Stored) -> AnyWire | None:
         """The wire of a record; None after it was named as invalid."""
         record = stored.record
         try:
-            wire = read(record.wire)
+            wire = read_wire(record.wire)
         except (JsonRefused, WireRefused) as refused:
             text = f"the wire is not valid at {refused.pointer or '/'}: {refused.message} [{refused.code}]"
             self._report.add("wire_invalid", text, self._topic, record.sequence)
             self.skip()
             return None
-        if canonical(wire) != record.wire:
+        if encode(wire)[0] != record.wire:
             self._report.add(
                 "wire_not_canonical", "the wire is not in its canonical bytes", self._topic, record.sequence
             )
         self._check_index(stored, wire)
         self._check_stream(wire, record.sequence)
-        self._check_content(wire["payload"], record.sequence)
+        self._check_content(wire.payload, record.sequence)
         self._keep(wire, record.sequence)
         return wire
 
-    def _keep(self, wire: dict[str, Any], sequence: int) -> None:
-        event, payload = wire["type"], wire["payload"]
-        if event in ("signer.added", "signer.retired"):
-            tell_term(self.terms, wire, sequence, self._log_name)
-        elif event == "ledger.restored":
-            self.restored.append((sequence, payload))
-        elif event == "checkpoint.anchored":
-            self.anchored.append((sequence, payload))
-        elif event in ("key.created", "key.recovered"):
-            # The first one counts: another of the same id is void.
-            self.keys.setdefault(payload["key_id"], (sequence, payload.get("key_hash", "")))
-        elif event == "content.erased":
-            self._erased.add(payload["sha256"])
-        elif event == "workspace.created" and not self.workspace_id:
-            self.workspace_id = parse_stream(wire["stream"]["stream_id"]).subject
+    def _keep(self, wire: AnyWire, sequence: int) -> None:
+        match wire.payload:
+            case SignerAdded() | SignerRetired() as signer:
+                tell_term(self.terms, signer, sequence, self._log_name)
+            case LedgerRestored() as restored:
+                self.restored.append((sequence, restored))
+            case CheckpointAnchored() as anchored:
+                self.anchored.append((sequence, anchored))
+            case KeyCreated() | KeyRecovered() as created:
+                # The first one counts: another of the same id is void.
+                self.keys.setdefault(created.key_id, (sequence, created.key_hash or ""))
+            case ContentErased() as erased:
+                self._erased.add(erased.sha256)
+            case WorkspaceCreated() if not self.workspace_id:
+                self.workspace_id = parse_stream(wire.stream.stream_id).subject
 
-    def _check_index(self, stored: Stored, wire: dict[str, Any]) -> None:
+    def _check_index(self, stored: Stored, wire: AnyWire) -> None:
         sequence = stored.record.sequence
-        if stored.wire_id != wire["wire_id"] or stored.subjects != subjects(wire):
+        if stored.wire_id != wire.wire_id or stored.subjects != subjects(wire):
             text = "it is indexed under other ids than its wire has"
             self._report.add("index_wrong", text, self._topic, sequence)
         if sequence <= self._indexed:
             self.entries += 1 + len(set(stored.subjects))
             return
-        first = self._asked(lambda: self._evidence.find(self._topic, wire["wire_id"]))
+        first = self._asked(lambda: self._evidence.find(self._topic, wire.wire_id))
         if first is not None and first.sequence != sequence:
             text = f"the same wire stands at {first.sequence} already"
             self._report.add("wire_repeated", text, self._topic, sequence)
@@ -120,16 +132,16 @@ class WireCheck:
 
     # Streams.
 
-    def _check_stream(self, wire: dict[str, Any], sequence: int) -> None:
-        stream = wire["stream"]
-        key, number = hash(stream["stream_id"]), stream["stream_seq"]
+    def _check_stream(self, wire: AnyWire, sequence: int) -> None:
+        stream_id, number = wire.stream.stream_id, wire.stream.stream_seq
+        key = hash(stream_id)
         before = self._streams.pop(key, None)
         if before is None:
             before = 0
             if self._forgotten:
-                before = self._asked(lambda: self._number_before(stream["stream_id"], sequence)) or 0
+                before = self._asked(lambda: self._number_before(stream_id, sequence)) or 0
         if number != before + 1 and not (self._blind and number > before):
-            text = f"it is number {number} of {stream['stream_id']}, where {before + 1} must stand"
+            text = f"it is number {number} of {stream_id}, where {before + 1} must stand"
             self._report.add("stream_gap", text, self._topic, sequence)
         self._streams[key] = number
         if len(self._streams) > _STREAMS:
@@ -142,10 +154,9 @@ class WireCheck:
         while records := self._evidence.events(self._topic, subject, before, _PAGE, newest_first=True):
             for record in records:
                 if stream_id.encode() in record.wire:
-                    stream = read(record.wire)["stream"]
-                    if stream["stream_id"] == stream_id:
-                        number: int = stream["stream_seq"]
-                        return number
+                    stream = read_wire(record.wire).stream
+                    if stream.stream_id == stream_id:
+                        return stream.stream_seq
             if records[-1].sequence >= before:
                 # The index leads back to where it was; that it is damaged is told elsewhere.
                 return 0
@@ -154,10 +165,10 @@ class WireCheck:
 
     # Content.
 
-    def _check_content(self, payload: dict[str, Any], sequence: int) -> None:
+    def _check_content(self, payload: AnyPayload, sequence: int) -> None:
         for name, ref in content_refs(payload):
             try:
-                facts = self._evidence.body_facts(self._topic, ref["sha256"])
+                facts = self._evidence.body_facts(self._topic, ref.sha256)
             except StoreError as error:
                 self._unreadable(error)
                 return
@@ -165,9 +176,9 @@ class WireCheck:
                 self._report.figures["contents absent"] += 1
                 continue
             if facts is None or facts[1]:
-                self._gone.setdefault(ref["sha256"], (sequence, name, facts is not None))
-            if facts is not None and facts[0] != ref["bytes"]:
-                text = f"the content {ref['sha256']} has {facts[0]} bytes, its {name} says {ref['bytes']}"
+                self._gone.setdefault(ref.sha256, (sequence, name, facts is not None))
+            if facts is not None and facts[0] != ref.bytes:
+                text = f"the content {ref.sha256} has {facts[0]} bytes, its {name} says {ref.bytes}"
                 self._report.add("content_size", text, self._topic, sequence)
 
     def finish(self) -> None:
@@ -183,10 +194,3 @@ class WireCheck:
 
 # What reducers decide by: never erased, always there.
 STRUCTURE = frozenset({"structure_ref", "prices_ref"})
-
-
-def content_refs(payload: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every ref of a payload to content of this store, with the name of its field."""
-    for name, value in payload.items():
-        if name.endswith("_ref") and isinstance(value, dict) and "sha256" in value:
-            yield name, value

@@ -5,12 +5,13 @@ Written by `python -m tools.events` from the schemas of Agent Wire 1.1; `make ve
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, final
 
 from redkey.wire.events.shared import Ref
 from redkey.wire.payload import Payload
 
 
+@final
 class AgentRegistered(Payload, frozen=True, kw_only=True):
     """An agent is known."""
 
@@ -29,6 +30,7 @@ class AgentRegistered(Payload, frozen=True, kw_only=True):
         return (self.agent_id,)
 
 
+@final
 class AgentUpdated(Payload, frozen=True, kw_only=True):
     """What is known of an agent changed; `add` keeps the capabilities it had."""
 
@@ -49,6 +51,7 @@ class AgentUpdated(Payload, frozen=True, kw_only=True):
         return (self.agent_id,)
 
 
+@final
 class AgentDeactivated(Payload, frozen=True, kw_only=True):
     """The agent may not claim any more."""
 
@@ -63,6 +66,7 @@ class AgentDeactivated(Payload, frozen=True, kw_only=True):
         return (self.agent_id,)
 
 
+@final
 class AgentLost(Payload, frozen=True, kw_only=True):
     """Nothing was heard of the agent for some time."""
 
@@ -74,6 +78,7 @@ class AgentLost(Payload, frozen=True, kw_only=True):
         return (self.agent_id,)
 
 
+@final
 class AgentHeartbeat(Payload, frozen=True, kw_only=True):
     """The agent is there, and has this much room."""
 

@@ -5,12 +5,13 @@ Written by `python -m tools.events` from the schemas of Agent Wire 1.1; `make ve
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, final
 
 from redkey.wire.events.shared import Ref
 from redkey.wire.payload import Payload
 
 
+@final
 class ArtifactReady(Payload, frozen=True, kw_only=True):
     """An output of the attempt exists, named by hash."""
 

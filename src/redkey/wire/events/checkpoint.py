@@ -5,11 +5,12 @@ Written by `python -m tools.events` from the schemas of Agent Wire 1.1; `make ve
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, final
 
 from redkey.wire.payload import Payload
 
 
+@final
 class CheckpointAnchored(Payload, frozen=True, kw_only=True):
     """A checkpoint stands on a public network."""
 

@@ -5,12 +5,13 @@ Written by `python -m tools.events` from the schemas of Agent Wire 1.1; `make ve
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, final
 
 from redkey.wire.events.shared import Ref
 from redkey.wire.payload import Payload
 
 
+@final
 class GateOpened(Payload, frozen=True, kw_only=True):
     """A completed attempt waits for approval."""
 
@@ -28,6 +29,7 @@ class GateOpened(Payload, frozen=True, kw_only=True):
         return (self.task_id, self.workflow_id)
 
 
+@final
 class GateApproved(Payload, frozen=True, kw_only=True):
     """Somebody other than the worker approved."""
 
@@ -45,6 +47,7 @@ class GateApproved(Payload, frozen=True, kw_only=True):
         return (self.task_id,)
 
 
+@final
 class GateRejected(Payload, frozen=True, kw_only=True):
     """Rejected: the task is tried again with the note."""
 

@@ -5,12 +5,13 @@ Written by `python -m tools.events` from the schemas of Agent Wire 1.1; `make ve
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, final
 
 from redkey.wire.events.shared import Ref
 from redkey.wire.payload import Payload
 
 
+@final
 class InboxSent(Payload, frozen=True, kw_only=True):
     """A message for an agent, a role or a human."""
 
@@ -31,6 +32,7 @@ class InboxSent(Payload, frozen=True, kw_only=True):
         return (self.ref_task_id,)
 
 
+@final
 class InboxRead(Payload, frozen=True, kw_only=True):
     """The message was read."""
 

@@ -5,12 +5,13 @@ Written by `python -m tools.events` from the schemas of Agent Wire 1.1; `make ve
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, final
 
 from redkey.wire.events.shared import Ref
 from redkey.wire.payload import Payload
 
 
+@final
 class KeyCreated(Payload, frozen=True, kw_only=True):
     """A key exists; its secret is nowhere, and the hash of it is here."""
 
@@ -30,6 +31,7 @@ class KeyCreated(Payload, frozen=True, kw_only=True):
         return (self.agent_id,)
 
 
+@final
 class KeyRevoked(Payload, frozen=True, kw_only=True):
     """The key opens nothing any more."""
 
@@ -41,6 +43,7 @@ class KeyRevoked(Payload, frozen=True, kw_only=True):
     key_id: str
 
 
+@final
 class KeyRecovered(Payload, frozen=True, kw_only=True):
     """A key was made from the data directory itself, by somebody who was locked out; its secret is nowhere."""
 

@@ -5,11 +5,12 @@ Written by `python -m tools.events` from the schemas of Agent Wire 1.1; `make ve
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, final
 
 from redkey.wire.payload import Payload
 
 
+@final
 class PartyAdded(Payload, frozen=True, kw_only=True):
     """Somebody else may write on this topic: the account that pays for its records. With an agent it writes as that
     agent alone, without one it is another server of the operator.
@@ -27,6 +28,7 @@ class PartyAdded(Payload, frozen=True, kw_only=True):
         return (self.agent_id,)
 
 
+@final
 class PartyRemoved(Payload, frozen=True, kw_only=True):
     """An account may write on this topic no more; its records from here on are void."""
 

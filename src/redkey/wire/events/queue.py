@@ -5,7 +5,7 @@ Written by `python -m tools.events` from the schemas of Agent Wire 1.1; `make ve
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, final
 
 from redkey.wire.events.shared import Ref
 from redkey.wire.payload import Payload, WirePart
@@ -23,6 +23,7 @@ class QueueSettings(WirePart, frozen=True, kw_only=True):
     priority: str | None = None
 
 
+@final
 class QueueCreated(Payload, frozen=True, kw_only=True):
     """A queue exists."""
 
@@ -39,6 +40,7 @@ class QueueCreated(Payload, frozen=True, kw_only=True):
         return (self.queue_id,)
 
 
+@final
 class QueueUpdated(Payload, frozen=True, kw_only=True):
     """A queue's settings changed."""
 

@@ -5,12 +5,13 @@ Written by `python -m tools.events` from the schemas of Agent Wire 1.1; `make ve
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, final
 
 from redkey.wire.events.shared import Ref
 from redkey.wire.payload import Payload
 
 
+@final
 class RoleCreated(Payload, frozen=True, kw_only=True):
     """A role exists."""
 
@@ -24,6 +25,7 @@ class RoleCreated(Payload, frozen=True, kw_only=True):
     role_ref: Ref | None = None
 
 
+@final
 class RoleGranted(Payload, frozen=True, kw_only=True):
     """The agent holds the role."""
 
@@ -39,6 +41,7 @@ class RoleGranted(Payload, frozen=True, kw_only=True):
         return (self.agent_id,)
 
 
+@final
 class RoleRevoked(Payload, frozen=True, kw_only=True):
     """The agent does not hold the role any more."""
 

@@ -5,11 +5,12 @@ Written by `python -m tools.events` from the schemas of Agent Wire 1.1; `make ve
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, final
 
 from redkey.wire.payload import Payload
 
 
+@final
 class SignerAdded(Payload, frozen=True, kw_only=True):
     """A key signs this log's checkpoints."""
 
@@ -19,6 +20,7 @@ class SignerAdded(Payload, frozen=True, kw_only=True):
     signer_id: str
 
 
+@final
 class SignerRetired(Payload, frozen=True, kw_only=True):
     """The key signs no later checkpoint."""
 

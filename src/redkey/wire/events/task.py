@@ -5,12 +5,13 @@ Written by `python -m tools.events` from the schemas of Agent Wire 1.1; `make ve
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, final
 
 from redkey.wire.events.shared import Ref
 from redkey.wire.payload import Payload, WirePart
 
 
+@final
 class TaskCreated(Payload, frozen=True, kw_only=True):
     """A task, or another attempt at it, exists."""
 
@@ -38,6 +39,7 @@ class TaskCreated(Payload, frozen=True, kw_only=True):
         return (self.workflow_id, self.queue_id)
 
 
+@final
 class TaskAvailable(Payload, frozen=True, kw_only=True):
     """Nothing stands before the task any more: it may be claimed."""
 
@@ -50,6 +52,7 @@ class TaskAvailable(Payload, frozen=True, kw_only=True):
         return (self.task_id,)
 
 
+@final
 class TaskClaimAttempted(Payload, frozen=True, kw_only=True):
     """An agent asks for a task; the order of the ledger settles it."""
 
@@ -68,6 +71,7 @@ class TaskClaimAttempted(Payload, frozen=True, kw_only=True):
         return (self.task_id, self.agent_id, self.claim_id)
 
 
+@final
 class TaskClaimed(Payload, frozen=True, kw_only=True):
     """The attempt has a holder."""
 
@@ -84,6 +88,7 @@ class TaskClaimed(Payload, frozen=True, kw_only=True):
         return (self.task_id, self.agent_id, self.claim_id)
 
 
+@final
 class TaskClaimMissed(Payload, frozen=True, kw_only=True):
     """Another agent's valid claim came first."""
 
@@ -101,6 +106,7 @@ class TaskClaimMissed(Payload, frozen=True, kw_only=True):
         return (self.task_id, self.agent_id, self.claim_id)
 
 
+@final
 class TaskClaimRejected(Payload, frozen=True, kw_only=True):
     """The agent was not allowed to claim."""
 
@@ -116,6 +122,7 @@ class TaskClaimRejected(Payload, frozen=True, kw_only=True):
         return (self.task_id, self.agent_id, self.claim_id)
 
 
+@final
 class TaskStarted(Payload, frozen=True, kw_only=True):
     """The holder has begun."""
 
@@ -133,6 +140,7 @@ class TaskStarted(Payload, frozen=True, kw_only=True):
         return (self.task_id, self.agent_id, self.claim_id)
 
 
+@final
 class TaskReleased(Payload, frozen=True, kw_only=True):
     """The holder gives the task back."""
 
@@ -150,6 +158,7 @@ class TaskReleased(Payload, frozen=True, kw_only=True):
         return (self.task_id, self.agent_id, self.claim_id)
 
 
+@final
 class TaskPlanCreated(Payload, frozen=True, kw_only=True):
     """The plan the holder follows."""
 
@@ -168,6 +177,7 @@ class TaskPlanCreated(Payload, frozen=True, kw_only=True):
         return (self.task_id, self.agent_id, self.claim_id)
 
 
+@final
 class TaskLeaseExtended(Payload, frozen=True, kw_only=True):
     """The hold lasts longer, or a late holder takes it up again."""
 
@@ -187,6 +197,7 @@ class TaskLeaseExtended(Payload, frozen=True, kw_only=True):
         return (self.task_id, self.agent_id, self.claim_id)
 
 
+@final
 class TaskLeaseExpired(Payload, frozen=True, kw_only=True):
     """The hold is open to others."""
 
@@ -200,6 +211,7 @@ class TaskLeaseExpired(Payload, frozen=True, kw_only=True):
         return (self.task_id, self.claim_id)
 
 
+@final
 class TaskBlocked(Payload, frozen=True, kw_only=True):
     """The holder cannot go on, says why, and lets go."""
 
@@ -221,6 +233,7 @@ class TaskBlocked(Payload, frozen=True, kw_only=True):
         return (self.task_id, self.agent_id, self.claim_id)
 
 
+@final
 class TaskUnblocked(Payload, frozen=True, kw_only=True):
     """What stood in the way is gone."""
 
@@ -245,6 +258,7 @@ class TaskVerification(WirePart, frozen=True, kw_only=True):
     semantic: str
 
 
+@final
 class TaskComplete(Payload, frozen=True, kw_only=True):
     """Done, and verified mechanically."""
 
@@ -265,6 +279,7 @@ class TaskComplete(Payload, frozen=True, kw_only=True):
         return (self.agent_id, self.claim_id)
 
 
+@final
 class TaskFailed(Payload, frozen=True, kw_only=True):
     """The attempt ended without success."""
 
@@ -285,6 +300,7 @@ class TaskFailed(Payload, frozen=True, kw_only=True):
         return (self.task_id, self.agent_id, self.claim_id)
 
 
+@final
 class TaskCancelled(Payload, frozen=True, kw_only=True):
     """The task will not be done."""
 

@@ -5,12 +5,13 @@ Written by `python -m tools.events` from the schemas of Agent Wire 1.1; `make ve
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, final
 
 from redkey.wire.events.shared import Ref
 from redkey.wire.payload import Payload
 
 
+@final
 class WorkflowStarted(Payload, frozen=True, kw_only=True):
     """A plan runs."""
 
@@ -30,6 +31,7 @@ class WorkflowStarted(Payload, frozen=True, kw_only=True):
         return (self.workflow_id, self.queue_id)
 
 
+@final
 class WorkflowPaused(Payload, frozen=True, kw_only=True):
     """Nothing more opens or is claimed."""
 
@@ -44,6 +46,7 @@ class WorkflowPaused(Payload, frozen=True, kw_only=True):
         return (self.workflow_id,)
 
 
+@final
 class WorkflowResumed(Payload, frozen=True, kw_only=True):
     """The run goes on."""
 
@@ -58,6 +61,7 @@ class WorkflowResumed(Payload, frozen=True, kw_only=True):
         return (self.workflow_id,)
 
 
+@final
 class WorkflowCancelled(Payload, frozen=True, kw_only=True):
     """The run ends now."""
 
@@ -72,6 +76,7 @@ class WorkflowCancelled(Payload, frozen=True, kw_only=True):
         return (self.workflow_id,)
 
 
+@final
 class WorkflowCompleted(Payload, frozen=True, kw_only=True):
     """Every task and gate of the run is done."""
 
@@ -83,6 +88,7 @@ class WorkflowCompleted(Payload, frozen=True, kw_only=True):
         return (self.workflow_id,)
 
 
+@final
 class WorkflowFailed(Payload, frozen=True, kw_only=True):
     """The run cannot be completed."""
 

@@ -5,12 +5,13 @@ Written by `python -m tools.events` from the schemas of Agent Wire 1.1; `make ve
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, final
 
 from redkey.wire.events.shared import Ref
 from redkey.wire.payload import Payload, WirePart
 
 
+@final
 class WorkspaceCreated(Payload, frozen=True, kw_only=True):
     """A workspace exists; its records fold under these rules."""
 
@@ -24,6 +25,7 @@ class WorkspaceCreated(Payload, frozen=True, kw_only=True):
     workspace_id: str | None = None
 
 
+@final
 class WorkspaceRulesRaised(Payload, frozen=True, kw_only=True):
     """Later records fold under newer rules."""
 
@@ -43,6 +45,7 @@ class WorkspaceBlockRoute(WirePart, frozen=True, kw_only=True):
     roles: tuple[str, ...]
 
 
+@final
 class WorkspacePolicySet(Payload, frozen=True, kw_only=True):
     """What the workspace decides for itself: from here on blocks of one type go to the active holders of these
     roles.

@@ -1,0 +1,52 @@
+"""Every command, as one type: what somebody may ask a workspace for."""
+
+from __future__ import annotations
+
+from redkey.commands import claims, policies, registry, tasks, workflows
+
+Command = (
+    claims.ClaimNext
+    | claims.ClaimTask
+    | claims.StartClaim
+    | claims.ReleaseClaim
+    | claims.HeartbeatClaim
+    | claims.BlockClaim
+    | claims.AddArtifact
+    | claims.PlanClaim
+    | claims.CompleteClaim
+    | claims.FailClaim
+    | tasks.CreateTask
+    | tasks.CancelTask
+    | tasks.RetryTask
+    | tasks.UnblockTask
+    | tasks.AddMessage
+    | tasks.RaiseConcern
+    | workflows.StartWorkflow
+    | workflows.PublishDefinition
+    | workflows.PauseWorkflow
+    | workflows.ResumeWorkflow
+    | workflows.CancelWorkflow
+    | workflows.ApproveGate
+    | workflows.RejectGate
+    | policies.SetPolicy
+    | policies.RaiseRules
+    | policies.AddParty
+    | policies.RemoveParty
+    | registry.CreateWorkspace
+    | registry.CreateKey
+    | registry.RevokeKey
+    | registry.RegisterAgent
+    | registry.UpdateAgent
+    | registry.DeactivateAgent
+    | registry.HeartbeatAgent
+    | registry.CreateRole
+    | registry.GrantRole
+    | registry.RevokeRole
+    | registry.CreateQueue
+    | registry.UpdateQueue
+    | registry.GrantCredits
+    | registry.PriceCredits
+    | registry.EraseContent
+    | registry.SendMessage
+    | registry.ReadMessage
+)
