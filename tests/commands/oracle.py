@@ -117,6 +117,15 @@ class Oracle:
             return "task_not_available" if self.paused else "claimed"
         return f"missed:{task.winner}"
 
+    def detail(self, name: str, agent: str, verdict: str) -> str:
+        """What a refusal names beside its reason; one that names something else is told again."""
+        task = self.tasks[name]
+        if verdict == "missing_role":
+            return min(task.roles - self.roles[agent])
+        if verdict == "task_not_available":
+            return "paused" if task.state == "available" else task.state
+        return ""
+
     def claim(self, name: str, agent: str, claim: str, lease: float) -> None:
         task = self.tasks[name]
         task.state, task.holder, task.claim, task.winner = "claimed", agent, claim, claim

@@ -90,7 +90,7 @@ class Coordination(RuleBasedStateMachine):
             assert kind == "task.claimed", payload
             self.oracle.claim(task, agent_id, payload["claim_id"], lease)
             return str(payload["claim_id"])
-        told = (self.oracle.tasks[task].attempt, expected)
+        told = (self.oracle.tasks[task].attempt, expected, self.oracle.detail(task, agent_id, expected))
         again = self.oracle.told.get((task, agent_id)) == told
         assert (self.desk.world.sequence == before) == again, (expected, "told again" if again else "told first")
         self.oracle.told[task, agent_id] = told
