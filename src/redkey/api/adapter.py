@@ -214,7 +214,12 @@ class Api:
 
             exchange.on_lost = leave
             if not submission.over:
-                release = call.services.authority.hold(call.principal, end)
+                try:
+                    release = call.services.authority.hold(call.principal, end)
+                except BaseException:
+                    exchange.on_lost = None
+                    submission.leave(done)
+                    raise
             exchange.connection.take_more()
 
     async def _wait(self, call: Call, work: Awaitable[Any]) -> None:

@@ -202,8 +202,11 @@ class Call:
             body=self._body_hash,
             wait_seconds=pending.wait_seconds,
         )
-        wait = self.exchange.while_connected(submission) if pending.wait_seconds else submission
-        return pending.reply(self.take(await wait, pending.part))
+        if pending.wait_seconds:
+            outcome = await self.while_authorised(self.exchange.while_connected(submission))
+        else:
+            outcome = await submission
+        return pending.reply(self.take(outcome, pending.part))
 
     async def submit(
         self, command: Command, contents: Sequence[Content] = (), *, part: str = "", topic: str = ""

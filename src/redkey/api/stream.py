@@ -92,7 +92,11 @@ class EventStream(Stream):
 
     async def run(self, receive: Receive, send: Send) -> int:
         services = self._call.services
-        release = services.authority.hold(self._call.principal, self._source.end)
+        try:
+            release = services.authority.hold(self._call.principal, self._source.end)
+        except BaseException:
+            self._source.leave()
+            raise
         try:
             seconds = services.config.limits.cursor_seconds
             return await run_event_stream(self._call.exchange, self._source, cursor_seconds=seconds)

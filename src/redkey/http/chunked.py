@@ -33,60 +33,70 @@ class ChunkedBody:
     def feed(self, data: bytes) -> tuple[list[bytes], bytes]:
         """Decode more bytes: the pieces of the body in them, and what follows its end."""
         pieces: list[bytes] = []
-        while data and not self.done:
-            data = self._read(data, pieces)
-        return pieces, data
+        # Chunks may be of one byte: a place in the data moves on, the data is not copied for each.
+        place, size = 0, len(data)
+        while place < size and not self.done:
+            place = self._read(data, place, pieces)
+        return pieces, data[place:]
 
-    def _size_line(self, data: bytes, pieces: list[bytes]) -> bytes:
-        line, data = self._line(data, _SIZE_LINE_BYTES)
+    def _size_line(self, data: bytes, place: int, pieces: list[bytes]) -> int:
+        line, place = self._line(data, place, _SIZE_LINE_BYTES)
         if line is None:
-            return data
+            return place
         found = _SIZE_LINE.fullmatch(line)
         if found is None:
             raise malformed("the size of a chunk is not a hexadecimal number")
         self._left = int(found[1], 16)
         self._read = self._data if self._left else self._trailer
-        return data
+        return place
 
-    def _data(self, data: bytes, pieces: list[bytes]) -> bytes:
-        piece = data[: self._left]
+    def _data(self, data: bytes, place: int, pieces: list[bytes]) -> int:
+        piece = data[place : place + self._left]
         pieces.append(piece)
         self._left -= len(piece)
         if not self._left:
             self._read = self._end_of_chunk
-        return data[len(piece) :]
+        return place + len(piece)
 
-    def _end_of_chunk(self, data: bytes, pieces: list[bytes]) -> bytes:
-        ending = (self._buffer + data)[:2]
-        if not b"\r\n".startswith(ending):
+    def _end_of_chunk(self, data: bytes, place: int, pieces: list[bytes]) -> int:
+        taken = data[place : place + 2 - len(self._buffer)]
+        self._buffer += taken
+        if not b"\r\n".startswith(self._buffer):
             raise malformed("a chunk is longer than it says")
-        data = data[len(ending) - len(self._buffer) :]
-        self._buffer = ending
-        if len(ending) == 2:
+        if len(self._buffer) == 2:
             self._buffer, self._read = b"", self._size_line
-        return data
+        return place + len(taken)
 
-    def _trailer(self, data: bytes, pieces: list[bytes]) -> bytes:
-        line, data = self._line(data, TRAILER_BYTES - self._trailer_bytes)
+    def _trailer(self, data: bytes, place: int, pieces: list[bytes]) -> int:
+        line, place = self._line(data, place, TRAILER_BYTES - self._trailer_bytes)
         if line is None:
-            return data
+            return place
         if line and not _TRAILER.fullmatch(line):
             raise malformed("a trailer is not a header")
         self._trailer_bytes += len(line) + 2
         self.done = not line
-        return data
+        return place
 
-    def _line(self, data: bytes, limit: int) -> tuple[bytes | None, bytes]:
-        """Read a line up to its CR LF: the line, None when it has not come whole, and what follows it."""
-        text = self._buffer + data
-        end = text.find(b"\r\n", max(0, len(self._buffer) - 1))
-        line = text[:end] if end >= 0 else text.removesuffix(b"\r")
-        if len(line) > limit:
+    def _line(self, data: bytes, place: int, limit: int) -> tuple[bytes | None, int]:
+        """Read a line up to its CR LF: the line, None when it has not come whole, and the place behind it."""
+        known = len(self._buffer)
+        if known:
+            # No line is longer than its limit, so no more than that has to be joined to what is there.
+            text = self._buffer + data[place : place + limit + 2]
+            end = text.find(b"\r\n", known - 1)
+            following = place + end + 2 - known
+            line = text[:end] if end >= 0 else text
+        else:
+            end = data.find(b"\r\n", place, place + limit + 2)
+            following = end + 2
+            line = data[place:end] if end >= 0 else data[place : place + limit + 2]
+        whole = end >= 0
+        if len(line if whole else line.removesuffix(b"\r")) > limit:
             raise Declined(431, "trailers_too_large", "The chunk extensions or trailers of the body are too large.")
-        if b"\r" in line or b"\n" in line:
+        if b"\r" in line[: None if whole else -1] or b"\n" in line:
             raise malformed("a line of a chunked body does not end with CR LF")
-        if end < 0:
-            self._buffer = text
-            return None, b""
+        if not whole:
+            self._buffer = line
+            return None, len(data)
         self._buffer = b""
-        return line, text[end + 2 :]
+        return line, following

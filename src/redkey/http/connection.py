@@ -33,6 +33,8 @@ _READ_BYTES = 16 * 1024
 _SMALL_BODY = 64 * 1024
 # So many requests may wait for their answers; what comes behind them is not parsed yet.
 _PIPELINE = 16
+# So many bytes of a chunked body are decoded before other connections have their turn.
+_CHUNKED_SLICE = 16 * 1024
 _KEEP_ALIVE_SECONDS = 75
 # After a refusal, what the caller still sends is read and dropped for this long: closing at once would make its
 # system throw our answer away.
@@ -154,10 +156,10 @@ class Connection(asyncio.Protocol):
         for exchange in tuple(self._line):
             if exchange.awaits_disconnect:
                 exchange.lose()
-        if not self._line or all(exchange.gone for exchange in self._line):
-            return False
-        self._line[-1].keep_alive = False
-        return True
+        if self._line:
+            self._line[-1].keep_alive = False
+        self._pass_over_gone()
+        return bool(self._line) and not self.transport.is_closing()
 
     def pause_writing(self) -> None:
         self.is_stalled = True
@@ -202,6 +204,9 @@ class Connection(asyncio.Protocol):
             data = self._buffer + data
         else:
             self._size = len(data)
+            if self._patience is not None:
+                # The time of the request before it is over.
+                self._since = self._loop.time()
         if data.startswith(b"\r\n") and not self._skipped_line:
             # RFC 9112 asks to pass over an empty line before a request. One is enough.
             self._skipped_line = True
@@ -239,7 +244,10 @@ class Connection(asyncio.Protocol):
 
     def _read_body(self, exchange: Exchange, data: bytes) -> bytes:
         """Read more of a body; what follows its end."""
+        later = b""
         if self._chunked is not None:
+            # Chunks may be of one byte, and others must have their turn.
+            data, later = data[:_CHUNKED_SLICE], data[_CHUNKED_SLICE:]
             pieces, rest = self._chunked.feed(data)
             ended = self._chunked.done
         else:
@@ -264,7 +272,18 @@ class Connection(asyncio.Protocol):
         elif ended and exchange.complete and exchange.keep_alive:
             # It was answered before its body had come whole.
             self._go_on()
+        if later and not self._deaf:
+            self._held = rest + later + self._held
+            self._pause()
+            self._loop.call_soon(self._parse_held)
+            return b""
         return rest
+
+    def _parse_held(self) -> None:
+        held, self._held = self._held, b""
+        if not self._deaf:
+            self._parse(held)
+        self.take_more()
 
     def _refuse(self, declined: Declined) -> None:
         """Answer with a problem what cannot be read, in its place, and read no further."""
@@ -302,6 +321,10 @@ class Connection(asyncio.Protocol):
             _log.error("an answer failed", path=exchange.path, exc_info=error)
             self.abort()
             return
+        if self._at_end and exchange.awaits_disconnect:
+            # The caller has stopped sending before it began to wait.
+            exchange.lose()
+            self._pass_over_gone()
         if work is not None:
             task = exchange.task = self._loop.create_task(self._run(exchange, work))
             # The loop alone would not keep it from being collected.
@@ -316,10 +339,21 @@ class Connection(asyncio.Protocol):
             if exchange.task is not None:
                 self._board.tasks.discard(exchange.task)
             if exchange.gone:
-                self.transport.close()
+                if not self._line:
+                    self.transport.close()
             elif not exchange.complete:
                 # Half of an answer must not look like all of it.
                 self.abort()
+
+    def _pass_over_gone(self) -> None:
+        """Begin the first request whose answer somebody still wants."""
+        line = self._line
+        while line and line[0].gone:
+            line.popleft()
+        if line and not line[0].begun and not self.is_stalled:
+            self._start(line[0])
+        elif not line and self._at_end and not self.transport.is_closing():
+            self._end()
 
     def answered(self, exchange: Exchange) -> None:
         self._line.popleft()
@@ -339,9 +373,7 @@ class Connection(asyncio.Protocol):
             if not self.is_stalled:
                 self._start(self._line[0])
         elif self._held:
-            held, self._held = self._held, b""
-            self._parse(held)
-            self.take_more()
+            self._parse_held()
         else:
             self.take_more()
 
@@ -352,6 +384,7 @@ class Connection(asyncio.Protocol):
         if transport.is_closing():
             return
         self._deaf = True
+        self._stop_watching()
         if self._size and not self._at_end:
             transport.write_eof()
             self.take_more()
@@ -361,8 +394,20 @@ class Connection(asyncio.Protocol):
 
     def _end(self) -> None:
         self.transport.close()
-        # A caller that reads nothing would keep it open.
-        self._closing_timer = self._loop.call_later(self._board.limits.stalled_seconds, self.abort)
+        self._watch_closing()
+
+    def _watch_closing(self) -> None:
+        """Cut a caller that does not read the last answers, which would keep the connection open."""
+        if self._closing_timer is not None:
+            self._closing_timer.cancel()
+        before = self.transport.get_write_buffer_size()
+        self._closing_timer = self._loop.call_later(self._board.limits.stalled_seconds, self._check_closing, before)
+
+    def _check_closing(self, before: int) -> None:
+        if self.transport.get_write_buffer_size() > before - _READ_BYTES:
+            self.abort()
+        else:
+            self._watch_closing()
 
     def shutdown(self) -> None:
         """End when the requests that were read have been answered."""
@@ -394,7 +439,9 @@ class Connection(asyncio.Protocol):
             self.transport.pause_reading()
 
     def skips(self, exchange: Exchange) -> bool:
-        return self._coming is exchange and self._chunked is None and self._missing <= _SMALL_BODY
+        # A caller that was not told to send its body may leave it out, and then its next request comes instead.
+        expected = self._coming is exchange and not exchange.continues
+        return expected and self._chunked is None and self._missing <= _SMALL_BODY
 
     def authenticated(self) -> None:
         if self._is_stranger:
@@ -409,6 +456,8 @@ class Connection(asyncio.Protocol):
         self.transport.abort()
 
     def bound_output(self, size: int) -> None:
+        if self.transport.is_closing():
+            return
         self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, size)
 
     # Bounds of time.

@@ -71,8 +71,8 @@ async def run_event_stream(exchange: Exchange, source: Source, *, cursor_seconds
 
     A follower gets a cursor when nothing else was sent for `cursor_seconds`.
     """
-    exchange.connection.bound_output(_OUTPUT_BYTES)
     try:
+        exchange.connection.bound_output(_OUTPUT_BYTES)
         await exchange.while_connected(_pump(exchange, source, cursor_seconds))
     except ConnectionResetError:
         # It left, as followers do.

@@ -192,7 +192,7 @@ class Exchange:
 
     async def receive(self) -> dict[str, Any]:
         """The next piece of the body; after the last one, wait until the caller is gone or has its answer."""
-        if self.continues:
+        if self.continues and not (self.started or self.gone):
             self.continues = False
             self.connection.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         while not (

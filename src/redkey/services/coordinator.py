@@ -13,6 +13,8 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
+import structlog
+
 from redkey.commands.caller import Caller
 from redkey.commands.decision import Refused, key_reused
 from redkey.commands.draft import Ids
@@ -32,6 +34,7 @@ from redkey.services.worlds import Worlds
 _DRAIN_TURNS = 16
 _NOBODY = Caller("", "", frozenset())
 
+_log = structlog.get_logger("redkey.services")
 Listener = Callable[[str, Sequence[Settled]], None]
 # What a submission gets: an outcome, or why there is none.
 Answer = Outcome | RedKeyError
@@ -76,7 +79,11 @@ class Coordinator:
     def announce(self, topic: str, records: Sequence[Settled]) -> None:
         """Tell the listeners of records that this process committed, through this coordinator or beside it."""
         for listener in self._listeners:
-            listener(topic, records)
+            try:
+                listener(topic, records)
+            except Exception as error:
+                # The records are durable, and the commit path must go on for everybody else.
+                _log.error("a listener of commits failed", topic=topic, exc_info=error)
 
     async def submit(
         self,
@@ -228,9 +235,11 @@ class Coordinator:
             self._fail(self._arrived.clear(), partial(_failure, cause))
             self._drain(1, 0)
             return
-        self._drain(1, 0)
-        # Everybody may be gone who wanted to write; then nobody else has to wait for them.
-        self._store.release()
+        try:
+            self._drain(1, 0)
+        finally:
+            # Everybody may be gone who wanted to write; then nobody else has to wait for them.
+            self._store.release()
 
     def _next_batch(self) -> list[Submission]:
         """What shares the next unit; who is gone is left out, and what was offered to it goes to the next."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+import structlog
+
 from redkey.commands.caller import Caller
 from redkey.commands.command import Command
 from redkey.errors import RedKeyError
@@ -15,7 +17,9 @@ from redkey.services.outcome import Outcome
 
 # What may be submitted: a command of somebody, or an answer that the server itself keeps.
 Request = Command | KeepAnswer
-# Called once with the outcome, or with the reason why there is none; must not raise.
+_log = structlog.get_logger("redkey.services")
+
+# Called once with the outcome, or with the reason why there is none.
 Done = Callable[[Outcome | RedKeyError], None]
 
 
@@ -83,7 +87,11 @@ class Submission:
         self._end()
         callers, self._callers = self._callers, []
         for done in callers:
-            done(outcome)
+            try:
+                done(outcome)
+            except Exception as error:
+                # The commit path serves everybody: one caller that fails must not stop it.
+                _log.error("an answer failed", exc_info=error)
 
     def abandon(self) -> None:
         """Nothing will be done about it any more: the same request, sent again, begins anew."""

@@ -135,7 +135,9 @@ class Worlds:
             self._asleep[topic] = when, world.timestamp
 
     def _loads(self, topic: str, world: World) -> World:
+        # What was offered before it was loaded is not known: whoever waits looks again.
         self._loaded_at[topic], self._news[topic] = world.sequence, Changes()
+        self._news[topic].reopened = True
         return world
 
     def _load_steady(self, topic: str) -> World:

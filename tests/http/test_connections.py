@@ -1,0 +1,83 @@
+"""Connections at their edges: half-closed, pipelined without pause, with bodies that are announced and never sent."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable
+
+from tests.api.acts import begin_queue, gauge, register, until
+from tests.api.conftest import Workspace
+from tests.api.server import Server
+from tests.http.raw import connect, parse
+
+
+def received(sock: socket.socket) -> bytes:
+    """Everything until the server closes."""
+    data = b""
+    while chunk := sock.recv(65536):
+        data += chunk
+    return data
+
+
+def request(workspace: Workspace, line: bytes, body: bytes = b"", *more: bytes) -> bytes:
+    head = line + b" HTTP/1.1\r\nhost: x\r\nauthorization: Bearer " + (workspace.admin.key or "").encode() + b"\r\n"
+    lines = (b"content-type: application/json", b"content-length: %d" % len(body), *more)
+    return head + b"".join(one + b"\r\n" for one in lines) + b"\r\n" + body
+
+
+def test_what_stands_behind_a_wait_is_answered_after_a_half_close(workspace: Workspace) -> None:
+    """The one who waits is taken to have left; the request behind it is answered, and the connection ends."""
+    queue = begin_queue(workspace.admin)
+    agent = register(workspace.admin)["agentId"]
+    wait = b'{"agentId":"%b","wait":50}' % agent.encode()
+    asked = request(workspace, f"POST /queues/{queue}/claim-next".encode(), wait) + request(workspace, b"GET /queues")
+    url = workspace.server.url
+    with connect(workspace.server, seconds=20) as sock:
+        sock.sendall(asked)
+        until(lambda: gauge(url, "redkey_waiting") >= 1)
+        sock.shutdown(socket.SHUT_WR)
+        assert [answer.status for answer in parse(received(sock))] == [200]
+    until(lambda: gauge(url, "redkey_waiting") == 0)
+
+
+def test_a_refused_body_that_was_never_sent_is_not_read_from_the_next_request(server: Server) -> None:
+    """A caller that asks before it sends its body may leave it out when it is refused."""
+    asked = b"POST /queues HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: 60\r\n\r\n"
+    with connect(server, seconds=20) as sock:
+        sock.sendall(asked)
+        (answer,) = parse(received(sock))
+    assert (answer.status, answer.headers["connection"]) == (401, "close")
+
+
+def test_a_caller_that_pipelines_without_pause_is_not_too_slow(start: Callable[..., Server]) -> None:
+    server = start(config="[limits]\nheader_seconds = 1\n")
+    health = b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n"
+    with connect(server) as sock:
+        # Every segment ends inside the next head.
+        sock.sendall(health[:10])
+        deadline = time.monotonic() + 3
+        while time.monotonic() < deadline:
+            sock.sendall(health[10:] + health[:10])
+            assert sock.recv(4096).startswith(b"HTTP/1.1 200")
+
+
+def test_a_body_in_chunks_of_one_byte_holds_up_nobody(workspace: Workspace) -> None:
+    size = 200_000
+    body = b"1\r\nx\r\n" * size + b"0\r\n\r\n"
+    head = request(workspace, b"PUT /content").replace(b"content-length: 0", b"transfer-encoding: chunked")
+    with connect(workspace.server) as sock, connect(workspace.server) as other:
+        sock.sendall(head)
+        slowest, place = 0.0, 0
+        while place < len(body):
+            sock.sendall(body[place : place + 65536])
+            place += 65536
+            asked = time.monotonic()
+            other.sendall(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n")
+            assert other.recv(4096).startswith(b"HTTP/1.1 200")
+            slowest = max(slowest, time.monotonic() - asked)
+        sock.shutdown(socket.SHUT_WR)
+        (answer,) = parse(received(sock))
+        assert answer.status == 201
+        assert b'"bytes":%d' % size in answer.body
+        assert slowest < 0.4, f"/healthz took {slowest:.2f} s"
