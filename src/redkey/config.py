@@ -51,7 +51,7 @@ class Limits(_Table, frozen=True):
     header_seconds: Seconds = 15.0
     connections: Count = 20_000
     # Connections of one address on which no valid key has been shown yet.
-    strangers: Count = 1024
+    strangers: Count = 4096
     subscribers: Count = 10_000
     # A caller that reads nothing of its answer for this long is cut; a follower resumes from its last event id.
     stalled_seconds: Seconds = 30.0

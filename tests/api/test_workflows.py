@@ -331,14 +331,16 @@ def test_runs_are_listed_by_state_in_pages(workspace: Workspace) -> None:
     assert sorted(one["workflowId"] for one in page["items"] + rest["items"]) == sorted(runs)
 
 
-def test_a_plan_of_the_largest_size_starts(workspace: Workspace) -> None:
+def test_a_plan_of_the_largest_size_starts(workspace: Workspace, other: Workspace) -> None:
     begin_queue(workspace.admin, "queue_podcast")
     chain = [step(f"t{n}", *([f"t{n - 1}"] if n else []), outputs=[f"o{n}"]) for n in range(10_000)]
     reply = workspace.admin.post("/workflows", {"queueId": "podcast", "plan": plan_of(*chain)})
     assert (reply.status, reply.json["availableTasks"]) == (201, ["t0"])
     assert [one["code"] for one in reply.json["validation"]["warnings"]] == ["plan_too_serial"]
     many = {"queueId": "podcast", "plan": {**plan_of(step("a")), "tasks": [{}] * 100_000}}
-    refused = workspace.admin.post("/workflows", many)
+    # In another workspace: this one has just spent its budget of large work.
+    begin_queue(other.admin, "queue_podcast")
+    refused = other.admin.post("/workflows", many)
     assert (refused.status, refused.json["validation"]["errors"][0]["code"]) == (422, "tasks_too_many")
 
 

@@ -27,6 +27,7 @@ def test_the_wire_bench_prints_a_figure_for_everything_that_has_an_aim() -> None
         "orjson.loads alone, the yardstick",
         "validate, decoded",
         "validate, from bytes",
+        "decode what is stored",
         "canonicalise",
         "reduce (task reducer)",
     }

@@ -32,6 +32,8 @@ TASKS = 100
 CONNECTIONS = min(CLAIMS, open_files() - 500) // PROCESSES
 
 Pair = tuple[str, str]
+# All of them connect at once, from one address, before the first shows its key.
+CONFIG = "[limits]\nstrangers = 20000\n"
 
 
 class Crowd:
@@ -66,12 +68,16 @@ async def _fill(data: Path, tasks: int, agents: int) -> tuple[list[str], list[st
 def crowd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crowd]:
     directory = tmp_path_factory.mktemp("race")
     uds = directory / "s"
-    with serving(directory, "--uds", str(uds)) as server, server.client() as client, processes() as running:
+    with (
+        serving(directory, "--uds", str(uds), config=CONFIG) as server,
+        server.client() as client,
+        processes() as running,
+    ):
         begin_queue(client, "queue_race")
         tasks, agents = asyncio.run(_fill(server.data, TASKS + 1, CLAIMS))
         for number in range(PROCESSES):
-            place = str(uds) if number % 4 == 3 else server.url
-            running.append(Process("claimers", place, server.key, CONNECTIONS))
+            address = str(uds) if number % 4 == 3 else server.url
+            running.append(Process("claimers", address, server.key, CONNECTIONS))
         for one in running:
             assert one.hear() == "ready"
         yield Crowd(server, running, agents, tasks)

@@ -10,12 +10,13 @@ import pytest
 from redkey.errors import ContentRefused
 from redkey.ledger.content import body, check, document, ref, structure
 from redkey.ledger.ports import Content
+from redkey.wire.events.shared import Ref
 
 
 def test_a_body_is_named_by_its_hash() -> None:
     item = body(b"bytes")
     assert item == Content(sha256(b"bytes").hexdigest(), b"bytes", False)
-    assert ref(item) == {"sha256": item.sha256, "bytes": 5}
+    assert ref(item) == Ref(bytes=5, sha256=item.sha256)
     check(item)
 
 

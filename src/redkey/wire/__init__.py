@@ -10,7 +10,9 @@ In reading order:
     ids                  ids and stream ids
     names                names that people give to roles and queues
     times                times, to the nanosecond
-    payload, events      every event type as a struct, written from the schemas
+    payload              what the structs of payloads share
+    events               every event type as a struct, written from the schemas
+    subjects             the ids under which the event index finds a wire
     envelope             a wire as a typed value: the envelope around such a struct
     rules                what no schema can hold of one wire
     validate             is this a valid wire?

@@ -130,7 +130,7 @@ class ContentCases:
         item = document({"title": "Deploy"}, bytes(16))
         with store.write() as unit:
             unit.put_content(topic, [item])
-        found = store.content(topic, ref(item)["sha256"])
+        found = store.content(topic, ref(item).sha256)
         assert found == item
 
     @pytest.mark.parametrize("size", SIZES)
