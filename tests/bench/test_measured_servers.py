@@ -14,6 +14,8 @@ from bench.crew import Crew, follower
 from bench.load import drive
 from bench.peers import REDKEY, REDKEY_AGAIN, REDKEY_BATCH
 
+SKEW_NANOSECONDS = 2_000_000
+
 
 def test_the_parts_of_the_budget_add_up_to_the_cycle(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(budget, "SECONDS", 0.2)
@@ -37,7 +39,8 @@ def test_a_watched_server_counts_units_and_what_they_take(tmp_path: Path) -> Non
         cost = server.spent - before
     # Two cycles of three requests, each after the one before. Timers may add units.
     assert cost.units - opened.units >= 3
-    assert cost.process >= cost.loop > cost.whole > cost.unit > 0
+    # The two clocks are read one after the other, so they may differ by what runs in between.
+    assert cost.process + SKEW_NANOSECONDS >= cost.loop > cost.whole > cost.unit > 0
     assert cost.unit >= cost.decide + cost.finish + cost.commit > 0
     assert cost.process == cost.unit + cost.answer + cost.outside + cost.threads
 
