@@ -24,11 +24,15 @@ class Settled(msgspec.Struct, gc=False):
     sequence: int
     timestamp: int
     void: str | None = None
+    # The wire as JSON values, once somebody has asked for it: a reply and the followers share it.
+    json: dict[str, Any] | None = None
 
     @property
     def wire(self) -> dict[str, Any]:
-        """The wire as JSON values, for views."""
-        return self.event.as_json()
+        """The wire as JSON values, for views; do not change it."""
+        if self.json is None:
+            self.json = self.event.as_json()
+        return self.json
 
 
 class Outcome(msgspec.Struct):
@@ -47,7 +51,7 @@ class Outcome(msgspec.Struct):
 
     def is_recorded(self, idem: str) -> bool:
         """True when the records tell the answer again to whoever repeats the request under its key."""
-        return any(one.wire["payload"].get("idem") == idem for one in self.records)
+        return any(getattr(one.event.payload, "idem", None) == idem for one in self.records)
 
     def first(self, *types: str) -> Settled | None:
         """The first record of one of these types."""
