@@ -37,7 +37,9 @@ def listening() -> object:
 @needs_bwrap
 @pytest.mark.parametrize("mode", ["offline", "online"])
 def test_an_agent_writes_in_its_directory_only(mode: str, stage: Scene, listening: int) -> None:
-    # The script itself is the command: /tmp, where files of tests are, is empty inside.
+    # The script itself is the command, and the interpreter is the one behind the virtual environment: /tmp, where
+    # files of tests and perhaps the whole checkout are, is empty inside.
+    python = Path(sys.executable).resolve()
     outside = stage.directory / "outside"
     outside.mkdir()
     connect = f"import socket; socket.create_connection(('127.0.0.1', {listening}), 2)"
@@ -45,7 +47,7 @@ def test_an_agent_writes_in_its_directory_only(mode: str, stage: Scene, listenin
 echo inside > inside.txt
 touch {outside}/written 2> /dev/null && echo 'wrote outside' >> said.txt
 ls {stage.directory}/work-quinn/costs.sqlite > /dev/null 2>&1 && echo 'read the work directory' >> said.txt
-{sys.executable} -c "{connect}" 2> /dev/null && echo 'connected' >> said.txt
+{python} -c "{connect}" 2> /dev/null && echo 'connected' >> said.txt
 [ "$(ls /proc | grep -c '^[0-9]')" -gt 20 ] && echo 'saw processes' >> said.txt
 echo end >> said.txt
 echo '{output()}'

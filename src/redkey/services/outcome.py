@@ -17,7 +17,7 @@ _PAGE = 16
 NO_TASKS = {"status": "no_tasks"}
 
 
-class Settled(msgspec.Struct, gc=False):
+class Settled(msgspec.Struct, gc=False, eq=False):
     """One wire at its place, and why it is void if it is."""
 
     event: AnyWire
@@ -26,6 +26,13 @@ class Settled(msgspec.Struct, gc=False):
     void: str | None = None
     # The wire as JSON values, once somebody has asked for it: a reply and the followers share it.
     json: dict[str, Any] | None = None
+
+    def __eq__(self, other: object) -> bool:
+        """Equal records, whether or not somebody has asked for their JSON."""
+        if not isinstance(other, Settled):
+            return NotImplemented
+        mine = self.event, self.sequence, self.timestamp, self.void
+        return mine == (other.event, other.sequence, other.timestamp, other.void)
 
     @property
     def wire(self) -> dict[str, Any]:
