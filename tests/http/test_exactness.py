@@ -65,8 +65,8 @@ CASES = [
     Case("a refused head and a request", post(b"host: y", LENGTH) + GOOD, (400,)),
     Case("too many headers and a request", post(*[b"a: b"] * 65, LENGTH) + GOOD, (431,), 0, True),
     Case("too large a head and a request", post(b"a: " + b"b" * 33_000, LENGTH) + GOOD, (431,), 0, True),
-    Case("the end of the connection and a request", post(LENGTH, b"connection: close") + GOOD, (201,), 1, True),
-    Case("a request of version 1.0 and another", post(LENGTH, version=b"1.0") + GOOD, (201,), 1, True),
+    Case("the end of the connection and a request", post(LENGTH, b"connection: close") + GOOD, (201,), 1),
+    Case("a request of version 1.0 and another", post(LENGTH, version=b"1.0") + GOOD, (201,), 1),
     Case("not authorized, and a request", GOOD.replace(b"KEY", b"rk_x") + GOOD, (401, 201), 1),
     Case("a bad chunk and a request", post(CHUNKED, body=b"zz\r\n") + GOOD, (400,)),
     # Trailers are never headers.
@@ -127,6 +127,11 @@ CASES = [
 ]
 
 
+# h11 reports bytes behind a request that ends the connection as an error. Here they are dropped: neither done nor
+# answered, as the first test holds these cases to.
+DROPPED = frozenset({"the end of the connection and a request", "a request of version 1.0 and another"})
+
+
 def h11_refuses(data: bytes) -> bool:
     """True when h11 finds something wrong with the bytes, read as a server that answers everything."""
     connection = h11.Connection(h11.SERVER, max_incomplete_event_size=32 * 1024)
@@ -178,7 +183,10 @@ def test_what_h11_refuses_is_refused_here(case: Case) -> None:
     if case.data.startswith(b"\r\n"):
         assert h11_refuses(case.data), "RFC 9112 asks servers to pass over an empty line; h11 does not"
         return
-    refused = any(status >= 400 and status != 401 for status in case.statuses) or case.stricter
+    if case.name in DROPPED:
+        assert h11_refuses(case.data)
+        return
+    refused = any(status >= 400 and status != 401 for status in case.statuses)
     if h11_refuses(case.data):
         assert refused
     elif refused:
