@@ -221,8 +221,8 @@ def test_a_stream_is_live_and_ends_with_its_session(ask: Caller, session: str) -
 
 
 def test_sessions_can_be_watched(ask: Caller, session: str) -> None:
+    ask("POST", f"/sessions/{session}/close")  # first: each event shows its session as it is now
     (first, *_) = ask.events("/sessions/stream", 1)
-    ask("POST", f"/sessions/{session}/close")
     every = ask("GET", "/sessions?status=all")[1]
     count = len(every) + len([one for one in every if one["status"] == "closed"])
     seen = ask.events("/sessions/stream", count)
