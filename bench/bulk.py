@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from redkey.commands.caller import Caller
+from redkey.commands.actor import Actor
 from redkey.commands.registry import RegisterAgent
 from redkey.commands.tasks import CreateTask
 from redkey.ledger import content
@@ -34,7 +34,7 @@ class Bulk:
         self._fatal: list[BaseException] = []
         self._coordinator = Coordinator(self.store, self.ids, on_fatal=self._fatal.append)
         self.topic, workspace = next(iter(workspaces(self.store)))
-        self._caller = Caller(workspace.workspace_id, "key_" + self.ids.ulid(), frozenset({"admin"}))
+        self._caller = Actor(workspace.workspace_id, "key_" + self.ids.ulid(), frozenset({"admin"}))
 
     def close(self) -> None:
         self.store.close()

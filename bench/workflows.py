@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from bench import row
-from redkey.commands.caller import Caller
+from redkey.commands.actor import Actor
 from redkey.commands.claims import ClaimNext, CompleteClaim
 from redkey.commands.decide import decide
 from redkey.commands.past import NoPast
@@ -104,7 +104,7 @@ def _fold(records: list[Any], wires: list[AnyWire], structures: list[Any]) -> No
 def _run(store: MemoryStore, levels: int, width: int) -> str:
     """A whole run in memory, its claims taken by one agent."""
     ids, world, value = SystemIds(), World(), plan(levels, width)
-    caller = Caller("wk_" + ids.ulid(), "key_" + ids.ulid(), frozenset({"admin"}))
+    caller = Actor("wk_" + ids.ulid(), "key_" + ids.ulid(), frozenset({"admin"}))
     with store.write() as unit:
         topic = unit.create_topic()
 

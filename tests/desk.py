@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from redkey.commands.caller import Caller
+from redkey.commands.actor import Actor
 from redkey.commands.claims import ClaimTask, CompleteClaim
 from redkey.commands.decision import Refused
 from redkey.commands.registry import CreateQueue, CreateRole, CreateWorkspace, GrantRole, RegisterAgent
@@ -78,7 +78,7 @@ class Desk:
         self.world = World()
         self.topic = "1.0.1001"
         self.workspace_id = "wk_" + self.ids.ulid()
-        self.admin = Caller(self.workspace_id, ADMIN_KEY, frozenset({"admin"}))
+        self.admin = Actor(self.workspace_id, ADMIN_KEY, frozenset({"admin"}))
         if begin:
             with self.store.write() as unit:
                 self.topic = unit.create_topic()
@@ -88,7 +88,7 @@ class Desk:
     def do(
         self,
         command: Any,
-        caller: Caller | None = None,
+        caller: Actor | None = None,
         contents: Iterable[Content] = (),
         *,
         idem: str = "",
@@ -158,9 +158,9 @@ class Desk:
             self.do(GrantRole(role, agent_id))
         return agent_id
 
-    def key_of(self, agent_id: str) -> Caller:
+    def key_of(self, agent_id: str) -> Actor:
         """The agent's own key."""
-        return Caller(self.workspace_id, "key_" + agent_id[4:], frozenset({"agent"}), agent_id)
+        return Actor(self.workspace_id, "key_" + agent_id[4:], frozenset({"agent"}), agent_id)
 
     def task(self, queue_id: str = QUEUE, **more: Any) -> str:
         """A new task."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from redkey.commands.caller import Caller
+from redkey.commands.actor import Actor
 from redkey.commands.claims import BlockClaim, ClaimNext, CompleteClaim, FailClaim
 from redkey.commands.workflows import ApproveGate, RejectGate
 from redkey.plans.model import read_plan
@@ -113,13 +113,13 @@ class RunDesk(Desk):
         assert found, f"{key} has no open gate"
         return found
 
-    def approve(self, key: str, caller: Caller | None = None) -> Outcome:
+    def approve(self, key: str, caller: Actor | None = None) -> Outcome:
         return self.do(ApproveGate(self.gate_of(key)), caller or self.boss)
 
-    def reject(self, key: str, note: str = "", caller: Caller | None = None) -> Outcome:
+    def reject(self, key: str, note: str = "", caller: Actor | None = None) -> Outcome:
         return self.do(RejectGate(self.gate_of(key), ref_of(note) if note else None), caller or self.boss)
 
     @property
-    def boss(self) -> Caller:
+    def boss(self) -> Actor:
         """An admin who does no work."""
-        return Caller(self.workspace_id, "key_01JTMX9A2B3C4D5E6F7G8H9JKM", frozenset({"admin"}))
+        return Actor(self.workspace_id, "key_01JTMX9A2B3C4D5E6F7G8H9JKM", frozenset({"admin"}))

@@ -25,11 +25,10 @@ from redkey.bus.attached import AttachedBus
 from redkey.bus.http.call import BusCaller
 from redkey.bus.http.face import BUS_ROUTES
 from redkey.bus.http.origin import KnownHosts
-from redkey.commands.caller import Caller
+from redkey.commands.actor import Actor
 from redkey.commands.registry import CreateKey
 from redkey.config import CREDENTIALS, Config, Credentials
 from redkey.errors import BusRefused, ConfigRefused, KeyRefused, RedKeyError
-from redkey.http.costs import Costs
 from redkey.http.exchange import Exchange
 from redkey.http.limits import Limiter
 from redkey.http.problems import Declined
@@ -38,6 +37,7 @@ from redkey.ledger.note import parse_key
 from redkey.ledger.trust import TrustedKey, witness_keys
 from redkey.services.authority import Authority
 from redkey.services.coordinator import Coordinator
+from redkey.services.costs import Costs
 from redkey.services.keys import KEY_SHAPE, KEY_TEXT, KeyRing, digest_of
 from redkey.services.log_facts import open_log
 from redkey.services.recovery import FIRST_KEY_SCOPES
@@ -175,7 +175,7 @@ class App:
         except Declined as declined:
             code = "unauthenticated" if declined.status == 401 else declined.code
             raise BusRefused(declined.message, code=code) from declined
-        caller = principal.caller
+        caller = principal.actor
         return BusCaller(
             workspace=caller.workspace_id,
             key_id=caller.key_id,
@@ -223,7 +223,7 @@ class App:
         key = preset or self.keys.text(key_id)
         if not KEY_TEXT.fullmatch(key):
             raise ConfigRefused(f"REDKEY_BOOTSTRAP_KEY does not have the shape {KEY_SHAPE}")
-        nobody = Caller("", key_id, frozenset(FIRST_KEY_SCOPES))
+        nobody = Actor("", key_id, frozenset(FIRST_KEY_SCOPES))
         create = CreateKey(key_id, key.rpartition("_")[0], FIRST_KEY_SCOPES, secret_sha256=digest_of(key))
         routes = self.config.new_block_routes
         begun = begin_workspace(self.store, ids, self.signing, nobody, create, block_routes=routes)

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from redkey.commands.decision import Refused
 from redkey.config import Cost
-from redkey.http.costs import FREE_BYTES, FREE_TASKS, Costs, cost_of_bytes, cost_of_tasks
-from redkey.http.problems import Declined
+from redkey.services.costs import FREE_BYTES, FREE_TASKS, Costs, cost_of_bytes, cost_of_tasks
 from tests.api.greedy import OBJECT, PLAN, QUEUE
 
 
@@ -29,10 +29,10 @@ def test_a_budget_is_overdrawn_once_and_then_paid_back() -> None:
     clock = Clock()
     costs = Costs(Cost(per_second=100, burst=200, workspace_per_second=0), clock)
     costs.charge("key", "workspace", 1200)
-    with pytest.raises(Declined) as declined:
+    with pytest.raises(Refused) as declined:
         costs.charge("key", "workspace", 1)
     assert (declined.value.status, declined.value.code) == (429, "cost_limited")
-    assert declined.value.headers["retry-after"] == "10"
+    assert declined.value.retry_seconds == 10
     costs.charge("another key", "workspace", 1)
     clock.now = 10.1
     costs.charge("key", "workspace", 1)
@@ -42,7 +42,7 @@ def test_a_workspace_has_a_budget_for_all_its_keys() -> None:
     costs = Costs(Cost(per_second=100, burst=200, workspace_per_second=100, workspace_burst=300), Clock())
     costs.charge("one", "workspace", 150)
     costs.charge("two", "workspace", 151)
-    with pytest.raises(Declined, match="This workspace"):
+    with pytest.raises(Refused, match="This workspace"):
         costs.charge("three", "workspace", 1)
     costs.charge("three", "another workspace", 1)
 

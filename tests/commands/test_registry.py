@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from redkey.commands.caller import Caller
+from redkey.commands.actor import Actor
 from redkey.commands.claims import ClaimTask
 from redkey.commands.decision import Refused
 from redkey.commands.registry import (
@@ -33,7 +33,7 @@ from tests.desk import ADMIN_KEY, QUEUE, Desk, ref_of
 LOST_SECONDS = LOST_AFTER_NANOSECONDS // SECOND
 
 
-def code(desk: Desk, command: Any, caller: Caller | None = None) -> tuple[int, str]:
+def code(desk: Desk, command: Any, caller: Actor | None = None) -> tuple[int, str]:
     before = desk.world.sequence
     with pytest.raises(Refused) as refused:
         desk.do(command, caller)
@@ -183,7 +183,7 @@ def test_keys_are_on_the_ledger_without_their_secrets(desk: Desk) -> None:
 def test_a_revoked_key_may_do_nothing_more(desk: Desk) -> None:
     key_id = "key_" + desk.ids.ulid()
     desk.do(CreateKey(key_id, "rk_abc", ("admin",)))
-    caller = Caller(desk.workspace_id, key_id, frozenset({"admin"}))
+    caller = Actor(desk.workspace_id, key_id, frozenset({"admin"}))
     desk.do(CreateRole("role_x"), caller)
     desk.do(RevokeKey(key_id))
     assert code(desk, CreateRole("role_y"), caller) == (401, "invalid_token")
@@ -192,7 +192,7 @@ def test_a_revoked_key_may_do_nothing_more(desk: Desk) -> None:
 
 def test_senders_are_written_from_the_key_and_never_from_a_body(desk: Desk) -> None:
     agent = desk.agent("ada")
-    runner = Caller(desk.workspace_id, "key_" + desk.ids.ulid(), frozenset({"runner"}))
+    runner = Actor(desk.workspace_id, "key_" + desk.ids.ulid(), frozenset({"runner"}))
     senders = []
     for number, caller in enumerate((desk.admin, runner, desk.key_of(agent))):
         desk.do(CreateRole(f"role_{number}"), caller)

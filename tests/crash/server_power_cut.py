@@ -144,7 +144,7 @@ def _check_keys(store: SqliteStore, data: Path, key: str) -> None:
     holder = keys.authenticate(key)
     if holder is None:
         raise Wrong("the first key is not known any more")
-    if keys.text(holder.caller.key_id) != key:
+    if keys.text(holder.actor.key_id) != key:
         raise Wrong("the issuing secret is lost: a reply that shows a key could not be repeated")
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import orjson
 import pytest
 
-from redkey.commands.caller import Caller
+from redkey.commands.actor import Actor
 from redkey.commands.claims import BlockClaim, ClaimNext, ClaimTask, CompleteClaim, HeartbeatClaim
 from redkey.commands.decision import Refused
 from redkey.commands.policies import RaiseRules, SetPolicy
@@ -157,7 +157,7 @@ async def _raise(store: SqliteStore) -> None:
     with pytest.raises(Refused) as refused:
         await office.do(RaiseRules())
     assert refused.value.code == "insufficient_scope"
-    operator = Caller(office.admin.workspace_id, office.admin.key_id, frozenset({"operator"}))
+    operator = Actor(office.admin.workspace_id, office.admin.key_id, frozenset({"operator"}))
     await office.do(RaiseRules(), operator)
     await office.do(policy)
     await office.coordinator.stop()
@@ -169,7 +169,7 @@ def _office(store: SqliteStore) -> Office:
     workspace_id = entity(row).workspace_id
     # Ids of another lane: none was drawn before.
     office = Office(store, CountedIds(9)).open(TOPIC, workspace_id)
-    office.admin = Caller(workspace_id, "key_" + office.ids.ulid(), frozenset({"admin"}))
+    office.admin = Actor(workspace_id, "key_" + office.ids.ulid(), frozenset({"admin"}))
     return office
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from redkey.commands.caller import Caller
+from redkey.commands.actor import Actor
 from redkey.commands.claims import ClaimTask, CompleteClaim
 from redkey.commands.decision import Refused
 from redkey.commands.registry import SendMessage
@@ -133,7 +133,7 @@ def test_who_did_the_work_may_not_decide_on_it(desk: RunDesk) -> None:
     assert won is not None
     desk.do(CompleteClaim(won.wire["payload"]["claim_id"]), worker)
     gate = desk.gate_of("a")
-    everybody = Caller(desk.workspace_id, worker.key_id, frozenset({"agent", "admin"}), desk.workers[0])
+    everybody = Actor(desk.workspace_id, worker.key_id, frozenset({"agent", "admin"}), desk.workers[0])
     for caller in (worker, everybody):
         with pytest.raises(Refused) as refused:
             desk.do(ApproveGate(gate), caller)
@@ -153,14 +153,14 @@ def test_an_admin_key_that_worked_as_an_agent_may_not_decide_either(desk: RunDes
 def test_only_admins_decide_where_nobody_is_listed(desk: RunDesk, scopes: tuple[str, ...]) -> None:
     desk.start(gated())
     desk.finish("a")
-    caller = Caller(desk.workspace_id, "key_01JTMX9A2B3C4D5E6F7G8H9JKN", frozenset(scopes))
+    caller = Actor(desk.workspace_id, "key_01JTMX9A2B3C4D5E6F7G8H9JKN", frozenset(scopes))
     with pytest.raises(Refused) as refused:
         desk.do(ApproveGate(desk.gate_of("a")), caller)
     assert (refused.value.status, refused.value.code) == (403, "not_an_approver")
 
 
 def test_those_who_are_listed_decide_beside_the_admins(desk: RunDesk) -> None:
-    key = Caller(desk.workspace_id, "key_01JTMX9A2B3C4D5E6F7G8H9JKP", frozenset({"produce"}))
+    key = Actor(desk.workspace_id, "key_01JTMX9A2B3C4D5E6F7G8H9JKP", frozenset({"produce"}))
     tasks = step("a", approvalGate={"approvers": ["editor"]}), step("b", approvalGate={"approvers": [key.key_id]})
     plan = plan_of(*tasks, step("c", role="editor"))
     desk.start(plan)

@@ -19,7 +19,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from redkey.commands.caller import Caller
+from redkey.commands.actor import Actor
 from redkey.commands.claims import BlockClaim, StartClaim
 from redkey.commands.decision import Refused
 from redkey.commands.policies import AddParty, RemoveParty
@@ -50,7 +50,7 @@ often = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=lis
 def honest() -> tuple[tuple[bytes, int], ...]:
     """Some honest work, with tasks in every state left open: canonical wires and their times."""
     desk = RunDesk()
-    operator = Caller(desk.workspace_id, ADMIN_KEY, frozenset({"operator"}))
+    operator = Actor(desk.workspace_id, ADMIN_KEY, frozenset({"operator"}))
     desk.start(plan_of(step("draft", approvalGate=True), step("text", "draft"), step("notes")), workers=1)
     ada, mallory = desk.agent("ada", "role_pm", "role_writer"), desk.agent("mallory", "role_writer")
     desk.do(AddParty(ADA, ada), operator)
@@ -364,7 +364,7 @@ def test_only_an_operator_lets_accounts_in() -> None:
     desk = Desk()
     with pytest.raises(Refused, match="Only an operator"):
         desk.do(AddParty(MALLORY))
-    operator = Caller(desk.workspace_id, ADMIN_KEY, frozenset({"operator"}))
+    operator = Actor(desk.workspace_id, ADMIN_KEY, frozenset({"operator"}))
     desk.do(AddParty(MALLORY), operator)
     for command, code in ((AddParty(MALLORY), "party_exists"), (RemoveParty(ADA), "party_not_found")):
         with pytest.raises(Refused) as refused:

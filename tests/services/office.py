@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from redkey.commands.caller import Caller
+from redkey.commands.actor import Actor
 from redkey.commands.claims import ClaimNext, ClaimTask, CompleteClaim
 from redkey.commands.registry import CreateQueue, CreateRole, CreateWorkspace, GrantRole, RegisterAgent
 from redkey.commands.tasks import CreateTask
@@ -26,14 +26,14 @@ class Office:
         self.store, self.ids = store, ids or CountedIds()
         self.fatal: list[BaseException] = []
         self.coordinator = Coordinator(store, self.ids, on_fatal=on_fatal or self.fatal.append)
-        self.topic, self.admin = "", Caller("", "", frozenset())
+        self.topic, self.admin = "", Actor("", "", frozenset())
 
     async def begin(self, workspace_id: str = "") -> Office:
         """Make a workspace with a queue."""
         with self.store.write() as unit:
             self.topic = unit.create_topic()
         workspace_id = workspace_id or "wk_" + self.ids.ulid()
-        self.admin = Caller(workspace_id, ADMIN_KEY, frozenset({"admin"}))
+        self.admin = Actor(workspace_id, ADMIN_KEY, frozenset({"admin"}))
         await self.do(CreateWorkspace(workspace_id))
         await self.do(CreateQueue(QUEUE, {}))
         return self
@@ -41,13 +41,13 @@ class Office:
     def open(self, topic: str, workspace_id: str) -> Office:
         """Work in a workspace that is there already."""
         self.topic = topic
-        self.admin = Caller(workspace_id, ADMIN_KEY, frozenset({"admin"}))
+        self.admin = Actor(workspace_id, ADMIN_KEY, frozenset({"admin"}))
         return self
 
-    async def do(self, command: Any, caller: Caller | None = None, **more: Any) -> Outcome:
+    async def do(self, command: Any, caller: Actor | None = None, **more: Any) -> Outcome:
         return await self.coordinator.submit(self.topic, caller or self.admin, command, **more)
 
-    def ask(self, command: Any, caller: Caller | None = None, **more: Any) -> asyncio.Task[Outcome]:
+    def ask(self, command: Any, caller: Actor | None = None, **more: Any) -> asyncio.Task[Outcome]:
         """Ask without waiting for the answer; the request has arrived when the loop has turned once."""
         return asyncio.ensure_future(self.do(command, caller, **more))
 
@@ -60,8 +60,8 @@ class Office:
             await self.do(GrantRole(role, agent_id))
         return agent_id
 
-    def key_of(self, agent_id: str) -> Caller:
-        return Caller(self.admin.workspace_id, "key_" + agent_id[4:], frozenset({"agent"}), agent_id)
+    def key_of(self, agent_id: str) -> Actor:
+        return Actor(self.admin.workspace_id, "key_" + agent_id[4:], frozenset({"agent"}), agent_id)
 
     def new_task(self, **more: Any) -> CreateTask:
         task_id = "task_" + self.ids.ulid()

@@ -14,7 +14,7 @@ from shutil import copytree
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from redkey.commands.caller import Caller
+from redkey.commands.actor import Actor
 from redkey.commands.claims import AddArtifact, ClaimNext, CompleteClaim, StartClaim
 from redkey.commands.registry import CreateKey, CreateQueue, CreateRole, EraseContent, GrantRole, RegisterAgent
 from redkey.commands.tasks import CreateTask
@@ -77,7 +77,7 @@ async def live(store: SqliteStore, done: Callable[[], None] = lambda: None) -> N
     signing = Signing(store, SeededKeys(log_name(log.log_id)))
     key_id = "key_" + ids.ulid()
     key = CreateKey(key_id, "rk_testkey", ("admin",), secret_sha256="0" * 64)
-    begun = begin_workspace(store, ids, signing, Caller("", key_id, frozenset({"admin"})), key)
+    begun = begin_workspace(store, ids, signing, Actor("", key_id, frozenset({"admin"})), key)
     done()
     office = Office(store, ids).open(begun.topic, begun.workspace_id)
     office.coordinator.listen(lambda topic, records: done())

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from redkey.commands.caller import Caller
+from redkey.commands.actor import Actor
 from redkey.commands.claims import ClaimNext, ClaimTask, CompleteClaim, ReleaseClaim
 from redkey.commands.decision import Refused
 from redkey.commands.draft import Draft
@@ -432,7 +432,7 @@ async def test_a_key_that_was_revoked_elsewhere_does_nothing_here(office: Office
     other = Office(store, office.ids).open(office.topic, office.admin.workspace_id)
     await other.do(RevokeKey(key_id))
     with pytest.raises(Refused) as refused:
-        await office.do(CreateRole("role_x"), Caller(office.admin.workspace_id, key_id, frozenset({"admin"})))
+        await office.do(CreateRole("role_x"), Actor(office.admin.workspace_id, key_id, frozenset({"admin"})))
     assert refused.value.status == 401
 
 

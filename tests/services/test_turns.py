@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from redkey.commands.caller import Caller
+from redkey.commands.actor import Actor
 from redkey.services.submission import Submission
 from redkey.services.turns import BATCH_LIMIT, UNIT_SECONDS, Turns
 
@@ -16,7 +16,7 @@ class Clock:
 
 
 def submission(topic: str, name: object = "act") -> Submission:
-    return Submission(topic, Caller("", "", frozenset()), name, (), "", "", lambda _: None)
+    return Submission(topic, Actor("", "", frozenset()), name, (), "", "", lambda _: None)
 
 
 def taken(turns: Turns) -> list[tuple[str, object]]:

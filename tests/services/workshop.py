@@ -14,7 +14,7 @@ from shutil import copytree, rmtree
 from tempfile import mkdtemp
 from typing import Any
 
-from redkey.commands.caller import Caller
+from redkey.commands.actor import Actor
 from redkey.commands.claims import AddArtifact, ClaimNext, CompleteClaim, FailClaim, StartClaim
 from redkey.commands.registry import (
     CreateKey,
@@ -92,11 +92,11 @@ class Workshop:
         self.store = SqliteStore(directory, self.clock)
         self.signing = open_signing(self.store)
         key_id = "key_" + self.ids.ulid()
-        admin = Caller("", key_id, frozenset({"admin"}))
+        admin = Actor("", key_id, frozenset({"admin"}))
         key = CreateKey(key_id, "rk_testkey", ("admin",), secret_sha256="0" * 64)
         begun = begin_workspace(self.store, self.ids, self.signing, admin, key)
         self.topic, self.workspace_id = begun.topic, begun.workspace_id
-        self.admin = Caller(begun.workspace_id, key_id, frozenset({"admin"}))
+        self.admin = Actor(begun.workspace_id, key_id, frozenset({"admin"}))
         self.world: World = load_world(self.store, self.topic)
 
     def __enter__(self) -> Workshop:

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from redkey.commands.caller import Caller
+from redkey.commands.actor import Actor
 from redkey.commands.claims import (
     BlockClaim,
     ClaimNext,
@@ -63,12 +63,12 @@ class Space:
 
     def __init__(self, topic: str, workspace_id: str) -> None:
         self.topic = topic
-        self.admin = Caller(workspace_id, ADMIN_KEY, frozenset({"admin"}))
+        self.admin = Actor(workspace_id, ADMIN_KEY, frozenset({"admin"}))
         self.agents: list[str] = []
         self.tasks: list[str] = []
 
-    def key_of(self, agent_id: str) -> Caller:
-        return Caller(self.admin.workspace_id, "key_" + agent_id[4:], frozenset({"agent"}), agent_id)
+    def key_of(self, agent_id: str) -> Actor:
+        return Actor(self.admin.workspace_id, "key_" + agent_id[4:], frozenset({"agent"}), agent_id)
 
 
 class Run:
@@ -215,7 +215,7 @@ class Run:
             if claim_id:
                 claim_id = await self._work(space, agent_id, caller, claim_id)
 
-    async def _claim(self, space: Space, agent_id: str, caller: Caller) -> str:
+    async def _claim(self, space: Space, agent_id: str, caller: Actor) -> str:
         random = self.random
         lease = random.randint(*self.leases)
         if self.wild and space.tasks and random.random() < 0.4:
@@ -225,7 +225,7 @@ class Run:
             call = await self._call(space, ClaimNext(random.choice(QUEUES), agent_id, lease), caller, wait=wait)
         return _won(call.told)
 
-    async def _work(self, space: Space, agent_id: str, caller: Caller, claim_id: str) -> str:
+    async def _work(self, space: Space, agent_id: str, caller: Actor, claim_id: str) -> str:
         """Work at what is held; the next claim if one came with the end."""
         random = self.random
         if random.random() < 0.5:
@@ -258,7 +258,7 @@ class Run:
     # The network.
 
     async def _call(
-        self, space: Space, command: Any, caller: Caller | None = None, *, wait: float = 0, key: bool = True
+        self, space: Space, command: Any, caller: Actor | None = None, *, wait: float = 0, key: bool = True
     ) -> Call:
         """Send until there is an answer, always with the same key; after a while the client gives up."""
         loop, caller = asyncio.get_running_loop(), caller or space.admin

@@ -9,7 +9,7 @@ from random import Random
 from typing import Any
 
 from redkey.api.stream import frame
-from redkey.commands.caller import Caller
+from redkey.commands.actor import Actor
 from redkey.errors import StoreFull, WriterBusy
 from redkey.ledger.ports import Content
 from redkey.reducers.world import SECOND
@@ -130,7 +130,7 @@ class Server:
         self._handling.clear()
 
     async def handle(
-        self, topic: str, caller: Caller, command: Any, contents: tuple[Content, ...], idem: str, body: str, wait: float
+        self, topic: str, caller: Actor, command: Any, contents: tuple[Content, ...], idem: str, body: str, wait: float
     ) -> Outcome:
         """A request has come in; what happens to it dies with the process."""
         task = asyncio.ensure_future(

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import redkey
 from redkey import errors
-from redkey.http.problems import ADVICE, ADVICE_BY_STATUS
+from redkey.services.problems import ADVICE, ADVICE_BY_STATUS
 from tools.reference.markdown import table
 
 _INTRO = """# Errors

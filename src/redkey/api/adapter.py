@@ -18,20 +18,22 @@ import msgspec
 import structlog
 
 from redkey.api.auth import Authenticator
-from redkey.api.call import Call, Pending, Raw, Services, authority_ended
+from redkey.api.call import Call, Raw, Services
 from redkey.api.metrics import Metrics
 from redkey.api.repeats import answer_before, answer_once, kept, must_keep, raw, to_keep
-from redkey.commands.caller import Caller
+from redkey.commands.actor import Actor
 from redkey.errors import RedKeyError
 from redkey.http import problems
-from redkey.http.costs import cost_of_bytes
 from redkey.http.exchange import Exchange, header_lines
 from redkey.http.files import File
 from redkey.http.problems import Declined
 from redkey.http.request import BodyReader, Empty, QueryReader, check_media, read_body
 from redkey.http.route import Route, Table
 from redkey.http.security import SECURITY
+from redkey.services.caller import Pending, authority_ended
+from redkey.services.costs import cost_of_bytes
 from redkey.services.outcome import Outcome
+from redkey.services.use_case import InsufficientScope
 
 Receive = Callable[[], Awaitable[Any]]
 Send = Callable[[Any], Awaitable[None]]
@@ -40,7 +42,7 @@ Work = Coroutine[Any, Any, None]
 
 _log = structlog.get_logger("redkey.api")
 _encode = msgspec.json.Encoder().encode
-_NOBODY = Caller("", "", frozenset())
+_NOBODY = Actor("", "", frozenset())
 _CLOSE = (b"connection", b"close")
 _JSON = header_lines([(b"content-type", b"application/json"), *SECURITY])
 _PROBLEM = header_lines([(b"content-type", problems.MEDIA_TYPE.encode()), *SECURITY])
@@ -112,16 +114,16 @@ class Api:
         endpoint, call.path = self._find(exchange)
         call.endpoint = endpoint
         if not endpoint.route.scopes:
-            call.caller, call.topic = _NOBODY, ""
+            call.actor, call.topic = _NOBODY, ""
             return
         connection = exchange.connection
         principal, call.told = self._authenticator.admit(
             exchange.headers, connection.address, looks=not endpoint.route.writes
         )
         connection.authenticated()
-        call.caller, call.topic, call.principal = principal.caller, principal.topic, principal
-        if endpoint.scopes.isdisjoint(principal.caller.scopes):
-            raise _insufficient(endpoint.route)
+        call.authenticated(principal)
+        if endpoint.scopes.isdisjoint(principal.actor.scopes):
+            raise InsufficientScope(endpoint.route.scopes)
 
     def _find(self, exchange: Exchange) -> tuple[Endpoint, dict[str, str]]:
         found = self._table.find(exchange.path)
@@ -160,7 +162,9 @@ class Api:
         if endpoint.takes_key:
             key = idempotency_key(exchange.headers, body)
             if key:
-                call.identify(key, b"%b?%b" % (exchange.path.encode(), exchange.query), data)
+                route = endpoint.route
+                scope = f"{route.method} {route.path}"
+                call.identify(scope, key, b"%b?%b" % (exchange.path.encode(), exchange.query), data)
                 if endpoint.route.repeats != "records":
                     return answer_once(call, body)
         return endpoint.handler(call, body)
@@ -183,7 +187,7 @@ class Api:
         self._reply(call, result)
         return None
 
-    def _submit(self, call: Call, pending: Pending) -> None:
+    def _submit(self, call: Call, pending: Pending[Any]) -> None:
         exchange = call.exchange
 
         release: Callable[[], None] | None = None
@@ -195,7 +199,7 @@ class Api:
             try:
                 if not isinstance(outcome, Outcome):
                     raise outcome
-                self._answer(call, pending.reply(call.take(outcome, pending.part)))
+                self._answer(call, call.take(outcome, pending.part).reply)
             except Exception as error:
                 self._refuse(call, error)
 
@@ -250,7 +254,7 @@ class Api:
             else:
                 self._refuse(call, outcome if isinstance(outcome, RedKeyError) else RedKeyError("not kept"))
 
-        call.services.coordinator.enqueue(call.topic, call.caller, to_keep(call, reply), (), done)
+        call.services.coordinator.enqueue(call.topic, call.actor, to_keep(call, reply), (), done)
 
     def _reply(self, call: Call, reply: Any) -> None:
         head = _JSON
@@ -318,16 +322,6 @@ def idempotency_key(headers: Mapping[bytes, bytes], body: Any) -> str:
     if len(key) > 255 or not (key.isascii() and key.isprintable()):
         raise Declined(422, "idempotency_key_invalid", "An idempotency key has 1 to 255 printable ASCII characters.")
     return key
-
-
-def _insufficient(route: Route) -> Declined:
-    wanted = " or ".join(route.scopes)
-    return Declined(
-        403,
-        "insufficient_scope",
-        f"This needs a key with the scope {wanted}.",
-        headers={"www-authenticate": f'Bearer error="insufficient_scope", scope="{" ".join(route.scopes)}"'},
-    )
 
 
 def _security_of(reply: Raw) -> Headers:

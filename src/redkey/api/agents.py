@@ -7,22 +7,23 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from redkey.api.call import NO_CONTENT, Call
+from redkey.api.call import Call
 from redkey.api.card_intake import Intake, fetch_card, take_card
 from redkey.api.fields import Body, Id, Listed, Name, Page, Slug, Word, given, place_after, sequence_after, wrong
 from redkey.api.keys_issued import issue_agent_key
-from redkey.api.texts import keep
 from redkey.commands.decision import Refused, not_found
 from redkey.commands.registry import DeactivateAgent, HeartbeatAgent, RegisterAgent, UpdateAgent
 from redkey.http.route import ADMIN, AGENT, READ, Route
 from redkey.ledger.ports import Content
 from redkey.readmodel.agent_view import AgentView, agent_view
 from redkey.readmodel.claim_history import HistoryItem, claim_history
-from redkey.readmodel.replies import Advice
 from redkey.readmodel.rows import entity
 from redkey.readmodel.view import View, read_document
 from redkey.reducers.entities import Agent
+from redkey.services.caller import NO_CONTENT
 from redkey.services.outcome import Outcome, Settled
+from redkey.services.use_cases.texts import keep
+from redkey.shapes.tasks import Advice
 from redkey.wire.events import Ref
 from redkey.wire.ids import event_id, parse_stream
 from redkey.wire.names import ROLE_ID, role_id
@@ -95,7 +96,7 @@ class AgentFilter(Page, frozen=True, kw_only=True):
 
 async def register_card(call: Call, body: RegisterCard) -> Registered:
     """Register an agent by its card."""
-    if body.workspace_id and body.workspace_id != call.caller.workspace_id:
+    if body.workspace_id and body.workspace_id != call.actor.workspace_id:
         raise Refused(404, "workspace_not_found", "There is no such workspace for this key.")
     if call.is_repeat:
         # The card may be gone from its place by now; what was recorded of it is not.
@@ -220,7 +221,7 @@ async def list_agents(call: Call) -> Listed[AgentView]:
         agents = [entity(row) for row in page]
         following = f"0.{page[-1].key}" if len(page) == asked.limit else None
     wanted = [agent for agent in agents if _is_asked_for(agent, asked)]
-    return Listed([_show(call, agent) for agent in wanted], following)
+    return Listed(tuple(_show(call, agent) for agent in wanted), following)
 
 
 def _is_asked_for(agent: Agent, asked: AgentFilter) -> bool:
@@ -288,7 +289,7 @@ async def list_claim_history(call: Call) -> Listed[HistoryItem]:
     items, following = claim_history(
         call.services.store, call.topic, agent.agent_id, sequence_after(asked), asked.limit
     )
-    return Listed(items, str(following) if following else None)
+    return Listed(tuple(items), str(following) if following else None)
 
 
 _EXAMPLE_CARD = {

@@ -8,12 +8,13 @@ from typing import Any
 import msgspec
 
 from redkey.api.call import Call
-from redkey.api.texts import refuse_secrets
+from redkey.commands.decision import invalid
 from redkey.errors import FetchRefused, Finding, WireRefused
-from redkey.http.problems import Declined, invalid
+from redkey.http.problems import Declined
 from redkey.services.card_signatures import PinnedKeys, load_pinned
 from redkey.services.cards import TakenIn, take_in
 from redkey.services.safe_fetch import FetchPolicy, safe_fetch
+from redkey.services.use_cases.texts import refuse_secrets
 from redkey.wire.lint import Registry
 
 

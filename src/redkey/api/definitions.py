@@ -6,10 +6,9 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from redkey.api.call import NO_CONTENT, Call
+from redkey.api.call import Call
 from redkey.api.fields import Body, Listed, Page
 from redkey.api.plans import EXAMPLE, PlanDeclined, ValidationView, checked, validation_view
-from redkey.api.texts import refuse_secrets_beside
 from redkey.commands.decision import not_found
 from redkey.commands.workflows import PublishDefinition
 from redkey.http.route import PRODUCE, READ, Route
@@ -18,6 +17,7 @@ from redkey.ledger.record import iso_time
 from redkey.plans.validate import validate
 from redkey.readmodel.view import View, read_document
 from redkey.reducers.entities import Definition, Version
+from redkey.services.caller import NO_CONTENT
 from redkey.services.definitions import (
     StoredDraft,
     begin_version,
@@ -33,6 +33,7 @@ from redkey.services.definitions import (
     versions,
 )
 from redkey.services.planning import prepare
+from redkey.services.use_cases.texts import refuse_secrets_beside
 from redkey.wire.decode import decode
 from redkey.wire.ids import event_id
 
@@ -161,7 +162,7 @@ async def list_definitions(call: Call) -> Listed[DefinitionSummary]:
     """The definitions of the workspace, by id."""
     asked: Page = call.query
     keys = definition_ids(call.services.store, call.topic, asked.after, asked.limit)
-    return Listed([_summary(call, key) for key in keys], keys[-1] if len(keys) == asked.limit else None)
+    return Listed(tuple(_summary(call, key) for key in keys), keys[-1] if len(keys) == asked.limit else None)
 
 
 def _summary(call: Call, definition_id: str) -> DefinitionSummary:

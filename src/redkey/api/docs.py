@@ -13,8 +13,8 @@ from redkey.api.call import Call
 from redkey.api.openapi import document
 from redkey.api.page import listing, page
 from redkey.http.files import File, make_file
-from redkey.http.problems import ADVICE, ADVICE_BY_STATUS
 from redkey.http.route import Route
+from redkey.services.problems import ADVICE, ADVICE_BY_STATUS
 
 
 def openapi(call: Call) -> File:

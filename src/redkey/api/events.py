@@ -92,7 +92,7 @@ async def event_page(call: Call, question: Question) -> EventPage:
     after = sequence_after(asked) if asked.after else None
     ordered = msgspec.structs.replace(question, newest_first=asked.order == "desc")
     found = await call.in_thread(lambda: query(store, call.topic, ordered, after, asked.limit, cost))
-    return Listed(found.events, None if found.next is None else str(found.next))
+    return Listed(tuple(found.events), None if found.next is None else str(found.next))
 
 
 def _route(path: str, handler: Callable[[Call], Any], summary: str, media: tuple[str, ...] = ()) -> Route:

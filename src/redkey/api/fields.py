@@ -1,95 +1,47 @@
-"""What bodies and queries share: their base, the bounds of their fields, pages and cursors."""
+"""Old names of what `redkey.shapes` and `redkey.services.use_cases` hold; families that have moved do not use it."""
 
-from __future__ import annotations
+from redkey.commands.decision import wrong
+from redkey.services.use_cases.pages import bad_cursor, place_after, sequence_after
+from redkey.shapes.fields import (
+    BATCH_LIMIT,
+    Attempts,
+    Body,
+    Id,
+    IdempotencyKey,
+    LeaseSeconds,
+    Name,
+    Seconds,
+    Sentence,
+    Sha256,
+    Slug,
+    Text,
+    Wait,
+    Word,
+    given,
+)
+from redkey.shapes.fields import Page as Listed
+from redkey.shapes.fields import PageQuery as Page
 
-from collections.abc import Sequence
-from functools import cache
-from typing import Annotated, Any, Generic, TypeVar
-
-import msgspec
-from msgspec import Meta
-
-from redkey.errors import Finding
-from redkey.http.problems import Declined
-
-Item = TypeVar("Item")
-
-# Names for people, sentences, and texts; what is longer goes to PUT /content.
-Name = Annotated[str, Meta(min_length=1, max_length=200)]
-Sentence = Annotated[str, Meta(min_length=1, max_length=1000)]
-Text = Annotated[str, Meta(max_length=65536)]
-Word = Annotated[str, Meta(min_length=1, max_length=64)]
-Id = Annotated[str, Meta(min_length=1, max_length=64)]
-Slug = Annotated[str, Meta(pattern="^[a-z0-9][a-z0-9._-]{0,31}$", max_length=32)]
-Sha256 = Annotated[str, Meta(pattern="^[0-9a-f]{64}$", min_length=64, max_length=64)]
-LeaseSeconds = Annotated[int, Meta(ge=5, le=86400, description="How long a hold lasts without a heartbeat.")]
-Seconds = Annotated[int, Meta(ge=1, le=31_536_000)]
-Attempts = Annotated[int, Meta(ge=1, le=999)]
-Wait = Annotated[float, Meta(ge=0, le=60, description="How many seconds to wait for something to come.")]
-IdempotencyKey = Annotated[str, Meta(min_length=1, max_length=255)]
-
-PAGE = 50
-PAGE_LIMIT = 500
-BATCH_LIMIT = 500
-
-
-class Body(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True, kw_only=True):
-    """What a request carries: its fields and no others."""
-
-
-class Page(Body, frozen=True, kw_only=True):
-    """Which part of a list: at most `limit` items after the cursor that the page before gave as `next`."""
-
-    limit: Annotated[int, Meta(ge=1, le=PAGE_LIMIT)] = PAGE
-    after: Annotated[str, Meta(max_length=128)] = ""
-
-
-class Listed(msgspec.Struct, Generic[Item], frozen=True, rename="camel"):
-    """One page of a list; `next` is the cursor of the page that follows, null when there is none."""
-
-    items: Sequence[Item]
-    next: str | None = None
-
-
-def place_after(page: Page) -> tuple[int, str]:
-    """The place in a list that a cursor names."""
-    if not page.after:
-        return 0, ""
-    position, _, key = page.after.partition(".")
-    if not position.isascii() or not position.isdecimal() or len(position) > 18:
-        raise bad_cursor()
-    return int(position), key
-
-
-def sequence_after(page: Page) -> int:
-    """The sequence that a cursor names, 0 without one."""
-    if page.after and not (page.after.isascii() and page.after.isdecimal() and len(page.after) <= 15):
-        raise bad_cursor()
-    return int(page.after or 0)
-
-
-def bad_cursor() -> Exception:
-    return wrong("cursor_invalid", "/after", "a cursor is what an earlier page gave as next")
-
-
-def wrong(code: str, pointer: str, message: str) -> Exception:
-    """One thing wrong with a request, under its own code."""
-    detail = f"{message[:1].upper()}{message[1:]}."
-    return Declined(422, code, detail, findings=[Finding(code, pointer, message)])
-
-
-@cache
-def _fields(kind: type[Body], names: tuple[str, ...]) -> tuple[tuple[str, str, Any], ...]:
-    """Name, name in JSON and default of some fields; msgspec works them out anew each time, which is slow."""
-    return tuple(
-        (field.name, field.encode_name, field.default) for field in msgspec.structs.fields(kind) if field.name in names
-    )
-
-
-def given(body: Body, *names: str) -> dict[str, Any]:
-    """The named fields of a body that differ from their defaults, under their names in JSON."""
-    return {
-        encoded: value
-        for name, encoded, default in _fields(type(body), names)
-        if (value := getattr(body, name)) != default
-    }
+__all__ = [
+    "BATCH_LIMIT",
+    "Attempts",
+    "Body",
+    "Id",
+    "IdempotencyKey",
+    "LeaseSeconds",
+    "Listed",
+    "Name",
+    "Page",
+    "Seconds",
+    "Sentence",
+    "Sha256",
+    "Slug",
+    "Text",
+    "Wait",
+    "Word",
+    "bad_cursor",
+    "given",
+    "place_after",
+    "sequence_after",
+    "wrong",
+]

@@ -8,7 +8,6 @@ from msgspec import Meta
 
 from redkey.api.call import Call
 from redkey.api.fields import Body, Listed, Page, Text, place_after
-from redkey.api.texts import keep
 from redkey.api.workflows import read_workflow
 from redkey.commands.decision import Refused, not_found
 from redkey.commands.due import plan_task_id
@@ -20,6 +19,7 @@ from redkey.readmodel.rows import entity
 from redkey.readmodel.view import View, read_document
 from redkey.readmodel.workflows import GateView, gate_view
 from redkey.reducers.entities import Gate, Task
+from redkey.services.use_cases.texts import keep
 from redkey.wire.decode import decode
 from redkey.wire.events import Ref
 from redkey.wire.ids import event_id
@@ -62,7 +62,7 @@ async def list_gates(call: Call) -> Listed[GateView]:
     asked: GateQuery = call.query
     rows = call.services.store.rows(call.topic, "gate", asked.state, place_after(asked), asked.limit)
     following = f"{rows[-1].position}.{rows[-1].key}" if len(rows) == asked.limit else None
-    return Listed([_show(call, row) for row in rows], following)
+    return Listed(tuple(_show(call, row) for row in rows), following)
 
 
 async def get_gate(call: Call) -> GateView:

@@ -8,8 +8,6 @@ from msgspec import Meta
 
 from redkey.api.call import Call
 from redkey.api.fields import Body, Id, Listed, Name, Page, Text, given, place_after, wrong
-from redkey.api.new_task import TaskId
-from redkey.api.texts import keep
 from redkey.commands.decision import not_found
 from redkey.commands.registry import ReadMessage, SendMessage
 from redkey.http.route import AGENT, PRODUCE, READ, Route
@@ -20,6 +18,8 @@ from redkey.readmodel.task_view import MessageView, message_view
 from redkey.readmodel.view import Document, View, read_document
 from redkey.reducers.entities import Message
 from redkey.reducers.world import World
+from redkey.services.use_cases.texts import keep
+from redkey.shapes.fields import TaskId
 from redkey.wire.ids import event_id
 from redkey.wire.names import role_id
 
@@ -125,7 +125,7 @@ def _recipient(world: World, name: str, pointer: str) -> str:
 async def list_inbox(call: Call) -> Listed[MessageView]:
     """The messages to the humans, or to one agent; an agent key sees its own only."""
     asked: InboxQuery = call.query
-    own = call.caller.agent_id
+    own = call.actor.agent_id
     if asked.to is None:
         return _box(call, f"agent:{own}" if own else "human", asked)
     to = _recipient(call.services.coordinator.peek(call.topic), asked.to, "/to")
@@ -138,7 +138,7 @@ async def list_inbox(call: Call) -> Listed[MessageView]:
 
 async def list_agent_inbox(call: Call) -> Listed[MessageView]:
     """The messages to an agent."""
-    agent_id, own = call.path["agent_id"], call.caller.agent_id
+    agent_id, own = call.path["agent_id"], call.actor.agent_id
     if call.services.store.row(call.topic, "agent", agent_id) is None or (own and own != agent_id):
         raise not_found("agent")
     return _box(call, f"agent:{agent_id}", call.query)
@@ -154,7 +154,7 @@ def _box(call: Call, to: str, asked: InboxQuery | AgentInboxQuery) -> Listed[Mes
     page = rows[: asked.limit]
     following = f"{page[-1].position}.{page[-1].key}" if len(page) == asked.limit else None
     found = [entity(row) for row in page]
-    return Listed([message_view(one, _said(call, one)) for one in found], following)
+    return Listed(tuple(message_view(one, _said(call, one)) for one in found), following)
 
 
 def _said(call: Call, message: Message) -> Document | None:

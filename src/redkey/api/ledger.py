@@ -10,8 +10,8 @@ import msgspec
 from redkey.api.call import Call
 from redkey.api.events import EXAMPLE, EventPage, EventQuery, event_page
 from redkey.api.stream import event_types, queue_name
+from redkey.commands.decision import invalid
 from redkey.errors import Finding
-from redkey.http.problems import invalid
 from redkey.http.route import READ, Route
 from redkey.services.queries import Question
 from redkey.wire.times import parse_time

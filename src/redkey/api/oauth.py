@@ -180,7 +180,7 @@ def _basic(scheme: bytes, packed: bytes) -> tuple[str, str]:
 
 
 def _scopes(asked: str | None, principal: Principal) -> list[str]:
-    held = [scope for scope in SCOPES if scope in principal.caller.scopes]
+    held = [scope for scope in SCOPES if scope in principal.actor.scopes]
     if asked is None:
         return held
     wanted, allowed = set(asked.split(" ")), passable(held)

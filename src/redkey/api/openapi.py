@@ -11,10 +11,10 @@ import msgspec
 
 from redkey.api.schemas import REF, Schemas
 from redkey.http.problems import MEDIA_TYPE as PROBLEM
-from redkey.http.problems import Problem
 from redkey.http.request import Empty
 from redkey.http.route import Route
 from redkey.readmodel.events import camel
+from redkey.shapes.problem import Problem
 
 _JSON = "application/json"
 _WHEN = {
@@ -98,7 +98,7 @@ def _operation(route: Route, schemas: Schemas) -> dict[str, Any]:
         "parameters": [*_path_parameters(route), *_query_parameters(route), *_headers(route)],
         "responses": _responses(route, schemas),
     }
-    described = (route.handler.__doc__ or "").strip()
+    described = (route.description or route.handler.__doc__ or "").strip()
     if described and described != route.summary:
         operation["description"] = described
     if route.scopes:

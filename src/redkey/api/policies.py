@@ -123,6 +123,7 @@ ROUTES = [
         body=NewRules,
         reply=RaisedRules,
         summary="Let later records fold under newer rules; for operators.",
+        replies={409: "The workspace is under these rules, or newer ones, already."},
         example={"rules": 2},
         reply_example={"workspaceId": _WORKSPACE_ID, "rules": 2, "eventId": _EVENT_ID},
     ),

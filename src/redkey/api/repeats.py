@@ -12,9 +12,10 @@ from typing import Any
 
 import msgspec
 
-from redkey.api.call import Call, Pending, Raw
+from redkey.api.call import Call, Raw
 from redkey.commands.decision import Refused
 from redkey.services.answers import AnsweredBefore, KeepAnswer, KeptAnswer, kept_answer
+from redkey.services.caller import Pending
 
 _encode = msgspec.json.Encoder().encode
 
@@ -51,7 +52,7 @@ async def kept(call: Call, reply: Any) -> Any:
     """The reply to send: itself, or as it is kept once that is durable."""
     if not must_keep(call, reply):
         return reply
-    outcome = await call.services.coordinator.submit(call.topic, call.caller, to_keep(call, reply))
+    outcome = await call.services.coordinator.submit(call.topic, call.actor, to_keep(call, reply))
     if outcome.kept is None:
         raise AssertionError("an answer that was not kept")
     return raw(outcome.kept)

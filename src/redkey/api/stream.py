@@ -7,9 +7,10 @@ import msgspec
 
 from redkey.api.adapter import Receive, Send, Stream
 from redkey.api.call import Call
+from redkey.commands.decision import invalid
 from redkey.errors import Finding, TooManySubscribers
 from redkey.http.event_stream import MEDIA_TYPE, cursor_frame, event_frame, run_event_stream
-from redkey.http.problems import Declined, invalid
+from redkey.http.problems import Declined
 from redkey.http.route import READ, Route
 from redkey.readmodel.events import ShownEvent
 from redkey.services.subscriptions import Filter, Subscription, Subscriptions

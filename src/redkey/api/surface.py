@@ -3,31 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import ModuleType
 
 from redkey.api import (
     agents,
-    claims,
     content,
     definitions,
     docs,
     events,
     gates,
     health,
-    holds,
     inbox,
     ledger,
     oauth,
     policies,
-    queues,
     receipts,
-    roles,
     stream,
-    tasks,
     usage,
     workflows,
     workspaces,
 )
+from redkey.api.bound import bound
 from redkey.http.route import OPERATOR, Route
+from redkey.services.use_case import UseCase
+from redkey.services.use_cases import claims, holds, queues, roles, tasks
 
 FAMILIES = (
     workspaces,
@@ -56,7 +55,15 @@ FAMILIES = (
 
 def routes(*, open_metrics: bool = True) -> list[Route]:
     """Every route; the figures can be closed to all but operators."""
-    found: list[Route] = [route for family in FAMILIES for route in family.ROUTES]
+    found = [route for family in FAMILIES for route in _routes(family)]
     if open_metrics:
         return found
     return [replace(route, scopes=OPERATOR) if route.path == "/metrics" else route for route in found]
+
+
+def _routes(family: ModuleType) -> list[Route]:
+    """The routes of a family: its use cases, in the order they are written, or those that it declares."""
+    if hasattr(family, "ROUTES"):
+        declared: list[Route] = family.ROUTES
+        return declared
+    return [bound(use) for use in vars(family).values() if isinstance(use, UseCase)]

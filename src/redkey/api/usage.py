@@ -10,10 +10,9 @@ from msgspec import Meta
 
 from redkey.api.call import Call
 from redkey.api.fields import Body, Id, Slug, wrong
-from redkey.commands.decision import not_found
+from redkey.commands.decision import invalid, not_found
 from redkey.commands.registry import GrantCredits, PriceCredits
 from redkey.errors import Finding
-from redkey.http.problems import invalid
 from redkey.http.route import OPERATOR, READ, Route
 from redkey.readmodel.rows import entity
 from redkey.readmodel.usage import By, Figures, usage_of
@@ -159,7 +158,7 @@ async def set_prices(call: Call, body: Prices) -> Priced:
 
 
 def _topic(call: Call, workspace_id: str | None) -> str:
-    if workspace_id is None or workspace_id == call.caller.workspace_id:
+    if workspace_id is None or workspace_id == call.actor.workspace_id:
         return call.topic
     topic = topic_of(call.services.store, workspace_id)
     if topic is None:

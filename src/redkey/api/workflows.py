@@ -12,10 +12,8 @@ from redkey.api.events import EventPage, EventQuery, event_page
 from redkey.api.fields import Body, Id, Listed, Name, Page, place_after, sequence_after, wrong
 from redkey.api.plans import EXAMPLE, PlanDeclined, ValidationView, checked, texts_of, validation_view
 from redkey.api.stream import EventStream, event_types, follow
-from redkey.api.texts import refuse_secrets_beside
 from redkey.commands.decision import Refused, not_found
 from redkey.commands.workflows import CancelWorkflow, PauseWorkflow, ResumeWorkflow
-from redkey.http.costs import cost_of_tasks
 from redkey.http.event_stream import MEDIA_TYPE as EVENT_STREAM
 from redkey.http.route import PRODUCE, READ, Route
 from redkey.plans.model import read_plan
@@ -34,11 +32,13 @@ from redkey.readmodel.workflows import (
     workflow_view,
 )
 from redkey.reducers.entities import Version, Workflow
+from redkey.services.costs import cost_of_tasks
 from redkey.services.definitions import read_definition, read_draft, read_version
 from redkey.services.outcome import Outcome
 from redkey.services.planning import Prepared, missing_roles, prepare, start_command
 from redkey.services.queries import Question
 from redkey.services.subscriptions import Filter
+from redkey.services.use_cases.texts import refuse_secrets_beside
 from redkey.wire.events import Ref
 from redkey.wire.ids import event_id, parse_stream
 from redkey.wire.names import queue_id
@@ -194,7 +194,7 @@ async def list_workflows(call: Call) -> Listed[WorkflowView]:
     asked: WorkflowQuery = call.query
     rows = call.services.store.rows(call.topic, "workflow", asked.state, place_after(asked), asked.limit)
     following = f"{rows[-1].position}.{rows[-1].key}" if len(rows) == asked.limit else None
-    return Listed([_show(call, entity(row)) for row in rows], following)
+    return Listed(tuple(_show(call, entity(row)) for row in rows), following)
 
 
 async def get_workflow(call: Call) -> WorkflowView:

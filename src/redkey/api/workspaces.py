@@ -8,7 +8,6 @@ import msgspec
 
 from redkey.api.call import Call
 from redkey.api.fields import Body, Id, Listed, Name, Page
-from redkey.api.texts import keep
 from redkey.commands.decision import Refused, not_found
 from redkey.commands.registry import CreateKey, RevokeKey
 from redkey.http.problems import Declined
@@ -17,6 +16,7 @@ from redkey.ledger.record import iso_time
 from redkey.readmodel.rows import entity
 from redkey.reducers.entities import Key, Workspace
 from redkey.services.keys import digest_of
+from redkey.services.use_cases.texts import keep
 from redkey.services.workspaces import begin_workspace, topic_of, workspaces
 from redkey.wire.decode import decode
 from redkey.wire.ids import event_id
@@ -88,9 +88,9 @@ class RevokedKey(msgspec.Struct, frozen=True, rename="camel"):
 async def list_workspaces(call: Call) -> Listed[WorkspaceView]:
     """The workspaces of the caller: its own; for operators all."""
     store, asked = call.services.store, call.query
-    if "operator" not in call.caller.scopes:
+    if "operator" not in call.actor.scopes:
         row = store.row(call.topic, "workspace", "")
-        return Listed([_view(call, call.topic, entity(row))] if row is not None and not asked.after else [])
+        return Listed((_view(call, call.topic, entity(row)),) if row is not None and not asked.after else ())
     found: list[WorkspaceView] = []
     begun = not asked.after
     for topic, workspace in workspaces(store):
@@ -100,7 +100,7 @@ async def list_workspaces(call: Call) -> Listed[WorkspaceView]:
         if len(found) > asked.limit:
             break
     items = found[: asked.limit]
-    return Listed(items, items[-1].workspace_id if len(found) > asked.limit else None)
+    return Listed(tuple(items), items[-1].workspace_id if len(found) > asked.limit else None)
 
 
 async def create_workspace(call: Call, body: NewWorkspace) -> CreatedWorkspace:
@@ -116,7 +116,7 @@ async def create_workspace(call: Call, body: NewWorkspace) -> CreatedWorkspace:
             services.store,
             services.ids,
             services.signing,
-            call.caller,
+            call.actor,
             command,
             name,
             block_routes=services.config.new_block_routes,
@@ -161,7 +161,7 @@ async def list_keys(call: Call) -> Listed[KeyView]:
     topic, asked = workspace_topic(call), call.query
     rows = call.services.store.rows(topic, "key", after=(0, asked.after), limit=asked.limit + 1)
     items = [_key_view(call, topic, entity(row)) for row in rows[: asked.limit]]
-    return Listed(items, items[-1].key_id if len(rows) > asked.limit else None)
+    return Listed(tuple(items), items[-1].key_id if len(rows) > asked.limit else None)
 
 
 async def revoke_key(call: Call) -> RevokedKey:
@@ -175,9 +175,9 @@ async def revoke_key(call: Call) -> RevokedKey:
 def workspace_topic(call: Call) -> str:
     """The topic of the workspace in the path: the caller's own, or any for operators; else as if it were missing."""
     workspace_id = call.path["workspace_id"]
-    if workspace_id == call.caller.workspace_id:
+    if workspace_id == call.actor.workspace_id:
         return call.topic
-    topic = topic_of(call.services.store, workspace_id) if "operator" in call.caller.scopes else None
+    topic = topic_of(call.services.store, workspace_id) if "operator" in call.actor.scopes else None
     if topic is None:
         raise not_found("workspace")
     return topic
@@ -185,7 +185,7 @@ def workspace_topic(call: Call) -> str:
 
 def _check_grant(call: Call, body: NewKey, topic: str) -> None:
     """Nobody gives what they do not have, and an agent's key names its agent."""
-    if "operator" in body.scopes and "operator" not in call.caller.scopes:
+    if "operator" in body.scopes and "operator" not in call.actor.scopes:
         raise Declined(403, "insufficient_scope", "Only an operator makes operator keys.")
     if len(set(body.scopes)) != len(body.scopes):
         raise Refused(422, "scope_repeated", "A scope stands twice.", "/scopes")

@@ -21,7 +21,7 @@ from redkey.bus.envelope import EVERYBODY, Envelope
 from redkey.bus.ledger_words import concerns, receiver, told
 from redkey.bus.runtime.events import message_of
 from redkey.bus.state import MESSAGE, Session, Write
-from redkey.commands.caller import Caller
+from redkey.commands.actor import Actor
 from redkey.commands.decision import Refused
 from redkey.commands.registry import SendMessage
 from redkey.errors import BusRefused, RedKeyError
@@ -161,7 +161,7 @@ class Bridge:
 
     # From the bus to the ledger.
 
-    async def record(self, session: Session, caller: Caller, bus_message: str, to: str | None, priority: int) -> Mail:
+    async def record(self, session: Session, caller: Actor, bus_message: str, to: str | None, priority: int) -> Mail:
         """Record a message of a session as an Inbox Wire; once, however often it is asked for."""
         found = self._bus.log.find(session.number, bus_message)
         if found is None or found.type != MESSAGE:

@@ -9,7 +9,7 @@ from typing import cast, final
 
 import msgspec
 
-from redkey.commands.caller import Caller
+from redkey.commands.actor import Actor
 from redkey.commands.decision import Decision, not_found
 from redkey.commands.draft import Draft, Ids
 from redkey.commands.past import Past
@@ -104,8 +104,8 @@ class FailClaim(msgspec.Struct, frozen=True):
     claim_next: ClaimNext | None = None
 
 
-def claim_task(world: World, command: ClaimTask, caller: Caller, now: int, ids: Ids, past: Past) -> Decision:
-    agent = acting_agent(world, caller, command.agent_id)
+def claim_task(world: World, command: ClaimTask, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:
+    agent = acting_agent(world, actor, command.agent_id)
     live = world.tasks.get(command.task_id)
     task = live or past.task(command.task_id)
     if task is None:
@@ -116,7 +116,7 @@ def claim_task(world: World, command: ClaimTask, caller: Caller, now: int, ids: 
     told = _told(world, past, task, agent)
     if told is not None and _as_before(told, world, task, agent, lease, now):
         return Decision(repeat=told.sequence)
-    attempted = _attempt(world, task, agent, caller, lease, ids)
+    attempted = _attempt(world, task, agent, actor, lease, ids)
     if live is not None:
         return Decision([attempted])
     return Decision([attempted, _settle_past(world, attempted, task, agent, max(0, lease), now)])
@@ -138,7 +138,7 @@ def _as_before(told: Miss, world: World, task: Task, agent: Agent, lease: int, n
     return told.winning_claim_id != "" and told.winning_claim_id == task.winner_claim_id and not open_to(task, now)
 
 
-def _attempt(world: World, task: Task, agent: Agent, caller: Caller, lease: int, ids: Ids) -> Draft:
+def _attempt(world: World, task: Task, agent: Agent, actor: Actor, lease: int, ids: Ids) -> Draft:
     payload = TaskClaimAttempted(
         task_id=task.task_id,
         attempt=task.attempt,
@@ -147,7 +147,7 @@ def _attempt(world: World, task: Task, agent: Agent, caller: Caller, lease: int,
         lease_seconds=max(0, lease),
     )
     wire_id = "wire_" + ids.ulid()
-    return Draft(payload, f"agent:{agent.agent_id}", task.context_id, caller.sender(world), wire_id=wire_id)
+    return Draft(payload, f"agent:{agent.agent_id}", task.context_id, actor.sender(world), wire_id=wire_id)
 
 
 def _settle_past(world: World, attempted: Draft, task: Task, agent: Agent, lease: int, now: int) -> Draft:
@@ -171,8 +171,8 @@ def _settle_past(world: World, attempted: Draft, task: Task, agent: Agent, lease
     return Draft(payload, attempted.stream_id, attempted.context_id, causation_id=attempted.wire_id)
 
 
-def claim_next(world: World, command: ClaimNext, caller: Caller, now: int, ids: Ids) -> Decision:
-    agent = acting_agent(world, caller, command.agent_id)
+def claim_next(world: World, command: ClaimNext, actor: Actor, now: int, ids: Ids) -> Decision:
+    agent = acting_agent(world, actor, command.agent_id)
     queue = world.queues.get(command.queue_id)
     if queue is None:
         raise not_found("queue")
@@ -189,7 +189,7 @@ def claim_next(world: World, command: ClaimNext, caller: Caller, now: int, ids: 
     drafts = []
     for task in chosen:
         lease = command.lease_seconds or default_lease(world, task)
-        drafts.append(_attempt(world, task, agent, caller, lease, ids))
+        drafts.append(_attempt(world, task, agent, actor, lease, ids))
     return Decision(drafts)
 
 
@@ -231,10 +231,10 @@ def default_lease(world: World, task: Task) -> int:
     return task.lease_seconds or world.queues[task.queue_id].settings.lease_seconds
 
 
-def acting_agent(world: World, caller: Caller, agent_id: str) -> Agent:
-    """The agent the caller speaks for; another's is answered like a missing one."""
+def acting_agent(world: World, actor: Actor, agent_id: str) -> Agent:
+    """The agent the actor speaks for; another's is answered like a missing one."""
     agent = world.agents.get(agent_id)
-    if agent is None or not caller.may_act_as(agent_id):
+    if agent is None or not actor.may_act_as(agent_id):
         raise not_found("agent")
     return agent
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from redkey.commands import claims, holds, policies, registry, tasks, workflows
-from redkey.commands.caller import Caller
+from redkey.commands.actor import Actor
 from redkey.commands.command import Command
 from redkey.commands.decision import Decision
 from redkey.commands.draft import Ids
@@ -13,7 +13,7 @@ from redkey.commands.past import Past
 from redkey.reducers.world import World
 
 
-def decide(world: World, command: Command, caller: Caller, now: int, ids: Ids, past: Past) -> Decision:
+def decide(world: World, command: Command, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:
     """The wires that a command asks for, an answer that writes nothing, or Refused. Nothing is changed or read.
 
     One case for each command, and mypy names the one that is missing; those that come most often stand first. What is
@@ -21,91 +21,91 @@ def decide(world: World, command: Command, caller: Caller, now: int, ids: Ids, p
     """
     c = command
     if type(c) is claims.ClaimNext:
-        return claims.claim_next(world, c, caller, now, ids)
+        return claims.claim_next(world, c, actor, now, ids)
     if type(c) is tasks.CreateTask:
-        return tasks.create(world, c, caller, now, ids, past)
+        return tasks.create(world, c, actor, now, ids, past)
     if type(c) is claims.CompleteClaim:
-        return holds.complete(world, c, caller, now, ids, past)
+        return holds.complete(world, c, actor, now, ids, past)
     if type(c) is claims.ClaimTask:
-        return claims.claim_task(world, c, caller, now, ids, past)
+        return claims.claim_task(world, c, actor, now, ids, past)
     if type(c) is claims.StartClaim:
-        return holds.start(world, c, caller, now, ids, past)
+        return holds.start(world, c, actor, now, ids, past)
     if type(c) is claims.HeartbeatClaim:
-        return holds.heartbeat(world, c, caller, now, ids, past)
+        return holds.heartbeat(world, c, actor, now, ids, past)
     if type(c) is claims.AddArtifact:
-        return holds.add_artifact(world, c, caller, now, ids, past)
+        return holds.add_artifact(world, c, actor, now, ids, past)
     if type(c) is workflows.StartWorkflow:
-        return workflows.start(world, c, caller, now, ids)
+        return workflows.start(world, c, actor, now, ids)
     if type(c) is workflows.PublishDefinition:
-        return workflows.publish(world, c, caller, now, ids)
+        return workflows.publish(world, c, actor, now, ids)
     if type(c) is registry.CreateWorkspace:
-        return registry.create_workspace(world, c, caller, now, ids)
+        return registry.create_workspace(world, c, actor, now, ids)
     if type(c) is policies.SetPolicy:
-        return policies.set_policy(world, c, caller, now, ids)
+        return policies.set_policy(world, c, actor, now, ids)
     if type(c) is policies.RaiseRules:
-        return policies.raise_rules(world, c, caller, now, ids)
+        return policies.raise_rules(world, c, actor, now, ids)
     if type(c) is policies.AddParty:
-        return policies.add_party(world, c, caller, now, ids)
+        return policies.add_party(world, c, actor, now, ids)
     if type(c) is policies.RemoveParty:
-        return policies.remove_party(world, c, caller, now, ids)
+        return policies.remove_party(world, c, actor, now, ids)
     if type(c) is registry.CreateKey:
-        return registry.create_key(world, c, caller, now, ids)
+        return registry.create_key(world, c, actor, now, ids)
     if type(c) is registry.RevokeKey:
-        return registry.revoke_key(world, c, caller, now, ids)
+        return registry.revoke_key(world, c, actor, now, ids)
     if type(c) is registry.RegisterAgent:
-        return registry.register_agent(world, c, caller, now, ids)
+        return registry.register_agent(world, c, actor, now, ids)
     if type(c) is registry.UpdateAgent:
-        return registry.update_agent(world, c, caller, now, ids)
+        return registry.update_agent(world, c, actor, now, ids)
     if type(c) is registry.DeactivateAgent:
-        return registry.deactivate_agent(world, c, caller, now, ids)
+        return registry.deactivate_agent(world, c, actor, now, ids)
     if type(c) is registry.HeartbeatAgent:
-        return registry.heartbeat_agent(world, c, caller, now, ids)
+        return registry.heartbeat_agent(world, c, actor, now, ids)
     if type(c) is registry.CreateRole:
-        return registry.create_role(world, c, caller, now, ids)
+        return registry.create_role(world, c, actor, now, ids)
     if type(c) is registry.GrantRole:
-        return registry.grant_role(world, c, caller, now, ids)
+        return registry.grant_role(world, c, actor, now, ids)
     if type(c) is registry.RevokeRole:
-        return registry.revoke_role(world, c, caller, now, ids)
+        return registry.revoke_role(world, c, actor, now, ids)
     if type(c) is registry.CreateQueue:
-        return registry.create_queue(world, c, caller, now, ids)
+        return registry.create_queue(world, c, actor, now, ids)
     if type(c) is registry.UpdateQueue:
-        return registry.update_queue(world, c, caller, now, ids)
+        return registry.update_queue(world, c, actor, now, ids)
     if type(c) is registry.GrantCredits:
-        return registry.grant_credits(world, c, caller, now, ids)
+        return registry.grant_credits(world, c, actor, now, ids)
     if type(c) is registry.PriceCredits:
-        return registry.price_credits(world, c, caller, now, ids)
+        return registry.price_credits(world, c, actor, now, ids)
     if type(c) is registry.EraseContent:
-        return registry.erase_content(world, c, caller, now, ids)
+        return registry.erase_content(world, c, actor, now, ids)
     if type(c) is claims.ReleaseClaim:
-        return holds.release(world, c, caller, now, ids, past)
+        return holds.release(world, c, actor, now, ids, past)
     if type(c) is claims.BlockClaim:
-        return holds.block(world, c, caller, now, ids, past)
+        return holds.block(world, c, actor, now, ids, past)
     if type(c) is claims.PlanClaim:
-        return holds.plan(world, c, caller, now, ids, past)
+        return holds.plan(world, c, actor, now, ids, past)
     if type(c) is claims.FailClaim:
-        return holds.fail(world, c, caller, now, ids, past)
+        return holds.fail(world, c, actor, now, ids, past)
     if type(c) is tasks.CancelTask:
-        return tasks.cancel(world, c, caller, now, ids, past)
+        return tasks.cancel(world, c, actor, now, ids, past)
     if type(c) is tasks.RetryTask:
-        return tasks.retry(world, c, caller, now, ids, past)
+        return tasks.retry(world, c, actor, now, ids, past)
     if type(c) is tasks.UnblockTask:
-        return tasks.unblock(world, c, caller, now, ids, past)
+        return tasks.unblock(world, c, actor, now, ids, past)
     if type(c) is tasks.AddMessage:
-        return tasks.add_message(world, c, caller, now, ids, past)
+        return tasks.add_message(world, c, actor, now, ids, past)
     if type(c) is tasks.RaiseConcern:
-        return tasks.raise_concern(world, c, caller, now, ids, past)
+        return tasks.raise_concern(world, c, actor, now, ids, past)
     if type(c) is workflows.PauseWorkflow:
-        return workflows.pause(world, c, caller, now, ids, past)
+        return workflows.pause(world, c, actor, now, ids, past)
     if type(c) is workflows.ResumeWorkflow:
-        return workflows.resume(world, c, caller, now, ids, past)
+        return workflows.resume(world, c, actor, now, ids, past)
     if type(c) is workflows.CancelWorkflow:
-        return workflows.cancel(world, c, caller, now, ids, past)
+        return workflows.cancel(world, c, actor, now, ids, past)
     if type(c) is workflows.ApproveGate:
-        return workflows.approve(world, c, caller, now, ids, past)
+        return workflows.approve(world, c, actor, now, ids, past)
     if type(c) is workflows.RejectGate:
-        return workflows.reject(world, c, caller, now, ids, past)
+        return workflows.reject(world, c, actor, now, ids, past)
     if type(c) is registry.SendMessage:
-        return registry.send_message(world, c, caller, now, ids, past)
+        return registry.send_message(world, c, actor, now, ids, past)
     if type(c) is registry.ReadMessage:
-        return registry.read_message(world, c, caller, now, ids, past)
+        return registry.read_message(world, c, actor, now, ids, past)
     assert_never(c)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from redkey.commands.draft import Draft
-from redkey.errors import RedKeyError
+from redkey.errors import Finding, RedKeyError
 
 
 class Decision(msgspec.Struct):
@@ -23,10 +24,38 @@ class Refused(RedKeyError):
 
     code = "refused"
 
-    def __init__(self, status: int, code: str, detail: str, pointer: str = "", **members: object) -> None:
-        super().__init__(detail, code=code, pointer=pointer)
-        self.status = status
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        detail: str,
+        pointer: str = "",
+        *,
+        findings: Sequence[Finding] = (),
+        retry_seconds: int = 0,
+        **members: object,
+    ) -> None:
+        """`findings` is all that is wrong with the request; `retry_seconds` when it may succeed later."""
+        super().__init__(detail, code=code, pointer=pointer or (findings[0].pointer if findings else ""))
+        self.status, self.retry_seconds = status, retry_seconds
         self.members = members
+        self._findings = tuple(findings)
+
+    def findings(self) -> Sequence[Finding]:
+        return self._findings or super().findings()
+
+
+def wrong(code: str, pointer: str, message: str) -> Refused:
+    """One thing wrong with a request, under its own code."""
+    detail = f"{message[:1].upper()}{message[1:]}."
+    return Refused(422, code, detail, findings=[Finding(code, pointer, message)])
+
+
+def invalid(findings: Sequence[Finding]) -> Refused:
+    """Everything wrong with a request, at once."""
+    count = len(findings)
+    detail = findings[0].message if count == 1 else f"{count} things are wrong with the request; see errors."
+    return Refused(422, "invalid", detail, findings=findings)
 
 
 def not_found(what: str) -> Refused:

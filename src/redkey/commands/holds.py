@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from redkey.commands.caller import Caller
+from redkey.commands.actor import Actor
 from redkey.commands.claims import (
     AddArtifact,
     BlockClaim,
@@ -58,48 +58,48 @@ class Hold(msgspec.Struct):
     drafts: list[Draft]
 
 
-def holding(world: World, past: Past, caller: Caller, claim_id: str, now: int) -> Hold:
+def holding(world: World, past: Past, actor: Actor, claim_id: str, now: int) -> Hold:
     """The fence: the task this claim holds now, or a refusal that says what became of it."""
     task = world.tasks.get(world.claims.get(claim_id, ""))
     if task is not None:
-        return Hold(task, _holder(world, caller, claim_id, task.agent_id), [])
+        return Hold(task, _holder(world, actor, claim_id, task.agent_id), [])
     late = world.tasks.get(world.expired.get(claim_id, ""))
     if late is not None and lease_end(late, now) > now:
-        return _reacquire(world, caller, claim_id, late, now)
-    raise _ended(world, past, caller, claim_id)
+        return _reacquire(world, actor, claim_id, late, now)
+    raise _ended(world, past, actor, claim_id)
 
 
-def _holder(world: World, caller: Caller, claim_id: str, agent_id: str) -> Agent:
+def _holder(world: World, actor: Actor, claim_id: str, agent_id: str) -> Agent:
     """The agent whose claim it is; a claim of another is answered like a missing one."""
-    if not caller.may_act_as(agent_id):
+    if not actor.may_act_as(agent_id):
         raise not_found("claim")
     return world.agents[agent_id]
 
 
-def _reacquire(world: World, caller: Caller, claim_id: str, task: Task, now: int) -> Hold:
+def _reacquire(world: World, actor: Actor, claim_id: str, task: Task, now: int) -> Hold:
     """Nobody took the task since the lease expired: its last holder goes on, on the record."""
-    agent = _holder(world, caller, claim_id, task.expired_agent_id)
+    agent = _holder(world, actor, claim_id, task.expired_agent_id)
     payload = TaskLeaseExtended(
         claim_id=claim_id,
         agent_id=agent.agent_id,
         lease_expires_at=write_time(lease_end(task, now)),
         reacquired=True,
     )
-    return Hold(task, agent, [Draft(payload, stream(task), task.context_id, caller.sender(world))])
+    return Hold(task, agent, [Draft(payload, stream(task), task.context_id, actor.sender(world))])
 
 
-def _ended(world: World, past: Past, caller: Caller, claim_id: str) -> Refused:
+def _ended(world: World, past: Past, actor: Actor, claim_id: str) -> Refused:
     """Why a claim that holds nothing cannot act."""
-    task = _task_of_past_claim(world, past, caller, claim_id)
+    task = _task_of_past_claim(world, past, actor, claim_id)
     if task.ended_at and task.winner_claim_id == claim_id:
         return Refused(409, "already_terminal", f"The task is {task.state}; a terminal task does not change.")
     now = task.agent_id and f" {task.agent_id} holds it now."
     return Refused(409, "lease_lost", f"This claim does not hold {task.task_id}.{now} Stop working on it.")
 
 
-def _task_of_past_claim(world: World, past: Past, caller: Caller, claim_id: str) -> Task:
+def _task_of_past_claim(world: World, past: Past, actor: Actor, claim_id: str) -> Task:
     claim = past.claim(claim_id)
-    if claim is None or not caller.may_act_as(claim.agent_id):
+    if claim is None or not actor.may_act_as(claim.agent_id):
         raise not_found("claim")
     task = world.tasks.get(claim.task_id) or past.task(claim.task_id)
     if task is None:
@@ -107,34 +107,34 @@ def _task_of_past_claim(world: World, past: Past, caller: Caller, claim_id: str)
     return task
 
 
-def _on(world: World, caller: Caller, hold: Hold, payload: AnyPayload) -> Decision:
+def _on(world: World, actor: Actor, hold: Hold, payload: AnyPayload) -> Decision:
     task = hold.task
-    return Decision([*hold.drafts, Draft(payload, stream(task), task.context_id, caller.sender(world))])
+    return Decision([*hold.drafts, Draft(payload, stream(task), task.context_id, actor.sender(world))])
 
 
-def start(world: World, command: StartClaim, caller: Caller, now: int, ids: Ids, past: Past) -> Decision:
-    hold = holding(world, past, caller, command.claim_id, now)
+def start(world: World, command: StartClaim, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:
+    hold = holding(world, past, actor, command.claim_id, now)
     if hold.task.state == "working" or hold.task.expired_state == "working":
         raise Refused(409, "already_started", "This claim has been started before.")
-    return _on(world, caller, hold, TaskStarted(claim_id=command.claim_id, agent_id=hold.agent.agent_id))
+    return _on(world, actor, hold, TaskStarted(claim_id=command.claim_id, agent_id=hold.agent.agent_id))
 
 
-def release(world: World, command: ReleaseClaim, caller: Caller, now: int, ids: Ids, past: Past) -> Decision:
-    hold = holding(world, past, caller, command.claim_id, now)
-    return _on(world, caller, hold, TaskReleased(claim_id=command.claim_id, agent_id=hold.agent.agent_id))
+def release(world: World, command: ReleaseClaim, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:
+    hold = holding(world, past, actor, command.claim_id, now)
+    return _on(world, actor, hold, TaskReleased(claim_id=command.claim_id, agent_id=hold.agent.agent_id))
 
 
-def heartbeat(world: World, command: HeartbeatClaim, caller: Caller, now: int, ids: Ids, past: Past) -> Decision:
+def heartbeat(world: World, command: HeartbeatClaim, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:
     """Extend a hold of which less than half is left; else the durable deadline is the answer.
 
     To learn that the hold is gone is what heartbeats are for, so that is an answer here and no refusal.
     """
     try:
-        hold = holding(world, past, caller, command.claim_id, now)
+        hold = holding(world, past, actor, command.claim_id, now)
     except Refused as refused:
         if refused.status != 409:
             raise
-        cancelled = _task_of_past_claim(world, past, caller, command.claim_id).state == "cancelled"
+        cancelled = _task_of_past_claim(world, past, actor, command.claim_id).state == "cancelled"
         return Decision(answer={"state": "cancelled" if cancelled else "lease_lost"})
     task = hold.task
     if hold.drafts:
@@ -143,11 +143,11 @@ def heartbeat(world: World, command: HeartbeatClaim, caller: Caller, now: int, i
     if task.lease_expires_at - now >= task.lease_seconds_held * SECOND // 2 or until <= task.lease_expires_at:
         return Decision(answer={"state": "held", "lease_expires_at": task.lease_expires_at})
     payload = TaskLeaseExtended(claim_id=command.claim_id, agent_id=task.agent_id, lease_expires_at=write_time(until))
-    return _on(world, caller, hold, payload)
+    return _on(world, actor, hold, payload)
 
 
-def block(world: World, command: BlockClaim, caller: Caller, now: int, ids: Ids, past: Past) -> Decision:
-    hold = holding(world, past, caller, command.claim_id, now)
+def block(world: World, command: BlockClaim, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:
+    hold = holding(world, past, actor, command.claim_id, now)
     for dependency in command.depends_on:
         if dependency not in world.tasks or dependency == hold.task.task_id:
             raise Refused(422, "unknown_dependency", f"{dependency[:64]!r} is not another live task.", "/dependsOn")
@@ -159,11 +159,11 @@ def block(world: World, command: BlockClaim, caller: Caller, now: int, ids: Ids,
         depends_on=command.depends_on or None,
         attempts=hold.task.attempt,
     )
-    return _on(world, caller, hold, payload)
+    return _on(world, actor, hold, payload)
 
 
-def add_artifact(world: World, command: AddArtifact, caller: Caller, now: int, ids: Ids, past: Past) -> Decision:
-    hold = holding(world, past, caller, command.claim_id, now)
+def add_artifact(world: World, command: AddArtifact, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:
+    hold = holding(world, past, actor, command.claim_id, now)
     before = next((one for one in hold.task.artifacts if one.artifact_id == command.artifact_id), None)
     if before is None and not command.is_new:
         raise Refused(422, "unknown_artifact", "This attempt has no such artifact.", "/artifactId")
@@ -181,20 +181,20 @@ def add_artifact(world: World, command: AddArtifact, caller: Caller, now: int, i
         readiness=command.readiness,
         derived_from=command.derived_from or None,
     )
-    return _on(world, caller, hold, payload)
+    return _on(world, actor, hold, payload)
 
 
-def plan(world: World, command: PlanClaim, caller: Caller, now: int, ids: Ids, past: Past) -> Decision:
-    hold = holding(world, past, caller, command.claim_id, now)
+def plan(world: World, command: PlanClaim, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:
+    hold = holding(world, past, actor, command.claim_id, now)
     agent_id = hold.agent.agent_id
     return _on(
-        world, caller, hold, TaskPlanCreated(claim_id=command.claim_id, agent_id=agent_id, plan_ref=command.plan_ref)
+        world, actor, hold, TaskPlanCreated(claim_id=command.claim_id, agent_id=agent_id, plan_ref=command.plan_ref)
     )
 
 
-def complete(world: World, command: CompleteClaim, caller: Caller, now: int, ids: Ids, past: Past) -> Decision:
-    hold = holding(world, past, caller, command.claim_id, now)
-    _check_next(world, caller, command.claim_next)
+def complete(world: World, command: CompleteClaim, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:
+    hold = holding(world, past, actor, command.claim_id, now)
+    _check_next(world, actor, command.claim_next)
     task = hold.task
     ready = [artifact.artifact_id for artifact in task.artifacts if artifact.readiness != "draft"]
     artifact_ids = command.artifact_ids or tuple(ready[:_ARTIFACTS_A_WIRE])
@@ -214,12 +214,12 @@ def complete(world: World, command: CompleteClaim, caller: Caller, now: int, ids
         verification=TaskVerification(mechanical="pass", semantic=command.semantic, attempts=command.attempts),
         output_ref=command.output_ref,
     )
-    return _on(world, caller, hold, payload)
+    return _on(world, actor, hold, payload)
 
 
-def fail(world: World, command: FailClaim, caller: Caller, now: int, ids: Ids, past: Past) -> Decision:
-    hold = holding(world, past, caller, command.claim_id, now)
-    _check_next(world, caller, command.claim_next)
+def fail(world: World, command: FailClaim, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:
+    hold = holding(world, past, actor, command.claim_id, now)
+    _check_next(world, actor, command.claim_next)
     payload = TaskFailed(
         claim_id=command.claim_id,
         agent_id=hold.agent.agent_id,
@@ -227,12 +227,12 @@ def fail(world: World, command: FailClaim, caller: Caller, now: int, ids: Ids, p
         retry=retries(hold.task, command.kind),
         reason_ref=command.reason_ref,
     )
-    return _on(world, caller, hold, payload)
+    return _on(world, actor, hold, payload)
 
 
-def _check_next(world: World, caller: Caller, command: ClaimNext | None) -> None:
+def _check_next(world: World, actor: Actor, command: ClaimNext | None) -> None:
     """A claim that is asked for with the end of a hold must be possible to ask for, or nothing is recorded."""
     if command is not None:
-        acting_agent(world, caller, command.agent_id)
+        acting_agent(world, actor, command.agent_id)
         if command.queue_id not in world.queues:
             raise not_found("queue")

@@ -7,7 +7,7 @@ from typing import final
 
 import msgspec
 
-from redkey.commands.caller import Caller
+from redkey.commands.actor import Actor
 from redkey.commands.decision import Decision, Refused, not_found
 from redkey.commands.draft import Draft, Ids
 from redkey.reducers.task import block_route
@@ -48,7 +48,7 @@ class RemoveParty(msgspec.Struct, frozen=True):
     payer: str
 
 
-def set_policy(world: World, command: SetPolicy, caller: Caller, now: int, ids: Ids) -> Decision:
+def set_policy(world: World, command: SetPolicy, actor: Actor, now: int, ids: Ids) -> Decision:
     """One wire for each route that changes."""
     check_rules(world, POLICY_RULES)
     for kind, roles in command.block_routes.items():
@@ -56,7 +56,7 @@ def set_policy(world: World, command: SetPolicy, caller: Caller, now: int, ids: 
             if role not in world.roles and not command.defaults:
                 detail = f"There is no role {role!r}; create it first."
                 raise Refused(422, "unknown_role", detail, f"/blockRoutes/{kind}")
-    where, sender = f"workspace:{world.workspace.workspace_id}", caller.sender(world)
+    where, sender = f"workspace:{world.workspace.workspace_id}", actor.sender(world)
     drafts = [
         Draft(
             WorkspacePolicySet(block_route=WorkspaceBlockRoute(blocker_type=kind, roles=tuple(roles))),
@@ -70,42 +70,42 @@ def set_policy(world: World, command: SetPolicy, caller: Caller, now: int, ids: 
     return Decision(drafts) if drafts else Decision(answer={"unchanged": True})
 
 
-def raise_rules(world: World, command: RaiseRules, caller: Caller, now: int, ids: Ids) -> Decision:
-    if "operator" not in caller.scopes:
+def raise_rules(world: World, command: RaiseRules, actor: Actor, now: int, ids: Ids) -> Decision:
+    if "operator" not in actor.scopes:
         raise Refused(403, "insufficient_scope", "Only an operator raises the rules of a workspace.")
     if command.rules > RULES:
         raise Refused(422, "rules_unknown", f"This server knows rules up to {RULES}; upgrade it first.", "/rules")
     if command.rules <= world.workspace.rules:
         detail = f"The workspace is under rules {world.workspace.rules} already; rules are never lowered."
         raise Refused(409, "rules_not_raised", detail)
-    return _on_workspace(world, WorkspaceRulesRaised(rules=command.rules), caller)
+    return _on_workspace(world, WorkspaceRulesRaised(rules=command.rules), actor)
 
 
-def add_party(world: World, command: AddParty, caller: Caller, now: int, ids: Ids) -> Decision:
-    _check_operator(world, caller)
+def add_party(world: World, command: AddParty, actor: Actor, now: int, ids: Ids) -> Decision:
+    _check_operator(world, actor)
     if command.payer == world.workspace.operator or command.payer in world.parties:
         raise Refused(409, "party_exists", f"The account {command.payer} may write on this topic already.")
     if command.agent_id and command.agent_id not in world.agents:
         raise not_found("agent")
-    return _on_workspace(world, PartyAdded(payer=command.payer, agent_id=command.agent_id or None), caller)
+    return _on_workspace(world, PartyAdded(payer=command.payer, agent_id=command.agent_id or None), actor)
 
 
-def remove_party(world: World, command: RemoveParty, caller: Caller, now: int, ids: Ids) -> Decision:
-    _check_operator(world, caller)
+def remove_party(world: World, command: RemoveParty, actor: Actor, now: int, ids: Ids) -> Decision:
+    _check_operator(world, actor)
     if command.payer not in world.parties:
         raise not_found("party")
-    return _on_workspace(world, PartyRemoved(payer=command.payer), caller)
+    return _on_workspace(world, PartyRemoved(payer=command.payer), actor)
 
 
-def _check_operator(world: World, caller: Caller) -> None:
-    if "operator" not in caller.scopes:
+def _check_operator(world: World, actor: Actor) -> None:
+    if "operator" not in actor.scopes:
         raise Refused(403, "insufficient_scope", "Only an operator says who may write on the topic of a workspace.")
     check_rules(world, POLICY_RULES)
 
 
-def _on_workspace(world: World, payload: AnyPayload, caller: Caller) -> Decision:
+def _on_workspace(world: World, payload: AnyPayload, actor: Actor) -> Decision:
     where = f"workspace:{world.workspace.workspace_id}"
-    return Decision([Draft(payload, where, where, caller.sender(world))])
+    return Decision([Draft(payload, where, where, actor.sender(world))])
 
 
 def check_rules(world: World, needed: int) -> None:

@@ -7,7 +7,7 @@ from typing import final
 
 import msgspec
 
-from redkey.commands.caller import Caller
+from redkey.commands.actor import Actor
 from redkey.commands.claims import acting_agent
 from redkey.commands.decision import Decision, Refused, not_found
 from redkey.commands.draft import Draft, Ids
@@ -143,7 +143,7 @@ class SendMessage(msgspec.Struct, frozen=True):
     body_ref: Ref
     ref_task_id: str = ""
     action_required: bool = False
-    # The agent that speaks, where the caller may act as it and is not it.
+    # The agent that speaks, where the actor may act as it and is not it.
     agent_id: str = ""
 
 
@@ -174,14 +174,14 @@ def _workspace(world: World, payload: AnyPayload, sender: str, workspace_id: str
     return Decision([Draft(payload, where, where, sender)])
 
 
-def create_workspace(world: World, command: CreateWorkspace, caller: Caller, now: int, ids: Ids) -> Decision:
+def create_workspace(world: World, command: CreateWorkspace, actor: Actor, now: int, ids: Ids) -> Decision:
     if world.workspace.workspace_id:
         raise Refused(409, "workspace_exists", "The workspace exists already.")
     payload = WorkspaceCreated(rules=RULES, name_ref=command.name_ref)
-    return _workspace(world, payload, caller.sender(world), command.workspace_id)
+    return _workspace(world, payload, actor.sender(world), command.workspace_id)
 
 
-def create_key(world: World, command: CreateKey, caller: Caller, now: int, ids: Ids) -> Decision:
+def create_key(world: World, command: CreateKey, actor: Actor, now: int, ids: Ids) -> Decision:
     if command.key_id in world.keys:
         raise Refused(409, "key_exists", f"The key {command.key_id!r} exists already.")
     if command.agent_id and command.agent_id not in world.agents:
@@ -194,30 +194,30 @@ def create_key(world: World, command: CreateKey, caller: Caller, now: int, ids: 
         agent_id=command.agent_id or None,
         name_ref=command.name_ref,
     )
-    return _workspace(world, payload, caller.sender(world))
+    return _workspace(world, payload, actor.sender(world))
 
 
-def revoke_key(world: World, command: RevokeKey, caller: Caller, now: int, ids: Ids) -> Decision:
+def revoke_key(world: World, command: RevokeKey, actor: Actor, now: int, ids: Ids) -> Decision:
     key = world.keys.get(command.key_id)
     if key is None or key.revoked_at:
         raise not_found("key")
-    _keep_a_way_in(world, key, caller)
-    return _workspace(world, KeyRevoked(key_id=command.key_id), caller.sender(world))
+    _keep_a_way_in(world, key, actor)
+    return _workspace(world, KeyRevoked(key_id=command.key_id), actor.sender(world))
 
 
-def _keep_a_way_in(world: World, key: Key, caller: Caller) -> None:
+def _keep_a_way_in(world: World, key: Key, actor: Actor) -> None:
     """Refuse a revocation after which nobody could make keys any more.
 
-    An operator's key is revoked by an operator, so the caller's own key stays unless it revokes itself; the same holds
+    An operator's key is revoked by an operator, so the actor's own key stays unless it revokes itself; the same holds
     for admin keys inside a workspace. So only a key that revokes itself needs another one beside it.
     """
     if "operator" in key.scopes:
-        if "operator" not in caller.scopes:
+        if "operator" not in actor.scopes:
             raise Refused(403, "insufficient_scope", "Only an operator revokes operator keys.")
-        if key.key_id == caller.key_id and not _another_key(world, key, "operator"):
+        if key.key_id == actor.key_id and not _another_key(world, key, "operator"):
             detail = "This is the last operator key of its workspace; make another one before you revoke it."
             raise Refused(409, "last_operator_key", detail)
-    elif "admin" in key.scopes and key.key_id == caller.key_id and not _another_key(world, key, "admin", "operator"):
+    elif "admin" in key.scopes and key.key_id == actor.key_id and not _another_key(world, key, "admin", "operator"):
         detail = "This is the last admin key of its workspace; make another one before you revoke it."
         raise Refused(409, "last_admin_key", detail)
 
@@ -228,13 +228,13 @@ def _another_key(world: World, key: Key, *scopes: str) -> bool:
     return any(not {*scopes}.isdisjoint(one.scopes) for one in others)
 
 
-def register_agent(world: World, command: RegisterAgent, caller: Caller, now: int, ids: Ids) -> Decision:
+def register_agent(world: World, command: RegisterAgent, actor: Actor, now: int, ids: Ids) -> Decision:
     if command.agent_id in world.agents:
         raise Refused(409, "agent_exists", f"The agent {command.agent_id!r} is registered already.")
     slug = command.slug if command.slug_given else _free_slug(world, command.slug)
     if slug in world.slugs:
         raise Refused(409, "slug_taken", f"An agent with the slug {command.slug!r} is registered already.")
-    where, context, sender = _agent_place(world, command.agent_id, caller)
+    where, context, sender = _agent_place(world, command.agent_id, actor)
     first, more = command.capabilities[:CAPABILITIES_A_WIRE], command.capabilities[CAPABILITIES_A_WIRE:]
     payload = AgentRegistered(
         slug=slug, card_ref=command.card_ref, capabilities=first, verification=command.verification
@@ -253,8 +253,8 @@ def _free_slug(world: World, slug: str) -> str:
     return found
 
 
-def _agent_place(world: World, agent_id: str, caller: Caller) -> tuple[str, str, str]:
-    return f"agent:{agent_id}", f"workspace:{world.workspace.workspace_id}", caller.sender(world)
+def _agent_place(world: World, agent_id: str, actor: Actor) -> tuple[str, str, str]:
+    return f"agent:{agent_id}", f"workspace:{world.workspace.workspace_id}", actor.sender(world)
 
 
 def _more_capabilities(where: str, context: str, sender: str, more: tuple[str, ...]) -> list[Draft]:
@@ -264,7 +264,7 @@ def _more_capabilities(where: str, context: str, sender: str, more: tuple[str, .
     ]
 
 
-def update_agent(world: World, command: UpdateAgent, caller: Caller, now: int, ids: Ids) -> Decision:
+def update_agent(world: World, command: UpdateAgent, actor: Actor, now: int, ids: Ids) -> Decision:
     agent = world.agents.get(command.agent_id)
     if agent is None:
         raise not_found("agent")
@@ -278,54 +278,54 @@ def update_agent(world: World, command: UpdateAgent, caller: Caller, now: int, i
         verification=command.verification or None,
         active=command.active,
     )
-    where, context, sender = _agent_place(world, command.agent_id, caller)
+    where, context, sender = _agent_place(world, command.agent_id, actor)
     more = _more_capabilities(where, context, sender, able[CAPABILITIES_A_WIRE:] if able is not None else ())
     return Decision([Draft(payload, where, context, sender), *more])
 
 
-def deactivate_agent(world: World, command: DeactivateAgent, caller: Caller, now: int, ids: Ids) -> Decision:
-    agent = acting_agent(world, caller, command.agent_id)
+def deactivate_agent(world: World, command: DeactivateAgent, actor: Actor, now: int, ids: Ids) -> Decision:
+    agent = acting_agent(world, actor, command.agent_id)
     if not agent.active:
         raise Refused(409, "inactive_agent", "The agent is not active.")
-    where, context, sender = _agent_place(world, command.agent_id, caller)
+    where, context, sender = _agent_place(world, command.agent_id, actor)
     return Decision([Draft(AgentDeactivated(), where, context, sender)])
 
 
-def heartbeat_agent(world: World, command: HeartbeatAgent, caller: Caller, now: int, ids: Ids) -> Decision:
+def heartbeat_agent(world: World, command: HeartbeatAgent, actor: Actor, now: int, ids: Ids) -> Decision:
     """Recorded when capacity or use changed, and each third of the time after which an agent counts as lost."""
-    agent = acting_agent(world, caller, command.agent_id)
+    agent = acting_agent(world, actor, command.agent_id)
     if not agent.active:
         raise Refused(409, "inactive_agent", "The agent is not active; ask an admin to activate it.")
     changed = command.capacity not in (None, agent.capacity) or command.in_use not in (None, agent.in_use)
     quiet = now - max(agent.heartbeat_at, agent.last_act_at) < LOST_AFTER_NANOSECONDS // 3
     if quiet and not changed and not agent.lost:
         return Decision(answer={"active": agent.active})
-    where, context, sender = _agent_place(world, command.agent_id, caller)
+    where, context, sender = _agent_place(world, command.agent_id, actor)
     payload = AgentHeartbeat(capacity=command.capacity, in_use=command.in_use)
     return Decision([Draft(payload, where, context, sender)])
 
 
-def create_role(world: World, command: CreateRole, caller: Caller, now: int, ids: Ids) -> Decision:
+def create_role(world: World, command: CreateRole, actor: Actor, now: int, ids: Ids) -> Decision:
     if command.role_id in world.roles:
         raise Refused(409, "role_exists", f"The role {command.role_id!r} exists already.")
     payload = RoleCreated(capabilities=command.capabilities or None, role_ref=command.role_ref)
-    return Decision([_role_draft(world, command.role_id, payload, caller)])
+    return Decision([_role_draft(world, command.role_id, payload, actor)])
 
 
-def _role_draft(world: World, role_id: str, payload: AnyPayload, caller: Caller) -> Draft:
+def _role_draft(world: World, role_id: str, payload: AnyPayload, actor: Actor) -> Draft:
     context = f"workspace:{world.workspace.workspace_id}"
-    return Draft(payload, f"role:{role_id}", context, caller.sender(world))
+    return Draft(payload, f"role:{role_id}", context, actor.sender(world))
 
 
-def grant_role(world: World, command: GrantRole, caller: Caller, now: int, ids: Ids) -> Decision:
-    return _grant(world, command.role_id, RoleGranted(agent_id=command.agent_id), caller)
+def grant_role(world: World, command: GrantRole, actor: Actor, now: int, ids: Ids) -> Decision:
+    return _grant(world, command.role_id, RoleGranted(agent_id=command.agent_id), actor)
 
 
-def revoke_role(world: World, command: RevokeRole, caller: Caller, now: int, ids: Ids) -> Decision:
-    return _grant(world, command.role_id, RoleRevoked(agent_id=command.agent_id), caller)
+def revoke_role(world: World, command: RevokeRole, actor: Actor, now: int, ids: Ids) -> Decision:
+    return _grant(world, command.role_id, RoleRevoked(agent_id=command.agent_id), actor)
 
 
-def _grant(world: World, role_id: str, payload: RoleGranted | RoleRevoked, caller: Caller) -> Decision:
+def _grant(world: World, role_id: str, payload: RoleGranted | RoleRevoked, actor: Actor) -> Decision:
     role, agent_id = world.roles.get(role_id), payload.agent_id
     if role is None:
         raise not_found("role")
@@ -334,21 +334,21 @@ def _grant(world: World, role_id: str, payload: RoleGranted | RoleRevoked, calle
     if (agent_id in role.agents) == isinstance(payload, RoleGranted):
         # It is so already: saying it again changes nothing and is not recorded.
         return Decision(answer={"unchanged": True})
-    return Decision([_role_draft(world, role_id, payload, caller)])
+    return Decision([_role_draft(world, role_id, payload, actor)])
 
 
-def create_queue(world: World, command: CreateQueue, caller: Caller, now: int, ids: Ids) -> Decision:
+def create_queue(world: World, command: CreateQueue, actor: Actor, now: int, ids: Ids) -> Decision:
     if command.queue_id in world.queues:
         raise Refused(409, "queue_exists", f"The queue {command.queue_id!r} exists already.")
     payload = QueueCreated(settings=_settings(command.settings), name_ref=command.name_ref)
-    return _queue(world, command.queue_id, payload, caller)
+    return _queue(world, command.queue_id, payload, actor)
 
 
-def update_queue(world: World, command: UpdateQueue, caller: Caller, now: int, ids: Ids) -> Decision:
+def update_queue(world: World, command: UpdateQueue, actor: Actor, now: int, ids: Ids) -> Decision:
     if command.queue_id not in world.queues:
         raise not_found("queue")
     payload = QueueUpdated(settings=_settings(command.settings), name_ref=command.name_ref)
-    return _queue(world, command.queue_id, payload, caller)
+    return _queue(world, command.queue_id, payload, actor)
 
 
 def _settings(stated: QueueChoices) -> QueueSettings:
@@ -362,18 +362,18 @@ def _settings(stated: QueueChoices) -> QueueSettings:
         raise Refused(422, "schema_type", str(cause), "/payload/settings") from cause
 
 
-def _queue(world: World, queue_id: str, payload: QueueCreated | QueueUpdated, caller: Caller) -> Decision:
+def _queue(world: World, queue_id: str, payload: QueueCreated | QueueUpdated, actor: Actor) -> Decision:
     context = f"workspace:{world.workspace.workspace_id}"
-    return Decision([Draft(payload, f"queue:{queue_id}", context, caller.sender(world))])
+    return Decision([Draft(payload, f"queue:{queue_id}", context, actor.sender(world))])
 
 
-def send_message(world: World, command: SendMessage, caller: Caller, now: int, ids: Ids, past: Past) -> Decision:
+def send_message(world: World, command: SendMessage, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:
     """To an agent, to each active holder of a role (to the humans when there is none), or to the humans."""
     if command.message_id in world.messages or past.message(command.message_id) is not None:
         raise Refused(409, "message_exists", "A message of this id was sent already.")
     if command.agent_id:
-        agent = acting_agent(world, caller, command.agent_id)
-        caller = msgspec.structs.replace(caller, agent_id=agent.agent_id)
+        agent = acting_agent(world, actor, command.agent_id)
+        actor = msgspec.structs.replace(actor, agent_id=agent.agent_id)
     recipients = _recipients(world, command.to)
     drafts = []
     for index, to in enumerate(recipients):
@@ -386,7 +386,7 @@ def send_message(world: World, command: SendMessage, caller: Caller, now: int, i
             action_required=command.action_required,
             ref_task_id=command.ref_task_id or None,
         )
-        drafts.append(_mail(world, to, payload, caller))
+        drafts.append(_mail(world, to, payload, actor))
     return Decision(drafts)
 
 
@@ -406,28 +406,28 @@ def _recipients(world: World, to: str) -> list[str]:
     return [to]
 
 
-def _mail(world: World, to: str, payload: InboxSent | InboxRead, caller: Caller) -> Draft:
+def _mail(world: World, to: str, payload: InboxSent | InboxRead, actor: Actor) -> Draft:
     context = f"workspace:{world.workspace.workspace_id}"
-    return Draft(payload, to if to.startswith("agent:") else context, context, caller.sender(world))
+    return Draft(payload, to if to.startswith("agent:") else context, context, actor.sender(world))
 
 
-def read_message(world: World, command: ReadMessage, caller: Caller, now: int, ids: Ids, past: Past) -> Decision:
+def read_message(world: World, command: ReadMessage, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:
     message = world.messages.get(command.message_id) or past.message(command.message_id)
-    if message is None or (caller.agent_id and message.to != f"agent:{caller.agent_id}"):
+    if message is None or (actor.agent_id and message.to != f"agent:{actor.agent_id}"):
         raise not_found("message")
     if message.read_at:
         return Decision(answer={"unchanged": True})
-    return Decision([_mail(world, message.to, InboxRead(message_id=message.message_id), caller)])
+    return Decision([_mail(world, message.to, InboxRead(message_id=message.message_id), actor)])
 
 
-def grant_credits(world: World, command: GrantCredits, caller: Caller, now: int, ids: Ids) -> Decision:
-    return _workspace(world, CreditsGranted(amount=command.amount, unit=command.unit), caller.sender(world))
+def grant_credits(world: World, command: GrantCredits, actor: Actor, now: int, ids: Ids) -> Decision:
+    return _workspace(world, CreditsGranted(amount=command.amount, unit=command.unit), actor.sender(world))
 
 
-def price_credits(world: World, command: PriceCredits, caller: Caller, now: int, ids: Ids) -> Decision:
+def price_credits(world: World, command: PriceCredits, actor: Actor, now: int, ids: Ids) -> Decision:
     payload = CreditsPriced(version=command.version, prices_ref=command.prices_ref)
-    return _workspace(world, payload, caller.sender(world))
+    return _workspace(world, payload, actor.sender(world))
 
 
-def erase_content(world: World, command: EraseContent, caller: Caller, now: int, ids: Ids) -> Decision:
-    return _workspace(world, ContentErased(sha256=command.sha256), caller.sender(world))
+def erase_content(world: World, command: EraseContent, actor: Actor, now: int, ids: Ids) -> Decision:
+    return _workspace(world, ContentErased(sha256=command.sha256), actor.sender(world))

@@ -6,7 +6,7 @@ from typing import Any, final
 
 import msgspec
 
-from redkey.commands.caller import Caller
+from redkey.commands.actor import Actor
 from redkey.commands.claims import stream
 from redkey.commands.decision import Decision, Refused, not_found
 from redkey.commands.draft import Draft, Ids
@@ -84,7 +84,7 @@ class RaiseConcern(msgspec.Struct, frozen=True):
     concern_ref: Ref
 
 
-def create(world: World, command: CreateTask, caller: Caller, now: int, ids: Ids, past: Past) -> Decision:
+def create(world: World, command: CreateTask, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:
     queue = world.queues.get(command.queue_id)
     if queue is None:
         raise not_found("queue")
@@ -116,7 +116,7 @@ def create(world: World, command: CreateTask, caller: Caller, now: int, ids: Ids
         payload,
         task_stream(command.task_id, 1),
         command.context_id or f"queue:{command.queue_id}",
-        caller.sender(world),
+        actor.sender(world),
         reference_task_ids=command.reference_task_ids,
         parent_task_id=command.parent_task_id,
         structure=command.structure,
@@ -157,16 +157,16 @@ def _open_task(world: World, past: Past, task_id: str) -> Task:
     return task
 
 
-def cancel(world: World, command: CancelTask, caller: Caller, now: int, ids: Ids, past: Past) -> Decision:
+def cancel(world: World, command: CancelTask, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:
     task = _open_task(world, past, command.task_id)
-    return Decision([_on(task, TaskCancelled(cause="requested"), caller.sender(world))])
+    return Decision([_on(task, TaskCancelled(cause="requested"), actor.sender(world))])
 
 
 def _on(task: Task, payload: AnyPayload, sender: str) -> Draft:
     return Draft(payload, stream(task), task.context_id, sender)
 
 
-def retry(world: World, command: RetryTask, caller: Caller, now: int, ids: Ids, past: Past) -> Decision:
+def retry(world: World, command: RetryTask, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:
     task = any_task(world, past, command.task_id)
     if task.state not in ("failed", "cancelled") and not was_rejected(task):
         raise Refused(409, "not_failed", f"The task is {task.state}; only a failed or cancelled task is tried again.")
@@ -177,29 +177,29 @@ def retry(world: World, command: RetryTask, caller: Caller, now: int, ids: Ids, 
         if upstream is not None and is_hopeless(upstream):
             raise Refused(409, "dependency_failed", f"It waits for {dependency}, which failed; retry that one first.")
     check_credits(world)
-    return Decision([another_attempt(task, sender=caller.sender(world))])
+    return Decision([another_attempt(task, sender=actor.sender(world))])
 
 
-def unblock(world: World, command: UnblockTask, caller: Caller, now: int, ids: Ids, past: Past) -> Decision:
+def unblock(world: World, command: UnblockTask, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:
     task = _open_task(world, past, command.task_id)
     if task.state != "blocked":
         raise Refused(409, "not_blocked", f"The task is {task.state}, not blocked.")
-    if caller.agent_id and f"agent:{caller.agent_id}" not in recipients(world, task.blocker_type):
+    if actor.agent_id and f"agent:{actor.agent_id}" not in recipients(world, task.blocker_type):
         raise Refused(403, "not_asked", "Only agents that were asked to lift this block may do so.")
-    return Decision([_on(task, TaskUnblocked(answer_ref=command.answer_ref), caller.sender(world))])
+    return Decision([_on(task, TaskUnblocked(answer_ref=command.answer_ref), actor.sender(world))])
 
 
-def add_message(world: World, command: AddMessage, caller: Caller, now: int, ids: Ids, past: Past) -> Decision:
+def add_message(world: World, command: AddMessage, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:
     task = _open_task(world, past, command.task_id)
     payload = MessageAdded(message_id=command.message_id, role=command.role, parts_ref=command.parts_ref)
-    return Decision([_on(task, payload, caller.sender(world))])
+    return Decision([_on(task, payload, actor.sender(world))])
 
 
-def raise_concern(world: World, command: RaiseConcern, caller: Caller, now: int, ids: Ids, past: Past) -> Decision:
+def raise_concern(world: World, command: RaiseConcern, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:
     task = _open_task(world, past, command.task_id)
     if not task.claim_id:
         raise Refused(409, "not_held", "A concern is about work in progress; nobody holds this task.")
-    sender = caller.sender(world)
+    sender = actor.sender(world)
     payload = ReviewConcern(
         message_id=command.message_id, by=sender, severity=command.severity, concern_ref=command.concern_ref
     )

@@ -6,7 +6,7 @@ from typing import Any, final
 
 import msgspec
 
-from redkey.commands.caller import Caller
+from redkey.commands.actor import Actor
 from redkey.commands.decision import Decision, Refused, not_found
 from redkey.commands.draft import Draft, Ids
 from redkey.commands.past import Past
@@ -80,7 +80,7 @@ class PublishDefinition(msgspec.Struct, frozen=True):
     revision: int = 0
 
 
-def start(world: World, command: StartWorkflow, caller: Caller, now: int, ids: Ids) -> Decision:
+def start(world: World, command: StartWorkflow, actor: Actor, now: int, ids: Ids) -> Decision:
     if command.queue_id not in world.queues:
         raise not_found("queue")
     check_credits(world)
@@ -92,9 +92,9 @@ def start(world: World, command: StartWorkflow, caller: Caller, now: int, ids: I
         version=command.version if command.definition_id else None,
     )
     where = f"workflow:{command.workflow_id}"
-    run = Draft(payload, where, where, caller.sender(world), structure=command.structure)
+    run = Draft(payload, where, where, actor.sender(world), structure=command.structure)
     missing = [role for role in command.roles if role.role_id not in world.roles]
-    made = [draft for role in missing for draft in create_role(world, role, caller, now, ids).drafts]
+    made = [draft for role in missing for draft in create_role(world, role, actor, now, ids).drafts]
     # The run stands first, so that it carries the request; nothing opens before the roles are there.
     return Decision([run, *made])
 
@@ -109,52 +109,52 @@ def _live(world: World, past: Past, workflow_id: str) -> Run:
     return run
 
 
-def _change(world: World, workflow_id: str, payload: AnyPayload, caller: Caller) -> Decision:
+def _change(world: World, workflow_id: str, payload: AnyPayload, actor: Actor) -> Decision:
     where = f"workflow:{workflow_id}"
-    return Decision([Draft(payload, where, where, caller.sender(world))])
+    return Decision([Draft(payload, where, where, actor.sender(world))])
 
 
-def pause(world: World, command: PauseWorkflow, caller: Caller, now: int, ids: Ids, past: Past) -> Decision:
+def pause(world: World, command: PauseWorkflow, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:
     if _live(world, past, command.workflow_id).workflow.state == "paused":
         return Decision(answer={"unchanged": True})
-    return _change(world, command.workflow_id, WorkflowPaused(), caller)
+    return _change(world, command.workflow_id, WorkflowPaused(), actor)
 
 
-def resume(world: World, command: ResumeWorkflow, caller: Caller, now: int, ids: Ids, past: Past) -> Decision:
+def resume(world: World, command: ResumeWorkflow, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:
     if _live(world, past, command.workflow_id).workflow.state == "running":
         return Decision(answer={"unchanged": True})
-    return _change(world, command.workflow_id, WorkflowResumed(), caller)
+    return _change(world, command.workflow_id, WorkflowResumed(), actor)
 
 
-def cancel(world: World, command: CancelWorkflow, caller: Caller, now: int, ids: Ids, past: Past) -> Decision:
+def cancel(world: World, command: CancelWorkflow, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:
     _live(world, past, command.workflow_id)
-    return _change(world, command.workflow_id, WorkflowCancelled(), caller)
+    return _change(world, command.workflow_id, WorkflowCancelled(), actor)
 
 
-def approve(world: World, command: ApproveGate, caller: Caller, now: int, ids: Ids, past: Past) -> Decision:
-    gate, sender = _open_gate(world, past, command.gate_id, caller)
+def approve(world: World, command: ApproveGate, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:
+    gate, sender = _open_gate(world, past, command.gate_id, actor)
     payload = GateApproved(gate_id=gate.gate_id, task_id=gate.task_id, by=sender, note_ref=command.note_ref)
     return Decision([_on(world, gate, payload, sender)])
 
 
-def reject(world: World, command: RejectGate, caller: Caller, now: int, ids: Ids, past: Past) -> Decision:
-    gate, sender = _open_gate(world, past, command.gate_id, caller)
+def reject(world: World, command: RejectGate, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:
+    gate, sender = _open_gate(world, past, command.gate_id, actor)
     payload = GateRejected(gate_id=gate.gate_id, task_id=gate.task_id, by=sender, note_ref=command.note_ref)
     return Decision([_on(world, gate, payload, sender)])
 
 
-def _open_gate(world: World, past: Past, gate_id: str, caller: Caller) -> tuple[Gate, str]:
-    """A gate that the caller may decide, and how wires name the caller."""
+def _open_gate(world: World, past: Past, gate_id: str, actor: Actor) -> tuple[Gate, str]:
+    """A gate that the actor may decide, and how wires name the actor."""
     gate = world.gates.get(gate_id)
     if gate is None:
         closed = past.gate(gate_id)
         if closed is None:
             raise not_found("gate")
         raise Refused(409, "gate_closed", f"The gate is {closed.state} already.")
-    sender = caller.sender(world)
-    if sender == gate.worker or (caller.agent_id and caller.agent_id == gate.agent_id):
+    sender = actor.sender(world)
+    if sender == gate.worker or (actor.agent_id and actor.agent_id == gate.agent_id):
         raise Refused(403, "own_gate", "Who did the work may not approve it; ask somebody else.")
-    if not _may_approve(world, gate, caller):
+    if not _may_approve(world, gate, actor):
         raise Refused(403, "not_an_approver", "This key is neither an admin's nor one of the gate's approvers.")
     return gate, sender
 
@@ -164,14 +164,14 @@ def _on(world: World, gate: Gate, payload: AnyPayload, sender: str) -> Draft:
     return Draft(payload, where, world.tasks[gate.task_id].context_id, sender)
 
 
-def _may_approve(world: World, gate: Gate, caller: Caller) -> bool:
+def _may_approve(world: World, gate: Gate, actor: Actor) -> bool:
     """Admins, and those the plan lists: a key, an agent, or the active holders of a role."""
-    agent = world.agents.get(caller.agent_id)
+    agent = world.agents.get(actor.agent_id)
     roles = agent.roles if agent is not None and agent.active else ()
-    return caller.is_admin or not {caller.key_id, caller.agent_id, *roles}.isdisjoint(gate.approvers)
+    return actor.is_admin or not {actor.key_id, actor.agent_id, *roles}.isdisjoint(gate.approvers)
 
 
-def publish(world: World, command: PublishDefinition, caller: Caller, now: int, ids: Ids) -> Decision:
+def publish(world: World, command: PublishDefinition, actor: Actor, now: int, ids: Ids) -> Decision:
     last = world.definitions.get(command.definition_id)
     following = last.version + 1 if last is not None else 1
     if command.version != following:
@@ -184,4 +184,4 @@ def publish(world: World, command: PublishDefinition, caller: Caller, now: int, 
         content_ref=command.content_ref,
     )
     where = f"workspace:{world.workspace.workspace_id}"
-    return Decision([Draft(payload, where, where, caller.sender(world))])
+    return Decision([Draft(payload, where, where, actor.sender(world))])

@@ -8,9 +8,10 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
+from redkey.commands.decision import invalid
 from redkey.errors import Finding, pointer
 from redkey.http.exchange import Exchange
-from redkey.http.problems import Declined, invalid
+from redkey.http.problems import Declined
 from redkey.wire.decode import decode
 from redkey.wire.schema import Checker, checker_of
 

@@ -32,6 +32,9 @@ class Route:
     method: str
     path: str
     handler: Handler
+    # Where it differs from the handler's.
+    name: str = field(default="", kw_only=True)
+    description: str = field(default="", kw_only=True)
     scopes: tuple[str, ...] = PUBLIC
     body: Any = None
     query: Any = None
@@ -74,7 +77,7 @@ class Route:
 
     @property
     def operation_id(self) -> str:
-        return self.handler.__name__
+        return self.name or self.handler.__name__
 
 
 class Table:

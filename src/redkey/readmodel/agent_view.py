@@ -9,6 +9,7 @@ import msgspec
 from redkey.ledger.record import iso_time
 from redkey.readmodel.view import Document, View, moment
 from redkey.reducers.entities import Agent, Role
+from redkey.shapes import roles
 
 
 class EndpointView(View, frozen=True, kw_only=True):
@@ -116,21 +117,9 @@ def agent_view(agent: Agent, document: Document | None, *, whole: bool = False) 
     )
 
 
-class RoleView(View, frozen=True, kw_only=True):
-    """A role: eligibility to claim certain tasks."""
-
-    id: str
-    name: str = ""
-    description: str = ""
-    capabilities: tuple[str, ...]
-    agents: tuple[str, ...]
-    created_at: str | None
-    erased: bool = False
-
-
-def role_view(role: Role, document: Document | None) -> RoleView:
+def role_view(role: Role, document: Document | None) -> roles.Role:
     stated = document or {}
-    return RoleView(
+    return roles.Role(
         id=role.role_id,
         name=stated.get("name", ""),
         description=stated.get("description", ""),

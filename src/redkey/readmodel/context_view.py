@@ -6,30 +6,14 @@ from collections.abc import Iterator
 
 from redkey.ledger.ports import Reader
 from redkey.readmodel.rows import ENDED_STATES, LIVE_STATES, entity, pages, task_list
-from redkey.readmodel.view import View
 from redkey.reducers.entities import Task
+from redkey.shapes.tasks import ContextState
 from redkey.wire.decode import decode
 from redkey.wire.ids import parse_stream
 
 _PAGE = 500
 # Nobody reads more at once; the state then says that it is not complete.
 _TASKS = 10_000
-
-
-class ContextState(View, frozen=True, kw_only=True):
-    """Where the tasks of a context stand, in the words of the seed's project fold."""
-
-    context_id: str
-    task_count: int
-    # State -> ids of the tasks in it.
-    tasks: dict[str, tuple[str, ...]]
-    blocked: bool
-    blocked_task_ids: tuple[str, ...]
-    artifact_count: int
-    artifact_ids: tuple[str, ...]
-    terminal: bool
-    # False when the context has more tasks than are looked at.
-    complete: bool
 
 
 def context_state(reader: Reader, topic: str, context_id: str) -> ContextState | None:

@@ -3,28 +3,11 @@
 from __future__ import annotations
 
 from redkey.ledger.record import iso_time
-from redkey.readmodel.replies import NextStep
-from redkey.readmodel.view import View
 from redkey.reducers.claim import capabilities
 from redkey.reducers.entities import Agent, Task
 from redkey.reducers.world import World
-
-
-class Reason(View, frozen=True, kw_only=True):
-    """One thing that stands between a task and its being done."""
-
-    code: str
-    message: str
-    next: NextStep
-
-
-class Explanation(View, frozen=True, kw_only=True):
-    """Where a task stands, and what would move it."""
-
-    task_id: str
-    state: str
-    running: bool
-    reasons: tuple[Reason, ...]
+from redkey.shapes.problem import NextStep
+from redkey.shapes.tasks import Explanation, Reason
 
 
 def explain(world: World, task: Task) -> Explanation:

@@ -9,8 +9,7 @@ from typing import Any
 
 import msgspec
 
-from redkey.ledger.ports import Reader
-from redkey.readmodel.view import Document, read_document
+from redkey.readmodel.view import Document, Shelf, read_document
 from redkey.reducers.entities import Task
 
 # So many bytes of plans are kept taken apart; the most recently used ones.
@@ -51,7 +50,7 @@ class _Kept:
 _kept = _Kept()
 
 
-def plan_text(reader: Reader, topic: str, sha256: str) -> PlanText | None:
+def plan_text(reader: Shelf, topic: str, sha256: str) -> PlanText | None:
     """The text of the plan in a document; None when it was erased."""
     facts = reader.content_facts(topic, sha256)
     if facts is None:
@@ -67,7 +66,7 @@ def plan_text(reader: Reader, topic: str, sha256: str) -> PlanText | None:
     return found
 
 
-def task_document(reader: Reader, topic: str, task: Task) -> Document | None:
+def task_document(reader: Shelf, topic: str, task: Task) -> Document | None:
     """What a task asks, in the shape of a simple task's document: of a plan's task, what the plan says of it."""
     if not task.plan_task:
         return read_document(reader, topic, task.content_sha256)

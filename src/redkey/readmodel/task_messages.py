@@ -2,78 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
-from msgspec import Meta
 
 from redkey.ledger.ports import Reader
 from redkey.ledger.record import iso_time
-from redkey.readmodel.view import View, read_document
+from redkey.readmodel.view import read_document
+from redkey.shapes.tasks import Part, TaskMessage
 from redkey.wire.decode import decode
 from redkey.wire.ids import event_id
 
 _PAGE = 500
 _LOOKED_AT = 5000
-
-MediaType = Annotated[str, Meta(pattern="^[A-Za-z0-9!#$&^_.+-]+/[A-Za-z0-9!#$&^_.+-]+$", max_length=127)]
-
-
-class _Part(
-    msgspec.Struct,
-    frozen=True,
-    kw_only=True,
-    rename="camel",
-    omit_defaults=True,
-    forbid_unknown_fields=True,
-    tag_field="kind",
-):
-    """One piece of a message."""
-
-    media_type: MediaType | None = None
-    name: Annotated[str, Meta(min_length=1, max_length=255)] | None = None
-
-
-class TextPart(_Part, frozen=True, kw_only=True, tag="text"):
-    """Words."""
-
-    text: Annotated[str, Meta(max_length=65536)]
-
-
-class ArtifactPart(_Part, frozen=True, kw_only=True, tag="artifact_ref"):
-    """An artifact, by its id."""
-
-    artifact_id: Annotated[str, Meta(pattern="^art_[0-9A-Za-z]{1,26}$", max_length=30)]
-
-
-class DataPart(_Part, frozen=True, kw_only=True, tag="data"):
-    """Small JSON."""
-
-    data: Any
-
-
-class FilePart(_Part, frozen=True, kw_only=True, tag="file_ref"):
-    """A file elsewhere, and the hash of its bytes."""
-
-    uri: Annotated[str, Meta(pattern="^[!-~]+$", min_length=1, max_length=2048)]
-    sha256: Annotated[str, Meta(pattern="^[0-9a-f]{64}$", min_length=64, max_length=64)]
-
-
-PartView = TextPart | ArtifactPart | DataPart | FilePart
-
-
-class TaskMessage(View, frozen=True, kw_only=True):
-    """One message about a task."""
-
-    message_id: str
-    role: str
-    sender: str
-    parts: tuple[PartView, ...]
-    metadata: dict[str, str | int | float | bool | None] | None = None
-    at: str
-    event_id: str
-    sequence: int
-    erased: bool = False
 
 
 def task_messages(
@@ -104,7 +45,7 @@ def _message(reader: Reader, topic: str, wire: dict[str, Any], sequence: int, ti
         message_id=payload["message_id"],
         role=payload["role"],
         sender=wire["sender"],
-        parts=msgspec.convert(said.get("parts", ()), tuple[PartView, ...]),
+        parts=msgspec.convert(said.get("parts", ()), tuple[Part, ...]),
         metadata=said.get("metadata") or None,
         at=iso_time(timestamp),
         event_id=event_id(wire["wire_id"]),

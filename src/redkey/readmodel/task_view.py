@@ -8,30 +8,16 @@ from typing import Any
 from redkey.ledger.record import iso_time
 from redkey.readmodel.view import Document, View, moment
 from redkey.reducers.entities import PRIORITIES, Artifact, Message, Queue, Task
+from redkey.shapes import queues, tasks
+from redkey.shapes.claims import Assignment, Upstream
+from redkey.shapes.tasks import Blocker, Failure, TaskHold, TaskSummary
 
 Read = Callable[[str], Document | None]
 
 
-class QueueView(View, frozen=True, kw_only=True):
-    """A queue and what it decides for its tasks."""
-
-    queue_id: str
-    name: str = ""
-    description: str = ""
-    lease_seconds: int
-    max_attempts: int
-    priority: str
-    paused: bool
-    allow_secrets: bool
-    max_live_claims: int
-    max_lease_losses: int
-    created_at: str | None
-    erased: bool = False
-
-
-def queue_view(queue: Queue, document: Document | None) -> QueueView:
+def queue_view(queue: Queue, document: Document | None) -> queues.Queue:
     stated, settings = document or {}, queue.settings
-    return QueueView(
+    return queues.Queue(
         queue_id=queue.queue_id,
         name=stated.get("name", ""),
         description=stated.get("description", ""),
@@ -45,149 +31,6 @@ def queue_view(queue: Queue, document: Document | None) -> QueueView:
         created_at=moment(queue.created_at),
         erased=document is None and queue.content_sha256 != "",
     )
-
-
-class ClaimView(View, frozen=True, kw_only=True):
-    """Who holds a task now, and until when."""
-
-    claim_id: str
-    agent_id: str
-    claimed_at: str | None
-    started_at: str | None = None
-    lease_expires_at: str | None
-
-
-class BlockerView(View, frozen=True, kw_only=True):
-    """Why a task stands still, in the words of the agent that met it."""
-
-    blocker_type: str
-    reason: str = ""
-    suggested_resolution: str = ""
-    depends_on: tuple[str, ...] = ()
-    erased: bool = False
-
-
-class FailureView(View, frozen=True, kw_only=True):
-    """How a task failed."""
-
-    kind: str
-    reason: str = ""
-
-
-class ArtifactView(View, frozen=True, kw_only=True):
-    """An artifact of the current attempt; `sha256` is that of its bytes."""
-
-    artifact_id: str
-    name: str
-    version: int
-    readiness: str
-    sha256: str
-    bytes: int
-    media_type: str = ""
-    uri: str = ""
-    erased: bool = False
-
-
-class TaskSummary(View, frozen=True, kw_only=True):
-    """A task in a list."""
-
-    task_id: str
-    queue_id: str
-    workflow_id: str = ""
-    plan_task_id: str = ""
-    title: str = ""
-    state: str
-    attempt: int
-    priority: str
-    required_roles: tuple[str, ...]
-    required_capabilities: tuple[str, ...]
-    agent_id: str = ""
-    created_at: str
-    updated_at: str
-    erased: bool = False
-
-
-class TaskView(TaskSummary, frozen=True, kw_only=True):
-    """A task in full: what is asked, where it stands, how it went."""
-
-    context_id: str
-    parent_task_id: str = ""
-    reference_task_ids: tuple[str, ...] = ()
-    description: str = ""
-    input: Any = None
-    brief: dict[str, Any] | None = None
-    completion_criteria: tuple[str, ...] = ()
-    outputs: tuple[str, ...] = ()
-    output_contract: dict[str, Any] | None = None
-    depends_on: tuple[str, ...] = ()
-    # What of it has not completed yet.
-    waits_for: tuple[str, ...] = ()
-    max_attempts: int
-    lease_seconds: int | None = None
-    deadline_at: str | None = None
-    claim: ClaimView | None = None
-    blocker: BlockerView | None = None
-    failure: FailureView | None = None
-    cancelled_because: str = ""
-    gate_id: str = ""
-    # What the approver said who sent the last attempt back, and what lifted the last block.
-    note: str = ""
-    answer: str = ""
-    artifacts: tuple[ArtifactView, ...] = ()
-    output: Any = None
-    summary: str = ""
-    notes: str = ""
-    completed_by: str = ""
-    lease_losses: int = 0
-    ended_at: str | None = None
-    # The place in the ledger at which the task was like this, when one was asked for.
-    sequence: int | None = None
-
-
-class UpstreamView(View, frozen=True, kw_only=True):
-    """An artifact of a task that this one depends on; `sha256` is that of its bytes."""
-
-    name: str
-    artifact_id: str
-    task_id: str
-    plan_task_id: str
-    version: int
-    sha256: str
-    bytes: int
-    media_type: str = ""
-    uri: str = ""
-    erased: bool = False
-
-
-class Assignment(View, frozen=True, kw_only=True):
-    """The work that comes with a claim: what never changes about a task, so that the same claim is told alike."""
-
-    task_id: str
-    queue_id: str
-    attempt: int
-    workflow_id: str = ""
-    plan_task_id: str = ""
-    context_id: str
-    title: str = ""
-    description: str = ""
-    input: Any = None
-    brief: dict[str, Any] | None = None
-    completion_criteria: tuple[str, ...] = ()
-    outputs: tuple[str, ...] = ()
-    required_roles: tuple[str, ...]
-    required_capabilities: tuple[str, ...]
-    priority: str
-    parent_task_id: str = ""
-    reference_task_ids: tuple[str, ...] = ()
-    # Of a plan's task: what it works from, what it must hand back, what the run was given, what an approver said.
-    expected_inputs: tuple[str, ...] = ()
-    output_contract: dict[str, Any] | None = None
-    upstream: tuple[UpstreamView, ...] = ()
-    workflow_input: Any = None
-    note: str = ""
-    # The notes that those left who did the tasks before this one; not who they are.
-    prior_context: tuple[str, ...] = ()
-    erased: bool = False
 
 
 def _asked(document: Document | None, task: Task) -> dict[str, Any]:
@@ -242,7 +85,7 @@ def assignment(
     attempt: int,
     document: Document | None,
     *,
-    upstream: tuple[UpstreamView, ...] = (),
+    upstream: tuple[Upstream, ...] = (),
     workflow_input: Any = None,
     note: str = "",
     prior_context: tuple[str, ...] = (),
@@ -265,14 +108,14 @@ def assignment(
     )
 
 
-def task_view(task: Task, read: Read, sequence: int | None = None) -> TaskView:
+def task_view(task: Task, read: Read, sequence: int | None = None) -> tasks.Task:
     """A task in full; `read` gives documents by hash."""
     document = read(task.content_sha256)
     if document is not None and task.plan_task:
         document = planned(document, task.plan_task)
     ended = read(task.output_sha256) if task.output_sha256 else None
     said = ended or {}
-    return TaskView(
+    return tasks.Task(
         **_named(task),
         **_where(task),
         **_asked(document, task),
@@ -304,11 +147,11 @@ def task_view(task: Task, read: Read, sequence: int | None = None) -> TaskView:
     )
 
 
-def claim_view(task: Task) -> ClaimView | None:
+def claim_view(task: Task) -> TaskHold | None:
     """Who holds the task; None when nobody does."""
     if not task.claim_id:
         return None
-    return ClaimView(
+    return TaskHold(
         claim_id=task.claim_id,
         agent_id=task.agent_id,
         claimed_at=moment(task.claimed_at),
@@ -317,12 +160,12 @@ def claim_view(task: Task) -> ClaimView | None:
     )
 
 
-def _blocker(task: Task, read: Read) -> BlockerView | None:
+def _blocker(task: Task, read: Read) -> Blocker | None:
     if task.state != "blocked":
         return None
     document = read(task.reason_sha256)
     said = document or {}
-    return BlockerView(
+    return Blocker(
         blocker_type=task.blocker_type,
         reason=said.get("reason", ""),
         suggested_resolution=said.get("suggestedResolution", ""),
@@ -331,17 +174,17 @@ def _blocker(task: Task, read: Read) -> BlockerView | None:
     )
 
 
-def _failure(task: Task, read: Read) -> FailureView | None:
+def _failure(task: Task, read: Read) -> Failure | None:
     if task.state != "failed":
         return None
     said = (read(task.reason_sha256) or {}) if task.reason_sha256 else {}
-    return FailureView(kind=task.failure_kind, reason=said.get("reason", ""))
+    return Failure(kind=task.failure_kind, reason=said.get("reason", ""))
 
 
-def _artifact(artifact: Artifact, read: Read) -> ArtifactView:
+def _artifact(artifact: Artifact, read: Read) -> tasks.Artifact:
     document = read(artifact.document_sha256)
     said = document or {}
-    return ArtifactView(
+    return tasks.Artifact(
         artifact_id=artifact.artifact_id,
         name=artifact.name,
         version=artifact.version,

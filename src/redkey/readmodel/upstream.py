@@ -6,13 +6,12 @@ All are told from what never changes, so that the same claim is told alike.
 from __future__ import annotations
 
 from redkey.commands.due import plan_task_id
-from redkey.ledger.ports import Reader
 from redkey.readmodel.plan_text import plan_text
 from redkey.readmodel.rows import entity
-from redkey.readmodel.task_view import UpstreamView
-from redkey.readmodel.view import Document, read_document
+from redkey.readmodel.view import Document, Shelf, read_document
 from redkey.reducers.entities import Artifact, Task
 from redkey.reducers.world import World
+from redkey.shapes.claims import Upstream
 from redkey.wire.decode import decode
 from redkey.wire.ids import parse_stream
 
@@ -21,9 +20,9 @@ _PAGE = 100
 _NOTES_CHARACTERS = 256 * 1024
 
 
-def upstream(reader: Reader, topic: str, world: World, task: Task) -> tuple[UpstreamView, ...]:
+def upstream(reader: Shelf, topic: str, world: World, task: Task) -> tuple[Upstream, ...]:
     """The artifacts that the tasks a plan's task depends on have left, by task and name."""
-    found: list[UpstreamView] = []
+    found: list[Upstream] = []
     for key, task_id in _depends_on(reader, topic, world, task):
         above = _task(reader, topic, world, task_id)
         if above is not None and above.artifacts:
@@ -35,7 +34,7 @@ def upstream(reader: Reader, topic: str, world: World, task: Task) -> tuple[Upst
     return tuple(found)
 
 
-def prior_context(reader: Reader, topic: str, world: World, task: Task, document: Document | None) -> tuple[str, ...]:
+def prior_context(reader: Shelf, topic: str, world: World, task: Task, document: Document | None) -> tuple[str, ...]:
     """The notes that the tasks before this one ended with, in their order; nobody is named."""
     if task.workflow_id:
         named = [task_id for _, task_id in _depends_on(reader, topic, world, task)]
@@ -55,7 +54,7 @@ def prior_context(reader: Reader, topic: str, world: World, task: Task, document
     return tuple(text for text in notes if text)
 
 
-def _task(reader: Reader, topic: str, world: World, task_id: str) -> Task | None:
+def _task(reader: Shelf, topic: str, world: World, task_id: str) -> Task | None:
     live = world.tasks.get(task_id)
     if live is not None:
         return live
@@ -64,9 +63,9 @@ def _task(reader: Reader, topic: str, world: World, task_id: str) -> Task | None
     return found
 
 
-def _shown(reader: Reader, topic: str, above: Task, key: str, artifact: Artifact) -> UpstreamView:
+def _shown(reader: Shelf, topic: str, above: Task, key: str, artifact: Artifact) -> Upstream:
     said = read_document(reader, topic, artifact.document_sha256)
-    return UpstreamView(
+    return Upstream(
         name=artifact.name,
         artifact_id=artifact.artifact_id,
         task_id=above.task_id,
@@ -80,7 +79,7 @@ def _shown(reader: Reader, topic: str, above: Task, key: str, artifact: Artifact
     )
 
 
-def _depends_on(reader: Reader, topic: str, world: World, task: Task) -> list[tuple[str, str]]:
+def _depends_on(reader: Shelf, topic: str, world: World, task: Task) -> list[tuple[str, str]]:
     """What the task depends on, as (id in the plan, task id): from the live run, or from the plan's text when it has
     ended."""
     run = world.runs.get(task.workflow_id)
@@ -92,7 +91,7 @@ def _depends_on(reader: Reader, topic: str, world: World, task: Task) -> list[tu
     return [(key, plan_task_id(task.workflow_id, key)) for key in named]
 
 
-def note(reader: Reader, topic: str, task: Task, attempt: int) -> str:
+def note(reader: Shelf, topic: str, task: Task, attempt: int) -> str:
     """What the approver said who sent the attempt before this one back; empty when nobody did."""
     if attempt == 1:
         return ""

@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
-import msgspec
-
-from redkey.ledger.ports import Reader
-from redkey.ledger.record import iso_time
+from redkey.ledger.ports import Content, ContentFacts, Row
+from redkey.ledger.record import Record, iso_time
+from redkey.shapes.fields import Reply
 from redkey.wire.decode import decode
 
 Document = Mapping[str, Any]
 
 
-class View(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
-    """JSON as the API shows it."""
+View = Reply
 
 
-def read_document(reader: Reader, topic: str, sha256: str) -> Document | None:
+class Shelf(Protocol):
+    """What views read from: the store, or a unit with what it brings."""
+
+    def row(self, topic: str, kind: str, key: str) -> Row | None: ...
+
+    def content(self, topic: str, sha256: str) -> Content | None: ...
+
+    def content_facts(self, topic: str, sha256: str) -> ContentFacts | None: ...
+
+    def events(
+        self, topic: str, subject: str, after: int = 0, limit: int = 500, *, newest_first: bool = False
+    ) -> Sequence[Record]: ...
+
+
+def read_document(reader: Shelf, topic: str, sha256: str) -> Document | None:
     """A document of the server's making, without its nonce; None when it was erased."""
     found = reader.content(topic, sha256) if sha256 else None
     return document_of(found.data) if found is not None else None

@@ -7,11 +7,12 @@ from typing import Any, Literal
 from redkey.ledger.record import iso_time
 from redkey.plans.graph import critical_path, levels
 from redkey.readmodel.plan_text import PlanText
-from redkey.readmodel.task_view import ClaimView, FailureView, claim_view
+from redkey.readmodel.task_view import claim_view
 from redkey.readmodel.view import Document, View, moment
 from redkey.readmodel.workflow_at import RunSnapshot
 from redkey.reducers.entities import Gate, Step, Task, Workflow
 from redkey.reducers.run import Run
+from redkey.shapes.tasks import Failure, TaskHold
 
 # What a step is called outside, where its own state does not come from its task.
 _STATES = {
@@ -92,9 +93,9 @@ class StepView(View, frozen=True, kw_only=True):
     blocked_by: tuple[str, ...] = ()
     # Why it waits although nothing stands before it.
     waits_because: str = ""
-    claim: ClaimView | None = None
+    claim: TaskHold | None = None
     blocker_type: str = ""
-    failure: FailureView | None = None
+    failure: Failure | None = None
     cancelled_because: str = ""
     deadline_at: str | None = None
     gate: GateView | None = None
@@ -230,7 +231,7 @@ def _step(found: RunSnapshot, step: Step, text: PlanText | None) -> StepView:
         since=moment(task.updated_at),
         claim=claim_view(task),
         blocker_type=task.blocker_type if task.state == "blocked" else "",
-        failure=FailureView(kind=task.failure_kind) if failed else None,
+        failure=Failure(kind=task.failure_kind) if failed else None,
         deadline_at=moment(task.deadline_at),
         gate=gate_view(gate, task, title, None) if gate is not None else None,
         artifact_ids=tuple(artifact.artifact_id for artifact in task.artifacts),

@@ -47,7 +47,7 @@ class Authority:
 
     def hold(self, principal: Principal, end: Callable[[], None]) -> Callable[[], None]:
         """Call `end` once when the authority of a caller ends. What is returned must be called when it is over."""
-        topic, caller = principal.topic, principal.caller
+        topic, caller = principal.topic, principal.actor
         hold = Hold(caller.key_id, caller.agent_id, end)
         if principal.expires_at:
             left = max(0.0, principal.expires_at - self._wall())

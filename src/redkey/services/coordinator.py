@@ -15,16 +15,17 @@ from functools import partial
 
 import structlog
 
-from redkey.commands.caller import Caller
+from redkey.commands.actor import Actor
 from redkey.commands.decision import Refused, key_reused
 from redkey.commands.draft import Ids
-from redkey.errors import RedKeyError, StoreError, StoreFull, StorePoisoned, WriterBusy
+from redkey.errors import RedKeyError, StoreError, StoreFailed, StoreFull, StorePoisoned, WriterBusy
 from redkey.ledger.ports import Content, SequencedStore, Unit
 from redkey.reducers.changes import Changes
 from redkey.reducers.world import World
 from redkey.services.answers import Answers, KeepAnswer
 from redkey.services.outcome import NO_TASKS, Outcome, Settled
-from redkey.services.submission import Done, Request, Submission
+from redkey.services.place import Place
+from redkey.services.submission import Done, MakeReply, Request, Submission
 from redkey.services.turns import Turns
 from redkey.services.unit_of_work import TopicWork
 from redkey.services.waiters import Waiters
@@ -32,7 +33,7 @@ from redkey.services.worlds import Worlds
 
 # How many turns the event loop gets at most to bring more requests before a unit begins.
 _DRAIN_TURNS = 16
-_NOBODY = Caller("", "", frozenset())
+_NOBODY = Actor("", "", frozenset())
 
 _log = structlog.get_logger("redkey.services")
 Listener = Callable[[str, Sequence[Settled]], None]
@@ -88,16 +89,20 @@ class Coordinator:
     async def submit(
         self,
         topic: str,
-        caller: Caller,
+        caller: Actor,
         command: Request,
         contents: tuple[Content, ...] = (),
         *,
         idem: str = "",
         body: str = "",
         wait_seconds: float = 0,
+        reply: MakeReply | None = None,
     ) -> Outcome:
-        """The durable outcome of a command; Refused when it may not happen, Unavailable or a StoreError when the store
-        did not take it: then nothing was recorded."""
+        """The durable outcome of a command, with its reply where `reply` says how to make it.
+
+        Refused when it may not happen; Unavailable or a StoreError when the store did not take it: then nothing was
+        recorded.
+        """
         future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
 
         def done(answer: Outcome | RedKeyError) -> None:
@@ -109,7 +114,7 @@ class Coordinator:
                 future.set_exception(answer)
 
         submission = self.enqueue(
-            topic, caller, command, contents, done, idem=idem, body=body, wait_seconds=wait_seconds
+            topic, caller, command, contents, done, idem=idem, body=body, wait_seconds=wait_seconds, reply=reply
         )
         # A caller that is cancelled leaves at once: what it would win now, nobody would learn of.
         future.add_done_callback(lambda _: submission.leave(done))
@@ -118,7 +123,7 @@ class Coordinator:
     def enqueue(
         self,
         topic: str,
-        caller: Caller,
+        caller: Actor,
         command: Request,
         contents: tuple[Content, ...],
         done: Done,
@@ -126,6 +131,7 @@ class Coordinator:
         idem: str = "",
         body: str = "",
         wait_seconds: float = 0,
+        reply: MakeReply | None = None,
     ) -> Submission:
         """Take a command; `done` is called with its durable outcome, or with the reason why there is none.
 
@@ -140,7 +146,7 @@ class Coordinator:
             submission.join(done)
             return submission
         deadline = asyncio.get_running_loop().time() + wait_seconds if wait_seconds else 0
-        submission = Submission(topic, caller, command, contents, idem, body, self._ended, deadline)
+        submission = Submission(topic, caller, command, contents, idem, body, self._ended, deadline, reply)
         submission.join(done)
         if idem:
             self._flights[topic, idem] = submission
@@ -314,7 +320,7 @@ class Coordinator:
                 kept = self._answers.find(unit, submission.topic, submission.idem, submission.body)
                 if kept is not None:
                     return Outcome(kept=kept)
-            return work.run(submission)
+            return _replied(work.run(submission), submission, work.place)
         except Refused as refused:
             return refused
 
@@ -329,7 +335,7 @@ class Coordinator:
             if submission.over:
                 continue
             if isinstance(answer, Outcome) and submission.deadline and answer.answer == NO_TASKS:
-                self._waiters.park(submission)
+                self._waiters.park(submission, answer)
             else:
                 submission.settle(answer)
         for topic, work in works.items():
@@ -381,6 +387,17 @@ class Coordinator:
         if self._draining:
             await self._idle.wait()
         self._stopped = self._stopped or partial(Unavailable, "The server is stopping.")
+
+
+def _replied(outcome: Outcome, submission: Submission, place: Place) -> Answer:
+    """The outcome with its reply."""
+    if submission.reply is not None:
+        try:
+            outcome.reply = submission.reply(outcome, place)
+        except StoreFailed as damaged:
+            # Content that the reply would show is damaged. Its caller is told so; the unit goes on.
+            return damaged
+    return outcome
 
 
 def _failure(cause: BaseException | None) -> RedKeyError:

@@ -18,7 +18,7 @@ from hashlib import sha256
 
 import msgspec
 
-from redkey.commands.caller import Caller
+from redkey.commands.actor import Actor
 from redkey.ledger.ports import SequencedStore
 from redkey.readmodel.rows import entity
 from redkey.services.outcome import Settled
@@ -46,7 +46,7 @@ class Principal(msgspec.Struct):
     public_id: str
     topic: str
     digest: bytes
-    caller: Caller
+    actor: Actor
     checked: float
     # When its authority ends by itself, in seconds of wall time: a token's end; 0 for a key.
     expires_at: float = 0
@@ -134,5 +134,5 @@ class KeyRing:
         key = entity(row)
         if key.revoked_at:
             return None
-        caller = Caller(entity(workspace).workspace_id, key.key_id, frozenset(key.scopes), key.agent_id)
+        caller = Actor(entity(workspace).workspace_id, key.key_id, frozenset(key.scopes), key.agent_id)
         return Principal(public_id, kept.topic, bytes.fromhex(kept.sha256), caller, self._now())

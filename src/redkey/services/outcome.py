@@ -45,14 +45,14 @@ class Settled(msgspec.Struct, gc=False, eq=False):
 class Outcome(msgspec.Struct):
     """The records of a submission, in order; `next` is the claim that came with a completion.
 
-    `documents` are what the tasks that were claimed ask, by hash, as far as the unit had them at hand.
+    `reply` is what its caller is told, where the submission said how to make it.
     """
 
     records: list[Settled] = []
     answer: dict[str, Any] | None = None
     next: Outcome | None = None
     repeated: bool = False
-    documents: dict[str, bytes] = {}
+    reply: Any = None
     # What was answered under the request's key before, where nothing else tells it.
     kept: KeptAnswer | None = None
 

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from redkey.commands.caller import Caller
+from redkey.commands.actor import Actor
 from redkey.commands.claims import AddArtifact, ClaimNext, CompleteClaim, HeartbeatClaim
 from redkey.commands.command import Command
 from redkey.commands.decision import Refused
@@ -134,8 +134,8 @@ class _Simulation:
         workspace_id = "wk_" + self._ids.ulid()
         self._workspace_id = workspace_id
         # Who works is not who approves.
-        self._admin = Caller(workspace_id, "key_" + self._ids.ulid(), frozenset({"admin"}))
-        self._approver = Caller(workspace_id, "key_" + self._ids.ulid(), frozenset({"admin"}))
+        self._admin = Actor(workspace_id, "key_" + self._ids.ulid(), frozenset({"admin"}))
+        self._approver = Actor(workspace_id, "key_" + self._ids.ulid(), frozenset({"admin"}))
         self._tasks = {task.id: task for task in self._plan.tasks}
         self._roles = {role: RoleReport(assumed.agents_of(role)) for role in self._plan.roles_by_id()}
         self._idle: dict[str, deque[str]] = {role: deque() for role in self._roles}
@@ -261,7 +261,7 @@ class _Simulation:
         self._planned += 1
         heappush(self._events, (self._now + seconds, self._planned, kind, subject))
 
-    def _do(self, command: Command, caller: Caller | None = None, contents: tuple[Content, ...] = ()) -> list[Settled]:
+    def _do(self, command: Command, caller: Actor | None = None, contents: tuple[Content, ...] = ()) -> list[Settled]:
         """One command in a unit of its own, as the coordinator would run it; everything that was recorded with it.
 
         What comes too late, such as a completion after the task's deadline, is refused and nothing comes of it.

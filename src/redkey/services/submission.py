@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
 import structlog
 
-from redkey.commands.caller import Caller
+from redkey.commands.actor import Actor
 from redkey.commands.command import Command
 from redkey.errors import RedKeyError
 from redkey.ledger.ports import Content
 from redkey.reducers.changes import Offer
 from redkey.services.answers import KeepAnswer
 from redkey.services.outcome import Outcome
+from redkey.services.place import Place
 
 # What may be submitted: a command of somebody, or an answer that the server itself keeps.
 Request = Command | KeepAnswer
 _log = structlog.get_logger("redkey.services")
 
+# How an outcome becomes a reply, at its place; made inside the unit.
+MakeReply = Callable[[Outcome, Place], Any]
 # Called once with the outcome, or with the reason why there is none.
 Done = Callable[[Outcome | RedKeyError], None]
 
@@ -42,7 +46,9 @@ class Submission:
         "contents",
         "deadline",
         "idem",
+        "nothing",
         "offer",
+        "reply",
         "timer",
         "topic",
     )
@@ -50,20 +56,23 @@ class Submission:
     def __init__(
         self,
         topic: str,
-        caller: Caller,
+        caller: Actor,
         command: Request | None,
         contents: tuple[Content, ...],
         idem: str,
         body: str,
         on_end: Callable[[Submission], None],
         deadline: float = 0,
+        reply: MakeReply | None = None,
     ) -> None:
         self.topic, self.caller, self.command, self.contents = topic, caller, command, contents
-        self.idem, self.body, self.deadline = idem, body, deadline
+        self.idem, self.body, self.deadline, self.reply = idem, body, deadline, reply
         self._on_end = on_end
         self._callers: list[Done] = []
         self._ended = self.alone = False
         self.offer: Offer | None = None
+        # What is answered if nothing comes until the deadline.
+        self.nothing: Outcome | None = None
         self.timer: asyncio.TimerHandle | None = None
 
     @property

@@ -65,7 +65,7 @@ class Tokens:
         claims = Claims(
             iss=self._issuer,
             aud=self._audience,
-            sub=principal.caller.key_id,
+            sub=principal.actor.key_id,
             client_id=principal.public_id,
             scope=" ".join(scopes),
             iat=now,
@@ -82,11 +82,11 @@ class Tokens:
             self._read.pop(token, None)
             return None
         principal = self._keys.holder(claims.client_id)
-        if principal is None or principal.caller.key_id != claims.sub:
+        if principal is None or principal.actor.key_id != claims.sub:
             return None
-        scopes = passable(principal.caller.scopes) & set(claims.scope.split())
-        caller = msgspec.structs.replace(principal.caller, scopes=scopes)
-        return msgspec.structs.replace(principal, caller=caller, expires_at=claims.exp)
+        scopes = passable(principal.actor.scopes) & set(claims.scope.split())
+        actor = msgspec.structs.replace(principal.actor, scopes=scopes)
+        return msgspec.structs.replace(principal, actor=actor, expires_at=claims.exp)
 
     def is_ours(self, token: str) -> bool:
         """True when this log's server signed the token, whatever became of it since."""

@@ -7,10 +7,9 @@ fails, so nobody ever reads a world ahead of its commit. The unit itself is give
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Any, NoReturn
 
-from redkey.commands.caller import Caller
+from redkey.commands.actor import Actor
 from redkey.commands.claims import ClaimNext, CompleteClaim, FailClaim
 from redkey.commands.command import Command
 from redkey.commands.decide import decide
@@ -19,7 +18,7 @@ from redkey.commands.draft import Draft, Ids, seal
 from redkey.commands.due import due, follow_ups
 from redkey.commands.past import NOTHING, Recalled
 from redkey.commands.wanted import wanted
-from redkey.errors import Finding, RedKeyError, StoreFailed
+from redkey.errors import Finding, RedKeyError
 from redkey.ledger.ports import Content, Entry, Unit
 from redkey.ledger.record import LOCAL_PAYER
 from redkey.readmodel.meter import Meter
@@ -32,9 +31,9 @@ from redkey.services import effects
 from redkey.services.answers import KeepAnswer
 from redkey.services.outcome import NO_TASKS, Outcome, Settled, closure, following, settled
 from redkey.services.past import recall
+from redkey.services.place import Place
 from redkey.services.submission import Submission
-from redkey.wire.events import AnyPayload, TaskClaimAttempted, TaskClaimed, TaskLeaseExtended
-from redkey.wire.ids import parse_stream
+from redkey.wire.events import AnyPayload, TaskClaimAttempted, TaskLeaseExtended
 from redkey.wire.payload import with_key
 from redkey.wire.subjects import subjects
 from redkey.wire.validate import encode
@@ -68,6 +67,8 @@ class TopicWork:
         # Commands that do something beside their records, once these are appended.
         self._effects: list[Command] = []
         self.records: list[Settled] = []
+        # What replies are made from.
+        self.place = Place(unit, topic, world, self._contents, self._entries, self.records)
 
     @property
     def now(self) -> int:
@@ -138,7 +139,7 @@ class TopicWork:
             request = next((draft for draft in decision.drafts if not _reacquires(draft)), decision.drafts[0])
             request.payload = with_key(request.payload, submission.idem, submission.body)
         brought = {one.sha256: one for one in submission.contents if one.sha256 not in self._contents}
-        self._contents |= brought
+        self._contents.update(brought)
         try:
             outcome = Outcome(self._record(decision.drafts))
         except Refused:
@@ -147,11 +148,9 @@ class TopicWork:
             raise
         if effects.has_effect(command):
             self._effects.append(command)
-        elif type(command) is ClaimNext:
-            outcome.documents = self._documents(outcome.records)
         return outcome
 
-    def judge(self, command: Command, caller: Caller) -> Decision:
+    def judge(self, command: Command, caller: Actor) -> Decision:
         """Decide in the world as the command's own records will meet it: what they make leave has left."""
         world, now = self._world, self._timestamp
         decision = decide(world, command, caller, now, self._ids, self._recall(command))
@@ -167,7 +166,7 @@ class TopicWork:
             return NOTHING
         return recall(self._unit, self._topic, self._world, needs, self._loaded_at)
 
-    def _claim_next(self, command: ClaimNext, caller: Caller, cause: str) -> Outcome:
+    def _claim_next(self, command: ClaimNext, caller: Actor, cause: str) -> Outcome:
         """The claim that comes with the end of a hold. What it answers must be told again from records alone, so
         whatever keeps it from being recorded is `no_tasks`; asked for by itself, it is answered in full."""
         decision = self.judge(command, caller)
@@ -176,25 +175,7 @@ class TopicWork:
         for draft in decision.drafts:
             draft.causation_id = cause
         records = self._record(decision.drafts)
-        return Outcome(records, documents=self._documents(records))
-
-    def _documents(self, records: list[Settled]) -> dict[str, bytes]:
-        """What the tasks ask that were claimed: a read inside the unit costs a fraction of one after it."""
-        found: dict[str, bytes] = {}
-        for one in records:
-            if type(one.event.payload) is not TaskClaimed:
-                continue
-            task = self._world.tasks[parse_stream(one.event.stream.stream_id).subject]
-            # A plan is one document for all its tasks, and kept taken apart (`plan_text`).
-            if not task.plan_task:
-                # Whether it is damaged is told to the one who asked for it, and holds up nobody else.
-                with suppress(StoreFailed):
-                    content = self._contents.get(task.content_sha256) or self._unit.content(
-                        self._topic, task.content_sha256
-                    )
-                    if content is not None:
-                        found[content.sha256] = content.data
-        return found
+        return Outcome(records)
 
     def _again(self, sequence: int, command: Command) -> Outcome:
         """The same request again: the same records, and so the same answer."""

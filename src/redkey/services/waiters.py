@@ -37,9 +37,11 @@ class Waiters:
         """How many wait."""
         return sum(len(line) for queues in self._waiting.values() for line in queues.values())
 
-    def park(self, submission: Submission) -> None:
-        """Keep a caller waiting until there is something for it, or until its time is over."""
+    def park(self, submission: Submission, nothing: Outcome) -> None:
+        """Keep a caller waiting until there is something for it, or until its time is over; `nothing` is answered
+        then."""
         loop = asyncio.get_running_loop()
+        submission.nothing = nothing
         if submission.deadline <= loop.time() or self._stopping:
             _time_is_over(submission)
             return
@@ -105,4 +107,4 @@ def _take(line: Line, offer: Offer, world: World) -> list[Submission]:
 
 def _time_is_over(submission: Submission) -> None:
     if not submission.over:
-        submission.settle(Outcome(answer=NO_TASKS))
+        submission.settle(submission.nothing or Outcome(answer=NO_TASKS))

@@ -7,7 +7,7 @@ from hashlib import sha256
 
 import msgspec
 
-from redkey.commands.caller import Caller
+from redkey.commands.actor import Actor
 from redkey.commands.decision import key_reused
 from redkey.commands.draft import Ids
 from redkey.commands.policies import SetPolicy
@@ -45,7 +45,7 @@ def begin_workspace(
     store: SequencedStore,
     ids: Ids,
     signing: Signing,
-    caller: Caller,
+    caller: Actor,
     key: CreateKey,
     name: Content | None = None,
     *,

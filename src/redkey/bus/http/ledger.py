@@ -8,7 +8,7 @@ from redkey.bus.http import shapes
 from redkey.bus.http.call import Answer, Call
 from redkey.bus.http.routes import bus_route
 from redkey.bus.shown import find_message
-from redkey.commands.caller import Caller
+from redkey.commands.actor import Actor
 from redkey.errors import BusRefused
 from redkey.http.route import READ
 
@@ -37,7 +37,7 @@ async def bus_record(call: Call, body: shapes.Recording) -> Answer:
     who = call.caller
     if not call.sees(find_message(call.bus, call.session, call.names["message_id"])):
         raise BusRefused("message not found", code="message_not_found")
-    caller = Caller(who.workspace, who.key_id, who.scopes, who.agent_id)
+    caller = Actor(who.workspace, who.key_id, who.scopes, who.agent_id)
     mail = await call.bridge.record(call.session, caller, call.names["message_id"], body.to, body.priority)
     return Answer(201 if mail.event_id else 200, msgspec.to_builtins(mail))
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import Any, TypeVar
 
-from redkey.api.call import Call
+from redkey.services.caller import Caller
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
@@ -21,16 +21,16 @@ _SHARED_PIECE = 4
 
 
 async def in_pieces(
-    call: Call, parts: Sequence[Part], work: Callable[[int, Part], Any], result: type[Result]
+    caller: Caller, parts: Sequence[Part], work: Callable[[int, Part], Any], result: type[Result]
 ) -> tuple[Result, ...]:
     """What `work(index, part)` gives for each part, in their order. What arrives together still shares a commit."""
     # Each part is as large as its share of the body.
-    call.body_bytes //= len(parts)
+    caller.body_bytes //= len(parts)
     begun: list[asyncio.Task[Result]] = []
     try:
         while len(begun) < len(parts):
-            if call.services.coordinator.is_shared:
-                async with call.services.batch_turn:
+            if caller.means.coordinator.is_shared:
+                async with caller.means.batch_turn:
                     await _begin_slowly(begun, parts, work)
             else:
                 _begin(begun, parts, work, _PIECE)

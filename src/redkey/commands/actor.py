@@ -7,7 +7,7 @@ import msgspec
 from redkey.reducers.world import World
 
 
-class Caller(msgspec.Struct, frozen=True):
+class Actor(msgspec.Struct, frozen=True):
     """The key a request came with, in one workspace."""
 
     workspace_id: str
@@ -24,7 +24,7 @@ class Caller(msgspec.Struct, frozen=True):
         return self.agent_id == agent_id if self.agent_id else self.is_admin or "runner" in self.scopes
 
     def sender(self, world: World) -> str:
-        """How wires name this caller; never believed from a body."""
+        """How wires name this actor; never believed from a body."""
         if self.agent_id:
             agent = world.agents.get(self.agent_id)
             return f"agent:{agent.slug}" if agent is not None else f"human:{self.key_id}"

@@ -10,9 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from redkey.commands.decision import Refused
 from redkey.config import Cost
-from redkey.http.limits import KEPT
-from redkey.http.problems import Declined
+
+# Budgets that memory knows; the one used longest ago goes first.
+KEPT = 10_000
 
 # What costs nothing: it is done in less time than anybody notices.
 FREE_BYTES = 64 * 1024
@@ -64,14 +66,14 @@ class Costs:
         )
 
     def charge(self, key: str, workspace: str, cost: int) -> None:
-        """Let a key spend units of its own and of its workspace; Declined when either has spent too much before."""
+        """Let a key spend units of its own and of its workspace; Refused when either has spent too much before."""
         asked = [(self._keys, key, "key"), (self._workspaces, workspace, "workspace")]
         for budgets, name, what in asked:
             wait = budgets.wait_seconds(name) if budgets is not None else 0
             if wait:
                 seconds = math.ceil(wait)
                 detail = f"This {what} asked for much large work; wait {seconds} s, or send it in smaller requests."
-                raise Declined(429, "cost_limited", detail, headers={"retry-after": str(seconds)})
+                raise Refused(429, "cost_limited", detail, retry_seconds=seconds)
         for budgets, name, _ in asked:
             if budgets is not None:
                 budgets.spend(name, cost)

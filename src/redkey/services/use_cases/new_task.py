@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Coroutine
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import msgspec
-from msgspec import Meta
 
-from redkey.api.call import NO_CONTENT, Call, Pending
-from redkey.api.fields import Attempts, Body, Id, LeaseSeconds, Name, Seconds, Sentence, Slug, Text, Word, given, wrong
-from redkey.api.roles import capability_slugs
-from redkey.api.texts import keep_then
+from redkey.commands.decision import invalid, wrong
 from redkey.commands.tasks import CreateTask
 from redkey.errors import Finding, WireRefused
-from redkey.http.problems import invalid
 from redkey.ledger.ports import Content
 from redkey.plans.structure import GatePolicy
-from redkey.readmodel.replies import Advice, Created
+from redkey.services.caller import NO_CONTENT, Caller, Pending
 from redkey.services.outcome import Outcome
+from redkey.services.use_cases.roles import capability_slugs
+from redkey.services.use_cases.texts import keep_then
+from redkey.shapes.fields import given
+from redkey.shapes.tasks import Advice, ApprovalGate, CreatedTask, NewTask
 from redkey.wire.events import Ref
 from redkey.wire.ids import event_id, parse_stream
 from redkey.wire.legacy import read_wire_1_0
@@ -26,77 +25,33 @@ from redkey.wire.lint import lint_wire
 from redkey.wire.names import ROLE_ID, queue_id, role_id
 from redkey.wire.rules import ENTRIES_LIMIT
 
-TaskId = Annotated[str, Meta(pattern="^task_[0-7][0-9A-HJKMNP-TV-Z]{25}$", max_length=31)]
-Names = Annotated[tuple[Word, ...], Meta(max_length=32)]
-
-
-class Retry(Body, frozen=True, kw_only=True):
-    """How often a task is tried, and what follows a failure: another attempt, the end, or waiting for somebody."""
-
-    max_attempts: Attempts
-    on_failure: Literal["reopen", "fail", "block"] = "reopen"
-
-
-class Gate(Body, frozen=True, kw_only=True):
-    """Who approves a completion beside the admins: keys, agents or roles; never the worker."""
-
-    approvers: Annotated[tuple[Word, ...], Meta(max_length=16)] = ()
-    deadline_seconds: Seconds | None = None
-    on_deadline: Literal["reject", "hold"] = "hold"
-
-
-class NewTask(Body, frozen=True, kw_only=True):
-    """A simple role task. Any active agent that has its roles and capabilities may claim it."""
-
-    title: Annotated[str, Meta(min_length=1, max_length=500)]
-    description: Text = ""
-    queue_id: Name | None = None
-    workflow_id: Id | None = None
-    required_roles: Names = ()
-    required_capabilities: Names = ()
-    depends_on: Annotated[tuple[TaskId, ...], Meta(max_length=100)] = ()
-    priority: Literal["urgent", "high", "normal", "low"] | None = None
-    input: Any = None
-    # A Brief Wire 1.0 (seed 000).
-    brief: dict[str, Any] | None = None
-    context_id: Annotated[str, Meta(pattern="^[a-z][a-z0-9_-]{0,15}:[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=40)] = ""
-    parent_task_id: TaskId | None = None
-    reference_task_ids: Annotated[tuple[TaskId, ...], Meta(max_length=4)] = ()
-    outputs: Annotated[tuple[Slug, ...], Meta(max_length=32)] = ()
-    completion_criteria: Annotated[tuple[Sentence, ...], Meta(max_length=64)] = ()
-    retry: Retry | None = None
-    lease_seconds: LeaseSeconds | None = None
-    deadline_seconds: Seconds | None = None
-    approval_gate: bool | Gate = False
-
-
 _TEXT = ("title", "description", "input", "brief", "completion_criteria", "depends_on")
 
 
 def create(
-    call: Call, queue: str, body: NewTask, *, part: str = "", under: str = ""
-) -> Pending | Coroutine[Any, Any, Pending]:
-    """Record a new task; `part` and `under` tell the tasks of a batch apart. The reply is `Created`."""
+    caller: Caller, queue: str, body: NewTask, *, part: str = "", under: str = ""
+) -> Pending[CreatedTask] | Coroutine[Any, Any, Pending[CreatedTask]]:
+    """Record a new task; `part` and `under` tell the tasks of a batch apart."""
     named = queue_id(queue)
     if body.queue_id is not None and queue_id(body.queue_id) != named:
         raise wrong("queue_mismatch", f"{under}/queueId", "the body names another queue than the path")
     warnings = _check_brief(body.brief, under)
-    _check_names(call, body, under)
+    _check_names(caller, body, under)
 
-    def then(ref: Ref, text: Content) -> Pending:
-        command, pinned = _command(call, body, named, under)
+    def then(ref: Ref, text: Content) -> Pending[CreatedTask]:
+        command, pinned = _command(caller, body, named, under)
         command = msgspec.structs.replace(command, content_ref=ref)
-        return Pending(command, lambda outcome: created(outcome, warnings), (text, *pinned), part=part)
+        return Pending(command, lambda outcome, _: _created(outcome, warnings), (text, *pinned), part=part)
 
-    return keep_then(call, given(body, *_TEXT), then, queue_id=named, under=under)
+    return keep_then(caller, given(body, *_TEXT), then, queue_id=named, under=under)
 
 
-def created(outcome: Outcome, warnings: tuple[Advice, ...] = ()) -> Created:
+def _created(outcome: Outcome, warnings: tuple[Advice, ...]) -> CreatedTask:
     """The reply of a new task: where it stood when everything that followed at once was recorded."""
     record = outcome.records[0]
     states = {"task.available": "available", "task.failed": "failed"}
     found = [states[one.event.type] for one in outcome.records if one.event.type in states]
-    return Created(
+    return CreatedTask(
         task_id=parse_stream(record.event.stream.stream_id).subject,
         queue_id=record.wire["payload"]["queue_id"],
         status=found[0] if found else "created",
@@ -127,9 +82,9 @@ def _at(here: str, findings: list[Finding]) -> Exception:
     return invalid([Finding(one.code, here + one.pointer, one.message) for one in findings])
 
 
-def _check_names(call: Call, body: NewTask, under: str) -> None:
+def _check_names(caller: Caller, body: NewTask, under: str) -> None:
     """Everything a task names must be of this workspace; a name of another is like one that nobody has."""
-    store, topic = call.services.store, call.topic
+    store, topic = caller.means.store, caller.topic
     for index, name in enumerate(body.required_roles):
         if not ROLE_ID.fullmatch(role_id(name)):
             raise wrong("unknown_role", f"{under}/requiredRoles/{index}", "there is no such role; create it first")
@@ -143,7 +98,7 @@ def _check_names(call: Call, body: NewTask, under: str) -> None:
         raise wrong("unknown_workflow", f"{under}/workflowId", "there is no such workflow in this workspace")
 
 
-def _command(call: Call, body: NewTask, queue: str, under: str) -> tuple[CreateTask, list[Content]]:
+def _command(caller: Caller, body: NewTask, queue: str, under: str) -> tuple[CreateTask, list[Content]]:
     """The command, and the structure that what does not fit on a wire is pinned in."""
     roles = tuple(sorted({role_id(name) for name in body.required_roles}))
     able = tuple(sorted(capability_slugs(body.required_capabilities, f"{under}/requiredCapabilities")))
@@ -152,7 +107,7 @@ def _command(call: Call, body: NewTask, queue: str, under: str) -> tuple[CreateT
         text = f"a task names at most {ENTRIES_LIMIT} references and its parent together"
         raise wrong("references_too_many", f"{under}/referenceTaskIds", text)
     command = CreateTask(
-        task_id="task_" + call.services.ids.ulid(),
+        task_id="task_" + caller.means.ids.ulid(),
         queue_id=queue,
         content_ref=NO_CONTENT,
         priority=body.priority or "",
@@ -172,7 +127,7 @@ def _command(call: Call, body: NewTask, queue: str, under: str) -> tuple[CreateT
     if not policy and entries <= ENTRIES_LIMIT:
         return command, []
     structure = {name: value for name, value in (_asked(command) | policy).items() if value}
-    ref, pinned = call.structure(structure)
+    ref, pinned = caller.structure(structure)
     return msgspec.structs.replace(command, structure=structure, structure_ref=ref), [pinned]
 
 
@@ -182,7 +137,7 @@ def _policy(body: NewTask) -> dict[str, Any]:
     if body.retry is not None and body.retry.on_failure != "reopen":
         policy["on_failure"] = body.retry.on_failure
     gate = body.approval_gate
-    if isinstance(gate, Gate):
+    if isinstance(gate, ApprovalGate):
         made = GatePolicy(tuple(map(_approver, gate.approvers)), gate.deadline_seconds or 0, gate.on_deadline)
         policy["gate"] = msgspec.to_builtins(made) or True
     elif gate:

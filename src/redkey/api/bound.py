@@ -1,0 +1,60 @@
+"""Use cases bound to HTTP: the route of each, which parses what it takes, calls it and renders what it gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from redkey.api.call import Call
+from redkey.http.route import Route
+from redkey.services.use_case import UseCase
+
+Handler = Callable[..., Any]
+
+
+def bound(use: UseCase[Any, Any]) -> Route:
+    """The route of a use case. The adapter judges the caller before the body is read, by the use case's own rule."""
+    declared = use.operation
+    return Route(
+        declared.method,
+        declared.path,
+        _handler(use),
+        declared.scopes,
+        body=declared.body,
+        query=declared.query,
+        reply=declared.reply,
+        status=declared.status,
+        summary=declared.summary,
+        replies=declared.replies,
+        idempotent=declared.idempotent,
+        repeats=declared.repeats,
+        body_limit=declared.body_limit,
+        streamed=declared.streamed,
+        media=declared.media,
+        consumes=declared.consumes,
+        failure=declared.failure,
+        fails_alike=declared.fails_alike,
+        example=declared.example,
+        reply_example=declared.reply_example,
+        name=declared.name,
+        description=declared.description or use.__doc__ or "",
+    )
+
+
+def _handler(use: UseCase[Any, Any]) -> Handler:
+    """Call the use case with the parameters of the path, then the body, then the query."""
+    run, names = use.run, use.operation.path_names
+    if use.operation.body is not None:
+        if use.operation.query is not None:
+            return lambda call, body: run(call, *map(call.path.__getitem__, names), body, call.query)
+        if len(names) == 1:
+            (name,) = names
+            # The most frequent shape of a request that writes.
+            return lambda call, body: run(call, call.path[name], body)
+        return lambda call, body: run(call, *map(call.path.__getitem__, names), body)
+
+    def without_body(call: Call) -> Any:
+        values = [call.path[name] for name in names]
+        return run(call, *values, call.query) if use.operation.query is not None else run(call, *values)
+
+    return without_body

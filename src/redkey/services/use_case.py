@@ -1,0 +1,56 @@
+"""Use cases: what RedKey does, one function for each operation, whichever door it is asked at.
+
+A use case takes the caller first, then the parameters of the path, the body, the query. Authority is judged here and
+nowhere else. It gives its reply at once, or `Pending`, or a coroutine of either: a plain function costs no task of
+the event loop. `Caller.reply` awaits whatever it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Concatenate, Generic, ParamSpec, TypeVar
+
+from redkey.commands.decision import Refused
+from redkey.services.caller import Caller
+from redkey.shapes.operation import Operation
+
+P = ParamSpec("P")
+Result = TypeVar("Result")
+
+
+class UseCase(Generic[P, Result]):
+    """A function behind an operation. `run` is the function itself, for a door that has judged the caller before."""
+
+    def __init__(self, operation: Operation, run: Callable[Concatenate[Caller, P], Result]) -> None:
+        self.operation, self.run = operation, run
+        self.__doc__ = run.__doc__
+        scopes = operation.scopes
+        self.scopes = frozenset(scopes) if scopes == ("operator",) else frozenset((*scopes, "admin"))
+
+    def __call__(self, caller: Caller, *arguments: P.args, **named: P.kwargs) -> Result:
+        self.judge(caller)
+        return self.run(caller, *arguments, **named)
+
+    def judge(self, caller: Caller) -> None:
+        """Refuse a caller that has none of the scopes; an operation without scopes is open to everybody."""
+        if self.operation.scopes and self.scopes.isdisjoint(caller.actor.scopes):
+            raise InsufficientScope(self.operation.scopes)
+
+
+class InsufficientScope(Refused):
+    """The key lacks the needed scope."""
+
+    def __init__(self, scopes: tuple[str, ...]) -> None:
+        super().__init__(403, "insufficient_scope", f"This needs a key with the scope {' or '.join(scopes)}.")
+        self.scopes = scopes
+
+
+def use_case(
+    operation: Operation,
+) -> Callable[[Callable[Concatenate[Caller, P], Result]], UseCase[P, Result]]:
+    """Declare what is done when an operation is called."""
+
+    def declare(run: Callable[Concatenate[Caller, P], Result]) -> UseCase[P, Result]:
+        return UseCase(operation, run)
+
+    return declare

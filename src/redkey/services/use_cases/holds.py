@@ -1,0 +1,220 @@
+"""Holds: everything that the holder of a task does with it until its claim ends.
+
+How a task is got is `claims`'s; the fence that every act must pass is `redkey.commands.holds`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from typing import Any
+
+from redkey.commands.claims import (
+    BlockClaim,
+    ClaimNext,
+    CompleteClaim,
+    FailClaim,
+    HeartbeatClaim,
+    PlanClaim,
+    ReleaseClaim,
+    StartClaim,
+)
+from redkey.commands.decision import Refused, wrong
+from redkey.ledger.ports import Content
+from redkey.readmodel import replies
+from redkey.services.caller import Caller, Pending
+from redkey.services.outcome import Outcome
+from redkey.services.place import Place
+from redkey.services.problems import describe
+from redkey.services.use_case import use_case
+from redkey.services.use_cases.artifacts import add, check_artifacts, ready_artifacts
+from redkey.services.use_cases.claims import next_reply
+from redkey.services.use_cases.pieces import in_pieces
+from redkey.services.use_cases.texts import keep, keep_then
+from redkey.shapes import claims
+from redkey.shapes.claims import (
+    ArtifactAdded,
+    BatchedCompletion,
+    BlockReport,
+    ClaimChanged,
+    ClaimEnded,
+    ClaimNextOutcome,
+    ClaimResult,
+    ClaimResults,
+    Completion,
+    Completions,
+    FailureReport,
+    Heartbeat,
+    HolderPlan,
+    NewArtifact,
+)
+from redkey.shapes.fields import given
+from redkey.wire.events import GateOpened, Ref, TaskComplete, TaskFailed, TaskLeaseExtended
+from redkey.wire.lint import SUMMARY_WORDS
+from redkey.wire.names import queue_id
+from redkey.wire.prose import words
+
+
+def _changed(outcome: Outcome, place: Place) -> ClaimChanged:
+    for one in outcome.records:
+        payload = one.event.payload
+        if isinstance(payload, replies.Held):
+            return replies.changed(one.event, payload)
+    raise AssertionError("an act of a holder that nothing tells of")
+
+
+@use_case(claims.START_CLAIM)
+def start_claim(caller: Caller, claim_id: str) -> Pending[ClaimChanged]:
+    """Say that the work has begun."""
+    return Pending(StartClaim(claim_id), _changed)
+
+
+@use_case(claims.RELEASE_CLAIM)
+def release_claim(caller: Caller, claim_id: str) -> Pending[ClaimChanged]:
+    """Give the task back: others may claim it at once."""
+    return Pending(ReleaseClaim(claim_id), _changed)
+
+
+@use_case(claims.HEARTBEAT_CLAIM)
+def heartbeat_claim(caller: Caller, claim_id: str) -> Pending[Heartbeat]:
+    """Keep the lease, and learn whether the task is still held."""
+    return Pending(HeartbeatClaim(claim_id), _heard)
+
+
+def _heard(outcome: Outcome, place: Place) -> Heartbeat:
+    if outcome.answer is not None:
+        return replies.heard(outcome.answer)
+    record = outcome.records[0].event
+    if type(record.payload) is not TaskLeaseExtended:
+        raise AssertionError("a heartbeat that extended nothing")
+    return replies.extended(record, record.payload)
+
+
+@use_case(claims.BLOCK_CLAIM)
+def block_claim(caller: Caller, claim_id: str, report: BlockReport) -> Pending[ClaimChanged]:
+    """Say that the work cannot go on, and let those know who can lift the block."""
+    ref, content = keep(caller, given(report, "reason", "suggested_resolution"), claim_id=claim_id)
+    command = BlockClaim(claim_id, report.blocker_type, ref, tuple(dict.fromkeys(report.depends_on)))
+    return Pending(command, _changed, (content,))
+
+
+@use_case(claims.PLAN_CLAIM)
+def plan_claim(
+    caller: Caller, claim_id: str, plan: HolderPlan
+) -> Pending[ClaimChanged] | Coroutine[Any, Any, Pending[ClaimChanged]]:
+    """Tell how the holder means to go about it."""
+
+    def then(ref: Ref, content: Content) -> Pending[ClaimChanged]:
+        return Pending(PlanClaim(claim_id, ref), _changed, (content,))
+
+    return keep_then(caller, {"plan": plan.plan}, then, claim_id=claim_id)
+
+
+@use_case(claims.COMPLETE_CLAIM)
+def complete_claim(
+    caller: Caller, claim_id: str, done: Completion
+) -> Pending[ClaimEnded] | Coroutine[Any, Any, Pending[ClaimEnded]]:
+    """Complete a task, and ask for the next one in the same request if there is more to do."""
+    if ready_artifacts(caller, claim_id):
+        return _complete(caller, claim_id, done)
+    return _completion(caller, claim_id, done)
+
+
+@use_case(claims.COMPLETE_CLAIMS)
+async def complete_claims(caller: Caller, batch: Completions) -> ClaimResults:
+    """Complete many tasks at once."""
+
+    async def one(index: int, item: BatchedCompletion) -> ClaimResult:
+        try:
+            pending = await _complete(caller, item.claim_id, item, f"/claims/{index}", str(index))
+            return ClaimResult(claim=await caller.settled(pending))
+        except Refused as refused:
+            caller.answers_beside_records()
+            return ClaimResult(problem=describe(refused))
+
+    return ClaimResults(items=await in_pieces(caller, batch.claims, one, ClaimResult))
+
+
+async def _complete(
+    caller: Caller, claim_id: str, done: Completion, under: str = "", part: str = ""
+) -> Pending[ClaimEnded]:
+    """A completion whose artifacts are checked first: reading them takes time."""
+    await check_artifacts(caller, claim_id)
+    pending = _completion(caller, claim_id, done, under, part)
+    return pending if isinstance(pending, Pending) else await pending
+
+
+def _completion(
+    caller: Caller, claim_id: str, done: Completion, under: str = "", part: str = ""
+) -> Pending[ClaimEnded] | Coroutine[Any, Any, Pending[ClaimEnded]]:
+    if (count := words(done.summary)) > SUMMARY_WORDS:
+        text = f"the summary has at most {SUMMARY_WORDS} words; this has {count}"
+        raise wrong("summary_words", f"{under}/summary", text)
+
+    def then(ref: Ref | None, *contents: Content) -> Pending[ClaimEnded]:
+        following = _following(caller, claim_id, done.claim_next)
+        command = CompleteClaim(
+            claim_id,
+            tuple(dict.fromkeys(done.artifact_ids)),
+            ref,
+            done.cost_usd,
+            done.duration_seconds,
+            done.semantic,
+            done.attempts,
+            claim_next=following,
+        )
+        return Pending(command, lambda outcome, place: _ended(outcome, place, following), contents, part=part)
+
+    said = given(done, "output", "summary", "notes")
+    return keep_then(caller, said, then, claim_id=claim_id, under=under) if said else then(None)
+
+
+def _following(caller: Caller, claim_id: str, asked: claims.ClaimNext | None) -> ClaimNext | None:
+    """The claim that is asked for with the end of a hold: for the agent that holds."""
+    if asked is None:
+        return None
+    world = caller.means.coordinator.peek(caller.topic)
+    task = world.tasks.get(world.claims.get(claim_id, "") or world.expired.get(claim_id, ""))
+    agent_id = "" if task is None else task.agent_id or task.expired_agent_id
+    return ClaimNext(queue_id(asked.queue_id), agent_id, asked.lease_seconds or 0)
+
+
+def _ended(outcome: Outcome, place: Place, following: ClaimNext | None) -> ClaimEnded:
+    for one in outcome.records:
+        payload = one.event.payload
+        if isinstance(payload, TaskComplete | TaskFailed):
+            after = _after(outcome, place, following, payload.agent_id or "")
+            return replies.ended(one.event, payload, _gate(outcome), after)
+    raise AssertionError("an end that nothing tells of")
+
+
+def _gate(outcome: Outcome) -> str:
+    """The gate that the completion opened; empty when there is none."""
+    for one in outcome.records:
+        payload = one.event.payload
+        if type(payload) is GateOpened:
+            return payload.gate_id
+    return ""
+
+
+def _after(outcome: Outcome, place: Place, asked: ClaimNext | None, agent_id: str) -> ClaimNextOutcome | None:
+    if asked is None:
+        return None
+    # An answer that nothing records is not remembered, so a repeated request could not tell it from another.
+    if outcome.next is None or outcome.next.answer is not None:
+        return replies.no_tasks(agent_id, asked.queue_id)
+    return next_reply(outcome.next, place, asked)
+
+
+@use_case(claims.FAIL_CLAIM)
+def fail_claim(caller: Caller, claim_id: str, report: FailureReport) -> Pending[ClaimEnded]:
+    """Say that a task could not be done; another attempt follows when its policy has one left."""
+    ref, content = keep(caller, {"reason": report.reason}, claim_id=claim_id)
+    following = _following(caller, claim_id, report.claim_next)
+    command = FailClaim(claim_id, report.kind, ref, following)
+    return Pending(command, lambda outcome, place: _ended(outcome, place, following), (content,))
+
+
+@use_case(claims.ADD_ARTIFACT)
+def add_artifact(caller: Caller, claim_id: str, new: NewArtifact) -> Pending[ArtifactAdded]:
+    """Add an artifact to the attempt, or a new version of one."""
+    return add(caller, claim_id, new)

@@ -1,0 +1,53 @@
+"""Pages of lists: where a cursor leads, and the page of a list of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from redkey.commands.decision import Refused, wrong
+from redkey.ledger.ports import Row
+from redkey.readmodel.rows import entity
+from redkey.services.caller import Caller
+from redkey.shapes.fields import Page, PageQuery
+
+Item = TypeVar("Item")
+
+
+def place_after(asked: PageQuery) -> tuple[int, str]:
+    """The place in a list that a cursor names."""
+    if not asked.after:
+        return 0, ""
+    position, _, key = asked.after.partition(".")
+    if not position.isascii() or not position.isdecimal() or len(position) > 18:
+        raise bad_cursor()
+    return int(position), key
+
+
+def sequence_after(asked: PageQuery) -> int:
+    """The sequence that a cursor names, 0 without one."""
+    if asked.after and not (asked.after.isascii() and asked.after.isdecimal() and len(asked.after) <= 15):
+        raise bad_cursor()
+    return int(asked.after or 0)
+
+
+def bad_cursor() -> Refused:
+    return wrong("cursor_invalid", "/after", "a cursor is what an earlier page gave as next")
+
+
+def page_by_key(caller: Caller, kind: str, asked: PageQuery, show: Callable[..., Item]) -> Page[Item]:
+    """A page of all rows of a kind in the workspace, by their keys; `show` makes an item of an entity."""
+    rows = caller.means.store.rows(caller.topic, kind, None, (0, place_after(asked)[1]), asked.limit)
+    following = f"0.{rows[-1].key}" if len(rows) == asked.limit else None
+    return Page(tuple(show(entity(row)) for row in rows), following)
+
+
+def page_by_place(caller: Caller, kind: str, listed: str, asked: PageQuery, show: Callable[..., Item]) -> Page[Item]:
+    """A page of one list of rows, in the order of their places."""
+    rows = caller.means.store.rows(caller.topic, kind, listed, place_after(asked), asked.limit)
+    return Page(tuple(show(entity(row)) for row in rows), cursor_of(rows[-1]) if len(rows) == asked.limit else None)
+
+
+def cursor_of(row: Row) -> str:
+    """The cursor of what comes after a row."""
+    return f"{row.position}.{row.key}"

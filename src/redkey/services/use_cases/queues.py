@@ -1,0 +1,151 @@
+"""Queues: made, seen, set; what lies in them, and what of it may be claimed now."""
+
+from __future__ import annotations
+
+import asyncio
+
+from redkey.commands.decision import not_found, wrong
+from redkey.commands.registry import CreateQueue, UpdateQueue
+from redkey.ledger.ports import Content
+from redkey.readmodel.available import available
+from redkey.readmodel.plan_text import task_document
+from redkey.readmodel.rows import entity, task_list
+from redkey.readmodel.task_view import queue_view, summary_view
+from redkey.readmodel.view import read_document
+from redkey.reducers import entities
+from redkey.services.caller import Caller, Pending, Result
+from redkey.services.outcome import Outcome
+from redkey.services.place import Place
+from redkey.services.subscriptions import Filter
+from redkey.services.use_case import use_case
+from redkey.services.use_cases.pages import page_by_key, page_by_place, place_after
+from redkey.services.use_cases.texts import keep
+from redkey.shapes import queues
+from redkey.shapes.fields import Page, PageQuery, given
+from redkey.shapes.queues import AvailableFilter, CreatedQueue, NewQueue, Queue, QueuePatch, TaskFilter
+from redkey.shapes.tasks import TaskSummary
+from redkey.wire.a2a_card import slug
+from redkey.wire.ids import event_id, parse_stream
+from redkey.wire.names import QUEUE_ID, queue_id
+
+# What makes a task claimable that was not.
+_OFFERS = frozenset({"task.available", "task.released", "task.unblocked", "task.lease_expired", "queue.updated"})
+
+
+@use_case(queues.CREATE_QUEUE)
+def create_queue(caller: Caller, new: NewQueue) -> Pending[CreatedQueue]:
+    """Create a queue."""
+    named = queue_id(new.id or slug(new.name))
+    if not QUEUE_ID.fullmatch(named):
+        text = "an id has 1 to 26 letters, digits, dots, dashes and underscores and begins with a letter or digit"
+        raise wrong("queue_invalid", "/id" if new.id else "/name", text)
+    ref, content = keep(caller, given(new, "name", "description"))
+    return Pending(CreateQueue(named, new.on_wire(), ref), _created, (content,))
+
+
+def _created(outcome: Outcome, place: Place) -> CreatedQueue:
+    wire = outcome.records[0].wire
+    document = place.document(wire["payload"]["name_ref"]["sha256"]) or {}
+    return CreatedQueue(
+        queue_id=parse_stream(wire["stream"]["stream_id"]).subject,
+        name=document.get("name", ""),
+        event_id=event_id(wire["wire_id"]),
+    )
+
+
+def read_queue(caller: Caller, name: str) -> entities.Queue:
+    """The queue with any of its names; not found when there is none in the workspace."""
+    row = caller.means.store.row(caller.topic, "queue", queue_id(name))
+    if row is None:
+        raise not_found("queue")
+    queue: entities.Queue = entity(row)
+    return queue
+
+
+def _show(caller: Caller, queue: entities.Queue) -> Queue:
+    return queue_view(queue, read_document(caller.means.store, caller.topic, queue.content_sha256))
+
+
+@use_case(queues.LIST_QUEUES)
+def list_queues(caller: Caller, asked: PageQuery) -> Page[Queue]:
+    """The queues of the workspace, by id."""
+    return page_by_key(caller, "queue", asked, lambda queue: _show(caller, queue))
+
+
+@use_case(queues.GET_QUEUE)
+def get_queue(caller: Caller, name: str) -> Queue:
+    """One queue."""
+    return _show(caller, read_queue(caller, name))
+
+
+@use_case(queues.PATCH_QUEUE)
+def patch_queue(caller: Caller, name: str, patch: QueuePatch) -> Pending[Queue]:
+    """Change a queue: its settings, its limits, its name; pause it or let it go on."""
+    queue = read_queue(caller, name)
+    settings = patch.on_wire()
+    contents: tuple[Content, ...] = ()
+    ref = None
+    if patch.name is not None or patch.description is not None:
+        before = read_document(caller.means.store, caller.topic, queue.content_sha256) or {}
+        ref, content = keep(caller, {**before, **given(patch, "name", "description")})
+        contents = (content,)
+    elif not settings:
+        raise wrong("nothing_to_change", "", "name at least one field to change")
+
+    def reply(outcome: Outcome, place: Place) -> Queue:
+        changed = place.world.queues[queue.queue_id]
+        return queue_view(changed, place.document(changed.content_sha256))
+
+    return Pending(UpdateQueue(queue.queue_id, settings, ref), reply, contents)
+
+
+def _summary(caller: Caller, task: entities.Task) -> TaskSummary:
+    return summary_view(task, task_document(caller.means.store, caller.topic, task))
+
+
+@use_case(queues.LIST_TASKS)
+def list_tasks(caller: Caller, name: str, asked: TaskFilter) -> Page[TaskSummary]:
+    """The tasks of a queue in one state: by priority, then oldest first."""
+    queue = read_queue(caller, name)
+    return page_by_place(
+        caller, "task", task_list(queue.queue_id, asked.state), asked, lambda task: _summary(caller, task)
+    )
+
+
+@use_case(queues.LIST_AVAILABLE)
+def list_available(caller: Caller, name: str, asked: AvailableFilter) -> Result[Page[TaskSummary]]:
+    """What may be claimed in a queue now; with `wait`, as soon as there is something."""
+    queue = read_queue(caller, name)
+    if asked.agent_id is not None and caller.means.store.row(caller.topic, "agent", asked.agent_id) is None:
+        raise not_found("agent")
+    page = _available(caller, queue.queue_id, asked)
+    if page.items or page.next or not asked.wait:
+        return page
+    return caller.while_here(_next_available(caller, queue.queue_id, asked))
+
+
+def _available(caller: Caller, queue_name: str, asked: AvailableFilter) -> Page[TaskSummary]:
+    world = caller.means.coordinator.peek(caller.topic)
+    tasks, following = available(
+        caller.means.store, caller.topic, world, queue_name, asked.agent_id, place_after(asked), asked.limit
+    )
+    items = tuple(_summary(caller, task) for task in tasks)
+    return Page(items, f"{following[0]}.{following[1]}" if following else None)
+
+
+async def _next_available(caller: Caller, queue_name: str, asked: AvailableFilter) -> Page[TaskSummary]:
+    """Look again whenever something may have become claimable, until the time is over."""
+    loop, coordinator = asyncio.get_running_loop(), caller.means.coordinator
+    deadline = loop.time() + asked.wait
+    following = caller.means.subscriptions.open(caller.topic, None, Filter(types=_OFFERS))
+    try:
+        while True:
+            page = _available(caller, queue_name, asked)
+            left = deadline - loop.time()
+            if page.items or page.next or left <= 0 or coordinator.stopping:
+                return page
+            while not following.take() and left > 0 and not coordinator.stopping:
+                await following.wait(left)
+                left = deadline - loop.time()
+    finally:
+        following.leave()

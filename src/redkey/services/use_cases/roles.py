@@ -1,0 +1,92 @@
+"""Roles: eligibility to claim certain tasks. Only a grant makes an agent eligible, and only admins grant."""
+
+from __future__ import annotations
+
+from redkey.commands.decision import not_found, wrong
+from redkey.commands.registry import CreateRole, GrantRole, RevokeRole
+from redkey.readmodel.agent_view import role_view
+from redkey.readmodel.rows import entity
+from redkey.readmodel.view import read_document
+from redkey.reducers import entities
+from redkey.services.caller import Caller, Pending
+from redkey.services.outcome import Outcome
+from redkey.services.place import Place
+from redkey.services.use_case import use_case
+from redkey.services.use_cases.pages import page_by_key
+from redkey.services.use_cases.texts import keep
+from redkey.shapes import roles
+from redkey.shapes.fields import Page, PageQuery, given
+from redkey.shapes.roles import CreatedRole, NewRole, Role, RoleGrant
+from redkey.wire.a2a_card import slug, slugs
+from redkey.wire.ids import event_id, parse_stream
+from redkey.wire.names import ROLE_ID, role_id
+
+
+@use_case(roles.CREATE_ROLE)
+def create_role(caller: Caller, new: NewRole) -> Pending[CreatedRole]:
+    """Create a role."""
+    named = role_id(new.id or slug(new.name))
+    if not ROLE_ID.fullmatch(named):
+        text = "an id has 1 to 27 letters, digits, dots, dashes and underscores and begins with a letter or digit"
+        raise wrong("role_invalid", "/id" if new.id else "/name", text)
+    ref, content = keep(caller, given(new, "name", "description"))
+    return Pending(CreateRole(named, ref, capability_slugs(new.capabilities)), _created, (content,))
+
+
+def capability_slugs(words: tuple[str, ...], under: str = "/capabilities") -> tuple[str, ...]:
+    """Capabilities as slugs; one that cannot be written as a slug is refused."""
+    for index, word in enumerate(words):
+        if not slug(word):
+            raise wrong("capability_invalid", f"{under}/{index}", "a capability holds a Latin letter or a digit")
+    return slugs(words)
+
+
+def _created(outcome: Outcome, place: Place) -> CreatedRole:
+    wire = outcome.records[0].wire
+    document = place.document(wire["payload"]["role_ref"]["sha256"]) or {}
+    return CreatedRole(
+        id=parse_stream(wire["stream"]["stream_id"]).subject,
+        name=document.get("name", ""),
+        description=document.get("description", ""),
+        capabilities=tuple(wire["payload"].get("capabilities", ())),
+        event_id=event_id(wire["wire_id"]),
+    )
+
+
+def _show(caller: Caller, role: entities.Role) -> Role:
+    return role_view(role, read_document(caller.means.store, caller.topic, role.content_sha256))
+
+
+@use_case(roles.LIST_ROLES)
+def list_roles(caller: Caller, asked: PageQuery) -> Page[Role]:
+    """The roles of the workspace, by id."""
+    return page_by_key(caller, "role", asked, lambda role: _show(caller, role))
+
+
+@use_case(roles.GET_ROLE)
+def get_role(caller: Caller, name: str) -> Role:
+    """One role, with the agents that have it."""
+    row = caller.means.store.row(caller.topic, "role", role_id(name))
+    if row is None:
+        raise not_found("role")
+    return _show(caller, entity(row))
+
+
+@use_case(roles.GRANT_ROLE)
+def grant_role(caller: Caller, name: str, agent_id: str) -> Pending[RoleGrant]:
+    """Make an agent eligible for the tasks that need a role."""
+    named = role_id(name)
+    return Pending(GrantRole(named, agent_id), lambda outcome, _: _changed(outcome, named, agent_id, "granted"))
+
+
+@use_case(roles.REVOKE_ROLE)
+def revoke_role(caller: Caller, name: str, agent_id: str) -> Pending[RoleGrant]:
+    """Take a role from an agent; what it holds it may finish."""
+    named = role_id(name)
+    return Pending(RevokeRole(named, agent_id), lambda outcome, _: _changed(outcome, named, agent_id, "revoked"))
+
+
+def _changed(outcome: Outcome, role: str, agent_id: str, status: str) -> RoleGrant:
+    record = outcome.first(f"role.{status}")
+    happened = event_id(record.event.wire_id) if record is not None else ""
+    return RoleGrant(role_id=role, agent_id=agent_id, status=status, event_id=happened)

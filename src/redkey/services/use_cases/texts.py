@@ -1,0 +1,81 @@
+"""Free text on its way in: looked through for secrets, then made a document beside the ledger.
+
+What is recorded cannot be unsaid, so a secret is refused and never cut out: the caller learns where it stands and
+what it looks like, and nothing of the request is kept. A queue may allow them, for work that is about them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, TypeVar
+
+from redkey.commands.decision import Refused
+from redkey.ledger.ports import Content
+from redkey.ledger.secrets import Secret, find_secret
+from redkey.readmodel.rows import entity
+from redkey.services.caller import Caller, Pending
+from redkey.wire.events import Ref
+
+T = TypeVar("T")
+Then = Callable[[Ref, Content], Pending[T]]
+
+
+def keep(
+    caller: Caller, value: Mapping[str, Any], *, queue_id: str = "", claim_id: str = "", under: str = ""
+) -> tuple[Ref, Content]:
+    """Text as a document: how wires name it, and its bytes. `under` is where the value stands in the request."""
+    refuse_secrets(caller, value, queue_id=queue_id, claim_id=claim_id, under=under)
+    return caller.document(value)
+
+
+def keep_then(
+    caller: Caller, value: Mapping[str, Any], then: Then[T], **where: str
+) -> Pending[T] | Coroutine[Any, Any, Pending[T]]:
+    """Keep text and go on with it: at once, or beside the event loop when the body is large."""
+    if caller.is_large:
+        return _beside_then(caller, value, then, where)
+    return then(*keep(caller, value, **where))
+
+
+async def _beside_then(caller: Caller, value: Mapping[str, Any], then: Then[T], where: dict[str, str]) -> Pending[T]:
+    return then(*await keep_beside(caller, value, **where))
+
+
+async def keep_beside(
+    caller: Caller, value: Mapping[str, Any], *, queue_id: str = "", claim_id: str = "", under: str = ""
+) -> tuple[Ref, Content]:
+    """As `keep`, for values that may be large: they hold up nobody else."""
+    await refuse_secrets_beside(caller, value, queue_id=queue_id, claim_id=claim_id, under=under)
+    return await caller.beside(lambda: caller.document(value))
+
+
+async def refuse_secrets_beside(
+    caller: Caller, value: Any, *, queue_id: str = "", claim_id: str = "", under: str = ""
+) -> None:
+    """As `refuse_secrets`, for values that may be large."""
+    found = await caller.beside(lambda: find_secret(value))
+    _refuse(caller, found, queue_id, claim_id, under)
+
+
+def refuse_secrets(caller: Caller, value: Any, *, queue_id: str = "", claim_id: str = "", under: str = "") -> None:
+    """Refuse a value that holds a secret, unless the queue it is for, or of the task that is held, allows them."""
+    _refuse(caller, find_secret(value), queue_id, claim_id, under)
+
+
+def _refuse(caller: Caller, found: Secret | None, queue_id: str, claim_id: str, under: str) -> None:
+    if found is None or _allows_secrets(caller, queue_id or _queue_of(caller, claim_id)):
+        return
+    detail = f"This looks like a secret ({found.pattern}); nothing of the request was kept."
+    raise Refused(422, "secret_detected", detail, findings=[found.finding(under)])
+
+
+def _allows_secrets(caller: Caller, queue_id: str) -> bool:
+    row = caller.means.store.row(caller.topic, "queue", queue_id) if queue_id else None
+    return row is not None and bool(entity(row).settings.allow_secrets)
+
+
+def _queue_of(caller: Caller, claim_id: str) -> str:
+    """The queue of the task that a claim holds; none when it holds nothing."""
+    world = caller.means.coordinator.peek(caller.topic)
+    task = world.tasks.get(world.claims.get(claim_id, ""))
+    return task.queue_id if task is not None else ""

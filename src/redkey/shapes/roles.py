@@ -1,0 +1,113 @@
+"""Roles: eligibility to claim certain tasks."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from redkey.shapes.fields import Body, Name, Page, PageQuery, Reply, Text, Word, one_of
+from redkey.shapes.operation import ADMIN, READ, Operation
+
+
+class NewRole(Body, frozen=True, kw_only=True):
+    """A role; without an id it is named after its name."""
+
+    id: Word = ""
+    name: Name
+    description: Text = ""
+    capabilities: Annotated[tuple[Word, ...], Meta(max_length=8)] = ()
+
+
+class Role(Reply, frozen=True, kw_only=True):
+    """A role: eligibility to claim certain tasks."""
+
+    id: str
+    name: str = ""
+    description: str = ""
+    capabilities: tuple[str, ...]
+    agents: tuple[str, ...]
+    created_at: str | None
+    erased: bool = False
+
+
+class CreatedRole(Reply, frozen=True, kw_only=True):
+    """A new role."""
+
+    id: str
+    name: str
+    description: str = ""
+    capabilities: tuple[str, ...]
+    event_id: str
+
+
+class RoleGrant(Reply, frozen=True, kw_only=True):
+    """Whether an agent has a role now; an event only when that changed."""
+
+    role_id: str
+    agent_id: str
+    status: Annotated[str, one_of("granted", "revoked")]
+    event_id: str = ""
+
+
+CREATE_ROLE = Operation(
+    "create_role",
+    "POST",
+    "/roles",
+    ADMIN,
+    body=NewRole,
+    reply=CreatedRole,
+    status=201,
+    summary="Create a role.",
+    replies={409: "The role exists already."},
+    example={
+        "id": "role_researcher",
+        "name": "Researcher",
+        "description": "Finds source material and summarizes relevant findings",
+        "capabilities": ["web_search", "source_review"],
+    },
+    method_name="roles.create",
+    positional=("name",),
+)
+LIST_ROLES = Operation(
+    "list_roles",
+    "GET",
+    "/roles",
+    READ,
+    query=PageQuery,
+    reply=Page[Role],
+    summary="List roles.",
+    description="The roles of the workspace, by id.",
+    method_name="roles.list",
+)
+GET_ROLE = Operation(
+    "get_role",
+    "GET",
+    "/roles/{role_id}",
+    READ,
+    reply=Role,
+    summary="One role, with the agents that have it.",
+    method_name="roles.get",
+)
+GRANT_ROLE = Operation(
+    "grant_role",
+    "POST",
+    "/roles/{role_id}/agents/{agent_id}",
+    ADMIN,
+    reply=RoleGrant,
+    summary="Grant a role to an agent.",
+    description="Make an agent eligible for the tasks that need a role.",
+    method_name="roles.grant",
+)
+REVOKE_ROLE = Operation(
+    "revoke_role",
+    "DELETE",
+    "/roles/{role_id}/agents/{agent_id}",
+    ADMIN,
+    reply=RoleGrant,
+    summary="Take a role from an agent.",
+    description="Take a role from an agent; what it holds it may finish.",
+    method_name="roles.revoke",
+)
+
+OPERATIONS = (CREATE_ROLE, LIST_ROLES, GET_ROLE, GRANT_ROLE, REVOKE_ROLE)

@@ -1,0 +1,501 @@
+"""Tasks as their owners see them: made, seen at any place of the ledger, explained, stopped, tried again, spoken of."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from redkey.shapes.fields import (
+    BATCH_LIMIT,
+    Attempts,
+    Body,
+    Id,
+    LeaseSeconds,
+    Name,
+    Page,
+    PageQuery,
+    Reply,
+    Seconds,
+    Sentence,
+    Slug,
+    TaskId,
+    Text,
+    Word,
+)
+from redkey.shapes.operation import AGENT, PRODUCE, READ, Operation
+from redkey.shapes.problem import NextStep, Problem
+
+Priority = Literal["urgent", "high", "normal", "low"]
+TaskState = Literal["created", "available", "claimed", "working", "blocked", "completed", "failed", "cancelled"]
+Names = Annotated[tuple[Word, ...], Meta(max_length=32)]
+
+
+class Retry(Body, frozen=True):
+    """How often a task is tried, and what follows a failure: another attempt, the end, or waiting for somebody."""
+
+    max_attempts: Attempts
+    on_failure: Literal["reopen", "fail", "block"] = "reopen"
+
+
+class ApprovalGate(Body, frozen=True):
+    """Who approves a completion beside the admins: keys, agents or roles; never the worker."""
+
+    approvers: Annotated[tuple[Word, ...], Meta(max_length=16)] = ()
+    deadline_seconds: Seconds | None = None
+    on_deadline: Literal["reject", "hold"] = "hold"
+
+
+class NewTask(Body, frozen=True, kw_only=True):
+    """A simple role task. Any active agent that has its roles and capabilities may claim it."""
+
+    title: Annotated[str, Meta(min_length=1, max_length=500)]
+    description: Text = ""
+    queue_id: Name | None = None
+    workflow_id: Id | None = None
+    required_roles: Names = ()
+    required_capabilities: Names = ()
+    depends_on: Annotated[tuple[TaskId, ...], Meta(max_length=100)] = ()
+    priority: Literal["urgent", "high", "normal", "low"] | None = None
+    input: Any = None
+    # A Brief Wire 1.0 (seed 000).
+    brief: dict[str, Any] | None = None
+    context_id: Annotated[str, Meta(pattern="^[a-z][a-z0-9_-]{0,15}:[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=40)] = ""
+    parent_task_id: TaskId | None = None
+    reference_task_ids: Annotated[tuple[TaskId, ...], Meta(max_length=4)] = ()
+    outputs: Annotated[tuple[Slug, ...], Meta(max_length=32)] = ()
+    completion_criteria: Annotated[tuple[Sentence, ...], Meta(max_length=64)] = ()
+    retry: Retry | None = None
+    lease_seconds: LeaseSeconds | None = None
+    deadline_seconds: Seconds | None = None
+    approval_gate: bool | ApprovalGate = False
+
+
+class Advice(Reply, frozen=True, kw_only=True):
+    """Something that is allowed and probably not meant."""
+
+    code: str
+    pointer: str
+    message: str
+
+
+class CreatedTask(Reply, frozen=True, kw_only=True):
+    """A new task and where it stands."""
+
+    task_id: str
+    queue_id: str
+    status: str
+    event_id: str
+    warnings: tuple[Advice, ...] = ()
+
+
+MediaType = Annotated[str, Meta(pattern="^[A-Za-z0-9!#$&^_.+-]+/[A-Za-z0-9!#$&^_.+-]+$", max_length=127)]
+
+
+class _Part(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    rename="camel",
+    omit_defaults=True,
+    forbid_unknown_fields=True,
+    tag_field="kind",
+):
+    """One piece of a message."""
+
+    media_type: MediaType | None = None
+    name: Annotated[str, Meta(min_length=1, max_length=255)] | None = None
+
+
+class TextPart(_Part, frozen=True, kw_only=True, tag="text"):
+    """Words."""
+
+    text: Annotated[str, Meta(max_length=65536)]
+
+
+class ArtifactPart(_Part, frozen=True, kw_only=True, tag="artifact_ref"):
+    """An artifact, by its id."""
+
+    artifact_id: Annotated[str, Meta(pattern="^art_[0-9A-Za-z]{1,26}$", max_length=30)]
+
+
+class DataPart(_Part, frozen=True, kw_only=True, tag="data"):
+    """Small JSON."""
+
+    data: Any
+
+
+class FilePart(_Part, frozen=True, kw_only=True, tag="file_ref"):
+    """A file elsewhere, and the hash of its bytes."""
+
+    uri: Annotated[str, Meta(pattern="^[!-~]+$", min_length=1, max_length=2048)]
+    sha256: Annotated[str, Meta(pattern="^[0-9a-f]{64}$", min_length=64, max_length=64)]
+
+
+Part = TextPart | ArtifactPart | DataPart | FilePart
+
+
+class TaskMessage(Reply, frozen=True, kw_only=True):
+    """One message about a task."""
+
+    message_id: str
+    role: str
+    sender: str
+    parts: tuple[Part, ...]
+    metadata: dict[str, str | int | float | bool | None] | None = None
+    at: str
+    event_id: str
+    sequence: int
+    erased: bool = False
+
+
+class TaskHold(Reply, frozen=True, kw_only=True):
+    """Who holds a task now, and until when."""
+
+    claim_id: str
+    agent_id: str
+    claimed_at: str | None
+    started_at: str | None = None
+    lease_expires_at: str | None
+
+
+class Blocker(Reply, frozen=True, kw_only=True):
+    """Why a task stands still, in the words of the agent that met it."""
+
+    blocker_type: str
+    reason: str = ""
+    suggested_resolution: str = ""
+    depends_on: tuple[str, ...] = ()
+    erased: bool = False
+
+
+class Failure(Reply, frozen=True, kw_only=True):
+    """How a task failed."""
+
+    kind: str
+    reason: str = ""
+
+
+class Artifact(Reply, frozen=True, kw_only=True):
+    """An artifact of the current attempt; `sha256` is that of its bytes."""
+
+    artifact_id: str
+    name: str
+    version: int
+    readiness: str
+    sha256: str
+    bytes: int
+    media_type: str = ""
+    uri: str = ""
+    erased: bool = False
+
+
+class TaskSummary(Reply, frozen=True, kw_only=True):
+    """A task in a list."""
+
+    task_id: str
+    queue_id: str
+    workflow_id: str = ""
+    plan_task_id: str = ""
+    title: str = ""
+    state: str
+    attempt: int
+    priority: str
+    required_roles: tuple[str, ...]
+    required_capabilities: tuple[str, ...]
+    agent_id: str = ""
+    created_at: str
+    updated_at: str
+    erased: bool = False
+
+
+class Task(TaskSummary, frozen=True, kw_only=True):
+    """A task in full: what is asked, where it stands, how it went."""
+
+    context_id: str
+    parent_task_id: str = ""
+    reference_task_ids: tuple[str, ...] = ()
+    description: str = ""
+    input: Any = None
+    brief: dict[str, Any] | None = None
+    completion_criteria: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    output_contract: dict[str, Any] | None = None
+    depends_on: tuple[str, ...] = ()
+    # What of it has not completed yet.
+    waits_for: tuple[str, ...] = ()
+    max_attempts: int
+    lease_seconds: int | None = None
+    deadline_at: str | None = None
+    claim: TaskHold | None = None
+    blocker: Blocker | None = None
+    failure: Failure | None = None
+    cancelled_because: str = ""
+    gate_id: str = ""
+    # What the approver said who sent the last attempt back, and what lifted the last block.
+    note: str = ""
+    answer: str = ""
+    artifacts: tuple[Artifact, ...] = ()
+    output: Any = None
+    summary: str = ""
+    notes: str = ""
+    completed_by: str = ""
+    lease_losses: int = 0
+    ended_at: str | None = None
+    # The place in the ledger at which the task was like this, when one was asked for.
+    sequence: int | None = None
+
+
+class Reason(Reply, frozen=True, kw_only=True):
+    """One thing that stands between a task and its being done."""
+
+    code: str
+    message: str
+    next: NextStep
+
+
+class Explanation(Reply, frozen=True, kw_only=True):
+    """Where a task stands, and what would move it."""
+
+    task_id: str
+    state: str
+    running: bool
+    reasons: tuple[Reason, ...]
+
+
+class ContextState(Reply, frozen=True, kw_only=True):
+    """Where the tasks of a context stand, in the words of the seed's project fold."""
+
+    context_id: str
+    task_count: int
+    # State -> ids of the tasks in it.
+    tasks: dict[str, tuple[str, ...]]
+    blocked: bool
+    blocked_task_ids: tuple[str, ...]
+    artifact_count: int
+    artifact_ids: tuple[str, ...]
+    terminal: bool
+    # False when the context has more tasks than are looked at.
+    complete: bool
+
+
+class NewTasks(Body, frozen=True, kw_only=True):
+    """Up to 500 tasks; each gets its own result."""
+
+    tasks: Annotated[list[NewTask], Meta(min_length=1, max_length=BATCH_LIMIT)]
+
+
+class TaskResult(Reply, frozen=True, kw_only=True):
+    """What became of one task of a batch: it was created, or there is a problem with it."""
+
+    task: CreatedTask | None = None
+    problem: Problem | None = None
+
+
+class TaskResults(Reply, frozen=True, kw_only=True):
+    """What became of each task, in the order of the request."""
+
+    items: tuple[TaskResult, ...]
+
+
+class TaskChanged(Reply, frozen=True, kw_only=True):
+    """Where the task stands now."""
+
+    task_id: str
+    status: str
+    attempt: int
+    event_id: str
+
+
+class Answer(Body, frozen=True, kw_only=True):
+    """What lifts a block."""
+
+    answer: Text = ""
+
+
+class NewMessage(Body, frozen=True, kw_only=True):
+    """What is said about a task, in parts."""
+
+    parts: Annotated[list[Part], Meta(min_length=1, max_length=64)]
+    metadata: Annotated[dict[str, str | int | float | bool | None], Meta(max_length=32)] | None = None
+
+
+class NewConcern(Body, frozen=True, kw_only=True):
+    """A reviewer's concern about work in progress."""
+
+    concern: Annotated[str, Meta(min_length=1, max_length=65536)]
+    severity: Literal["info", "minor", "major", "blocking"] = "minor"
+
+
+class MessageAdded(Reply, frozen=True, kw_only=True):
+    """Where the message stands."""
+
+    message_id: str
+    task_id: str
+    event_id: str
+
+
+class TaskQuery(Body, frozen=True, kw_only=True):
+    """The place in the ledger at which to look at the task; its head when none is given."""
+
+    at: Annotated[int, Meta(ge=1, lt=1 << 40)] | None = None
+
+
+_TASK_ID = "task_01JTMX9A2B3C4D5E6F7G8H9JKP"
+_EVENT_ID = "evt_01JTMX9A2B3C4D5E6F7G8H9JKM"
+_EXAMPLE = {
+    "title": "Research Piers Gorman",
+    "requiredRoles": ["role_researcher"],
+    "input": {"guestName": "Piers Gorman", "sourceHint": "TreviPay podcast planning doc"},
+}
+_TERMINAL = {409: "The task has ended."}
+
+CREATE_TASK = Operation(
+    "create_task",
+    "POST",
+    "/queues/{queue_id}/tasks",
+    PRODUCE,
+    body=NewTask,
+    reply=CreatedTask,
+    status=201,
+    summary="Put a task on a queue.",
+    replies={402: "The credits of the workspace are used up."},
+    example=_EXAMPLE,
+    reply_example={"taskId": _TASK_ID, "queueId": "queue_podcast", "status": "available", "eventId": _EVENT_ID},
+    method_name="tasks.create",
+)
+CREATE_TASKS = Operation(
+    "create_tasks",
+    "POST",
+    "/queues/{queue_id}/tasks/batch",
+    PRODUCE,
+    body=NewTasks,
+    reply=TaskResults,
+    summary="Put up to 500 tasks on a queue, each with its own result.",
+    description="Put many tasks on a queue at once.",
+    repeats="parts",
+    example={"tasks": [_EXAMPLE]},
+    method_name="tasks.create_many",
+    positional=("tasks",),
+)
+GET_TASK = Operation(
+    "get_task",
+    "GET",
+    "/tasks/{task_id}",
+    READ,
+    query=TaskQuery,
+    reply=Task,
+    summary="One task, now or at any place of the ledger.",
+    description="One task in full, now or as it was at any place of the ledger.",
+    method_name="tasks.get",
+)
+EXPLAIN_TASK = Operation(
+    "explain_task",
+    "GET",
+    "/tasks/{task_id}/explain",
+    READ,
+    reply=Explanation,
+    summary="Why a task is not running.",
+    description="Why a task is not running, and what would move it.",
+    method_name="tasks.explain",
+)
+CANCEL_TASK = Operation(
+    "cancel_task",
+    "POST",
+    "/tasks/{task_id}/cancel",
+    PRODUCE,
+    reply=TaskChanged,
+    summary="Cancel a task.",
+    description="Cancel a task; its holder learns it at the next call.",
+    replies=_TERMINAL,
+    method_name="tasks.cancel",
+)
+RETRY_TASK = Operation(
+    "retry_task",
+    "POST",
+    "/tasks/{task_id}/retry",
+    PRODUCE,
+    reply=TaskChanged,
+    summary="Try a failed or cancelled task again.",
+    description="Try a failed or cancelled task again, as a new attempt.",
+    replies={402: "The credits of the workspace are used up.", 409: "The task did not fail."},
+    method_name="tasks.retry",
+)
+UNBLOCK_TASK = Operation(
+    "unblock_task",
+    "POST",
+    "/tasks/{task_id}/unblock",
+    (*PRODUCE, *AGENT),
+    body=Answer,
+    reply=TaskChanged,
+    summary="Answer a block.",
+    description="Answer a block: the task may be claimed again, and its next holder reads the answer.",
+    replies={409: "The task is not blocked."},
+    example={"answer": "The spec is in the planning document."},
+    method_name="tasks.unblock",
+    positional=("answer",),
+)
+ADD_MESSAGE = Operation(
+    "add_message",
+    "POST",
+    "/tasks/{task_id}/messages",
+    (*PRODUCE, *AGENT),
+    body=NewMessage,
+    reply=MessageAdded,
+    status=201,
+    summary="Say something about a task.",
+    description="Say something about a task that has not ended.",
+    replies=_TERMINAL,
+    example={"parts": [{"kind": "text", "text": "The guest moved to Thursday."}]},
+    method_name="tasks.add_message",
+)
+LIST_MESSAGES = Operation(
+    "list_messages",
+    "GET",
+    "/tasks/{task_id}/messages",
+    READ,
+    query=PageQuery,
+    reply=Page[TaskMessage],
+    summary="What was said about a task.",
+    description="What was said about a task, in order.",
+    method_name="tasks.messages",
+)
+RAISE_CONCERN = Operation(
+    "raise_concern",
+    "POST",
+    "/tasks/{task_id}/concerns",
+    (*PRODUCE, *AGENT),
+    body=NewConcern,
+    reply=MessageAdded,
+    status=201,
+    summary="Raise a concern about work in progress.",
+    replies={409: "The task has ended, or nobody holds it."},
+    example={"concern": "The second source is a press release.", "severity": "major"},
+    method_name="tasks.raise_concern",
+    positional=("concern",),
+)
+GET_CONTEXT_STATE = Operation(
+    "get_context_state",
+    "GET",
+    "/contexts/{context_id}/state",
+    READ,
+    reply=ContextState,
+    summary="The state of all tasks that share a context.",
+    description="The state of a context: all tasks that share it.",
+    method_name="tasks.context",
+)
+
+OPERATIONS = (
+    CREATE_TASK,
+    CREATE_TASKS,
+    GET_TASK,
+    EXPLAIN_TASK,
+    CANCEL_TASK,
+    RETRY_TASK,
+    UNBLOCK_TASK,
+    ADD_MESSAGE,
+    LIST_MESSAGES,
+    RAISE_CONCERN,
+    GET_CONTEXT_STATE,
+)
