@@ -34,6 +34,9 @@ class SqliteUnit(Queries):
         self._writer = writer
         self._files = writer.files
         self.ended = False
+        # What the writer knows of the topics that this unit touched: asked for once, empty when the unit has ended.
+        self._numbers: dict[str, int] = {}
+        self._tails: dict[str, Tail] = {}
         self._new_records: list[tuple[int, int, str, bytes, str, bytes]] = []
         self._new_blocks: list[tuple[int, int]] = []
         self._new_tiles: list[tuple[int, int, int, bytes]] = []
@@ -50,6 +53,8 @@ class SqliteUnit(Queries):
     def end(self) -> None:
         """From here on every call is refused."""
         self.ended = True
+        self._numbers.clear()
+        self._tails.clear()
 
     @property
     def others(self) -> int:
@@ -58,6 +63,9 @@ class SqliteUnit(Queries):
     # Reading.
 
     def head(self, topic: str) -> Head:
+        tail = self._tails.get(topic)
+        if tail is not None:
+            return tail.head
         return super().head(topic) if self.topic_number(topic) is None else self._tail(topic).head
 
     def tree(self, topic: str) -> TileTree:
@@ -69,8 +77,13 @@ class SqliteUnit(Queries):
         return self._writer.fetch(sql, parameters)
 
     def topic_number(self, topic: str) -> int | None:
-        self._check_open()
-        return self._writer.topic_number(topic)
+        number = self._numbers.get(topic)
+        if number is None:
+            self._check_open()
+            number = self._writer.topic_number(topic)
+            if number is not None:
+                self._numbers[topic] = number
+        return number
 
     # The ledger.
 
@@ -223,11 +236,14 @@ class SqliteUnit(Queries):
             self._writer.run_many(SQL["put_content"], [(number, digest, upload.size, False, None)])
 
     def _tail(self, topic: str) -> Tail:
-        self._check_open()
-        return self._writer.tail(topic)
+        tail = self._tails.get(topic)
+        if tail is None:
+            self._check_open()
+            tail = self._tails[topic] = self._writer.tail(topic)
+        return tail
 
     def _known(self, topic: str) -> int:
-        number = self.topic_number(topic)
+        number = self._numbers.get(topic) or self.topic_number(topic)
         if number is None:
             raise AppendRefused(f"there is no topic {topic}", code="topic_unknown")
         return number
