@@ -18,6 +18,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 import msgspec
+
 import redkey
 from redkey.app import App
 from redkey.client import RedKey
@@ -50,21 +51,16 @@ def _measure(loop: asyncio.AbstractEventLoop, rk: RedKey) -> dict[str, Counter[C
     rk.roles.create("worker")
     agent = rk.agents.register(card={"name": "Counter"}).agent_id
     rk.roles.grant("worker", agent)
-    found: dict[str, Counter[CodeType]] = {}
-    for round_ in range(_WARM + 1):
-        counting = round_ == _WARM
-        steps: dict[str, Callable[[], Any]] = {
-            "create": lambda: rk.tasks.create("work", title="Count", required_roles=["worker"]),
-            "claim": lambda: held.append(rk.queues.claim_next("work", agent)),
-            "complete": lambda: rk.claims.complete(held[0].claim_id, summary="Counted."),
-        }
-        held: list[Any] = []
-        for name, send in steps.items():
-            if counting:
-                found[name] = _counted(loop, send)
-            else:
-                send()
-    return found
+    held: list[Any] = []
+    steps: dict[str, Callable[[], Any]] = {
+        "create": lambda: rk.tasks.create("work", title="Count", required_roles=["worker"]),
+        "claim": lambda: held.append(rk.queues.claim_next("work", agent)),
+        "complete": lambda: rk.claims.complete(held.pop().claim_id, summary="Counted."),
+    }
+    for _ in range(_WARM):
+        for send in steps.values():
+            send()
+    return {name: _counted(loop, send) for name, send in steps.items()}
 
 
 def count() -> dict[str, Counter[CodeType]]:
