@@ -20,10 +20,12 @@ from redkey.commands.actor import Actor
 from redkey.commands.claims import BlockClaim, ClaimNext, ClaimTask, CompleteClaim, HeartbeatClaim
 from redkey.commands.decision import Refused
 from redkey.commands.policies import RaiseRules, SetPolicy
+from redkey.commands.registry import CreateRole
 from redkey.commands.tasks import CreateTask
 from redkey.commands.workflows import ApproveGate
 from redkey.ledger import content
 from redkey.ledger.checkpoint import log_name
+from redkey.ledger.record import Record
 from redkey.ledger.trust import TrustedKey, parse_trusted_keys
 from redkey.ledger.verify import Policy, verify_receipt
 from redkey.readmodel.digest import replay_digest, rows_digest
@@ -35,6 +37,7 @@ from redkey.stores.keys import SignerKeys
 from redkey.stores.sqlite import SqliteStore
 from redkey.wire.catalogue import catalogue
 from redkey.wire.decode import decode
+from redkey.wire.ids import event_id
 from tests.desk import ref_of
 from tests.services.office import Office
 from tests.services.workshop import CountedClock, CountedIds, checked
@@ -146,6 +149,29 @@ def test_an_operator_raises_its_rules_and_what_is_new_works(folder: Path, store:
     store.close()
     report = checked(folder / "data", receipts_of(folder))
     assert report.clean, report.faults
+
+
+def test_its_keys_are_known_when_they_have_left_the_window(folder: Path) -> None:
+    """The first version did not index requests by their keys: opening its directory does."""
+    clock = CountedClock()
+    clock.advance(2 * 86_400)
+    with SqliteStore(folder / "data", clock, create=False) as store:
+        keyed = [record for record in store.read(TOPIC, 0, 10_000) if b'"idem"' in record.wire]
+        asyncio.run(_ask_late(store, keyed))
+    report = checked(folder / "data", receipts_of(folder))
+    assert report.clean, report.faults
+
+
+async def _ask_late(store: SqliteStore, keyed: list[Record]) -> None:
+    office = _office(store)
+    await office.do(CreateRole("role_late"), idem="f" * 32, body="f" * 16)
+    for record in (keyed[0], keyed[-1]):
+        wire = decode(record.wire)
+        with pytest.raises(Refused) as refused:
+            await office.do(CreateRole("role_new"), idem=wire["payload"]["idem"], body=wire["payload"]["body"])
+        assert refused.value.code == "idempotency_key_expired"
+        assert refused.value.members == {"eventId": event_id(wire["wire_id"])}
+    await office.coordinator.stop()
 
 
 async def _raise(store: SqliteStore) -> None:

@@ -255,7 +255,9 @@ def test_the_idempotency_window_is_a_day_and_bounded(monkeypatch: pytest.MonkeyP
     world, day = World(), 24 * 3600 * SECOND
     for number in range(5):
         world.remember(f"{number:032x}", "", number, number)
+    assert not world.keys_dropped
     world.remember("f" * 32, "", 9, day + 2)
+    assert world.keys_dropped
     assert list(world.done) == [f"{number:032x}" for number in (2, 3, 4)] + ["f" * 32]
     monkeypatch.setattr(worlds, "IDEMPOTENCY_LIMIT", 2)
     world.remember("e" * 32, "", 10, day + 3)

@@ -38,7 +38,13 @@ class Shelf:
             return self.answers.keep(unit, self.topic, KeepAnswer(idem, answer), unit.next_timestamp(self.topic))
 
     def count(self) -> int:
-        return len(self.store.rows(self.topic, "answer"))
+        return len(self.store.rows(self.topic, "answer", "kept"))
+
+    def expired(self, idem: str) -> None:
+        """A request is refused because its answer has expired."""
+        with pytest.raises(Refused) as refused:
+            self.find(idem)
+        assert (refused.value.status, refused.value.code) == (410, "idempotency_key_expired")
 
 
 def test_the_first_answer_counts_in_every_process() -> None:
@@ -64,8 +70,8 @@ def test_an_answer_that_was_not_committed_was_not_kept() -> None:
 
 
 def test_answers_leave_after_a_day() -> None:
-    clock = HandClock()
-    shelf = Shelf(clock, MemoryDisk())
+    clock, disk = HandClock(), MemoryDisk()
+    shelf = Shelf(clock, disk)
     for index in range(10):
         shelf.keep(f"old-{index}", kept("old"))
     clock.advance(24 * 3600 - 1)
@@ -74,7 +80,10 @@ def test_answers_leave_after_a_day() -> None:
     for index in range(5):
         shelf.keep(f"new-{index}", kept("new"))
     assert shelf.count() == 5
-    assert shelf.find("old-0") is None
+    shelf.expired("old-0")
+    with pytest.raises(Refused):
+        shelf.keep("old-0", kept("another"))
+    Shelf(clock, disk, shelf.topic).expired("old-0")
     assert shelf.find("new-0") == kept("new")
 
 
@@ -87,7 +96,7 @@ def test_a_workspace_keeps_only_so_many(monkeypatch: pytest.MonkeyPatch) -> None
         clock.advance(1)
         shelf.keep(f"k-{index}", kept("answer"))
     assert shelf.count() == 8
-    assert shelf.find("k-11") is None
+    shelf.expired("k-11")
     assert shelf.find("k-12") == kept("answer")
 
 

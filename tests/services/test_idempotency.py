@@ -32,9 +32,12 @@ from redkey.commands.registry import (
     UpdateQueue,
 )
 from redkey.commands.tasks import AddMessage, CancelTask, CreateTask, RaiseConcern, RetryTask, UnblockTask
+from redkey.readmodel import request_keys
+from redkey.reducers import world as reducers_world
 from redkey.reducers.world import IDEMPOTENCY_NANOSECONDS, SECOND
 from redkey.services.outcome import Outcome
-from redkey.wire.ids import ulid
+from redkey.stores.memory.unit import MemoryUnit
+from redkey.wire.ids import event_id, ulid
 from tests.desk import QUEUE, Desk, ref_of
 from tests.invariants import check_topic
 from tests.services.office import two_offices
@@ -84,6 +87,11 @@ def scenario(desk: Desk) -> list[Any]:
         lambda: UpdateAgent(bob, slug="rob"),
         lambda: DeactivateAgent(bob),
     ]
+
+
+def new_task(desk: Desk) -> CreateTask:
+    """Another task each time: only its key tells that a request was done before."""
+    return CreateTask("task_" + desk.ids.ulid(), QUEUE, ref_of("x"))
 
 
 def _claim(desk: Desk, task_id: str) -> str:
@@ -153,15 +161,49 @@ def test_what_follows_from_time_does_not_come_between_a_request_and_its_conseque
     assert following in {one.wire["payload"].get("task_id") for one in first.next.records}
 
 
-def test_keys_are_kept_for_a_day() -> None:
+@pytest.mark.parametrize("restart", [False, True])
+@pytest.mark.parametrize("why", ["a day has passed", "too many came after it"])
+def test_a_key_that_has_left_the_window_is_refused(monkeypatch: pytest.MonkeyPatch, why: str, restart: bool) -> None:
     desk = Desk()
-    command = CreateRole("role_x")
-    desk.do(command, idem="a" * 32, body=BODY)
-    desk.clock.advance(A_DAY + 1)
+    first = desk.do(new_task(desk), idem="a" * 32, body=BODY).records[0]
+    if why == "a day has passed":
+        desk.clock.advance(A_DAY + 1)
+    else:
+        monkeypatch.setattr(reducers_world, "IDEMPOTENCY_LIMIT", 1)
+        monkeypatch.setattr(request_keys, "IDEMPOTENCY_LIMIT", 1)
     desk.do(CreateRole("role_y"), idem="c" * 32, body=BODY)
-    with pytest.raises(Refused) as refused:
-        desk.do(command, idem="a" * 32, body=BODY)
-    assert refused.value.code == "role_exists", "it is a new request now"
+    if restart:
+        desk.reload()
+    before = desk.world.sequence
+    for body in (BODY, "c" * 16):
+        with pytest.raises(Refused) as refused:
+            desk.do(new_task(desk), idem="a" * 32, body=body)
+        assert (refused.value.status, refused.value.code) == (410, "idempotency_key_expired")
+        assert refused.value.members == {"eventId": event_id(first.event.wire_id)}
+    assert desk.world.sequence == before
+    assert desk.do(CreateRole("role_y"), idem="c" * 32, body=BODY).repeated
+    # The index has half of the hash; another key that shares it is another key.
+    assert desk.do(new_task(desk), idem="a" * 16 + "b" * 16, body=BODY).records
+
+
+def test_a_key_is_looked_up_only_where_keys_have_left_the_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[str] = []
+    events = MemoryUnit.events
+
+    def counted(unit: MemoryUnit, topic: str, subject: str, *more: Any, **options: Any) -> Any:
+        looked.append(subject)
+        return events(unit, topic, subject, *more, **options)
+
+    monkeypatch.setattr(MemoryUnit, "events", counted)
+    desk = Desk()
+    desk.do(new_task(desk), idem="a" * 32, body=BODY)
+    desk.do(new_task(desk), idem="b" * 32, body=BODY)
+    assert not looked
+    desk.clock.advance(A_DAY + 1)
+    desk.do(new_task(desk), idem="c" * 32, body=BODY)
+    assert not looked
+    desk.do(new_task(desk), idem="d" * 32, body=BODY)
+    assert looked == ["idem:" + "d" * 16]
 
 
 def test_what_was_not_recorded_is_asked_anew() -> None:

@@ -25,7 +25,7 @@ _WHEN = {
     404: "There is no such thing in this workspace.",
     408: "The body came too slowly.",
     409: "The state does not allow it; sending it again will not help.",
-    410: "This request was answered before, and what it showed was erased since.",
+    410: "This request was answered before, and its answer was erased or is no longer kept.",
     413: "The body is too large.",
     415: "The body is not of the right media type.",
     422: "Something in the request is invalid; errors names all of it.",

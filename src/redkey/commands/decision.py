@@ -67,3 +67,11 @@ def key_reused() -> Refused:
     """A key that was used for another request."""
     detail = "This idempotency key was used with another body; use a new key for a new request."
     return Refused(422, "idempotency_key_reused", detail)
+
+
+def key_expired(event_id: str = "") -> Refused:
+    """A key whose request was answered before the idempotency window; `event_id` names what it recorded."""
+    detail = "This idempotency key was used before, and its answer is no longer kept."
+    if not event_id:
+        return Refused(410, "idempotency_key_expired", detail)
+    return Refused(410, "idempotency_key_expired", f"{detail} The request is event {event_id}.", eventId=event_id)

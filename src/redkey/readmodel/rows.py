@@ -14,9 +14,9 @@ from typing import Any, TypeVar, get_args
 import msgspec
 
 from redkey.ledger.ports import Reader, Row
-from redkey.ledger.record import Record
 from redkey.plans.structure import read_structure
 from redkey.readmodel.moments import since
+from redkey.readmodel.request_keys import load_window
 from redkey.readmodel.structure import pinned
 from redkey.reducers.changes import Changes
 from redkey.reducers.entities import (
@@ -37,28 +37,17 @@ from redkey.reducers.entities import (
 )
 from redkey.reducers.run import Run
 from redkey.reducers.workflow import ACTIVE
-from redkey.reducers.world import (
-    IDEMPOTENCY_LIMIT,
-    IDEMPOTENCY_NANOSECONDS,
-    LOST_AFTER_NANOSECONDS,
-    TOMBSTONE_NANOSECONDS,
-    World,
-)
-from redkey.wire.envelope import wire_of
-from redkey.wire.payload import request_key
-from redkey.wire.subjects import KEYED
+from redkey.reducers.world import LOST_AFTER_NANOSECONDS, TOMBSTONE_NANOSECONDS, World
 
 # Rows of this kind are not of the ledger: text that nobody works by yet (`services.definitions`).
 DRAFT = "draft"
 # Nor are these: replies that a repeated request gets again (`services.answers`).
 ANSWER = "answer"
 BESIDE = frozenset({DRAFT, ANSWER})
-# Under this subject the event index finds the requests that came with an idempotency key.
 LIVE_STATES = ("created", "available", "claimed", "working", "blocked")
 ENDED_STATES = ("completed", "failed", "cancelled")
 _encoder = msgspec.json.Encoder()
 _PAGE = 1000
-_KEYED_PAGE = 5000
 
 E = TypeVar("E")
 
@@ -229,7 +218,7 @@ def load_world(reader: Reader, topic: str) -> World:
     world.definitions = {one.definition_id: one for one in pages(reader, topic, "definition")}
     _load_tasks(world, reader, topic)
     _load_runs(world, reader, topic)
-    _load_done(world, reader, topic)
+    load_window(world, reader, topic)
     # Tasks come before their runs, which may be paused.
     world.trim_offers()
     return world
@@ -290,27 +279,3 @@ def _load_tombstones(world: World, reader: Reader, topic: str) -> None:
             ended.append(task)
     for task in sorted(ended, key=lambda task: task.ended_at):
         world.ends(task)
-
-
-def _load_done(world: World, reader: Reader, topic: str) -> None:
-    """The idempotency window: who asked for what within the last day, from the records themselves."""
-    found: list[tuple[str, str, int, int]] = []
-    for record in _keyed(reader, topic, world.timestamp - IDEMPOTENCY_NANOSECONDS):
-        key = request_key(wire_of(record.wire).payload)
-        if key is not None:
-            found.append((*key, record.sequence, record.timestamp))
-        if len(found) >= IDEMPOTENCY_LIMIT:
-            break
-    for idem, body, sequence, timestamp in reversed(found):
-        world.remember(idem, body, sequence, timestamp)
-
-
-def _keyed(reader: Reader, topic: str, since: int) -> Iterator[Record]:
-    """The requests that came with a key, newest first, later than a time."""
-    before = 0
-    while records := reader.events(topic, KEYED, before, _KEYED_PAGE, newest_first=True):
-        for record in records:
-            if record.timestamp <= since:
-                return
-            yield record
-        before = records[-1].sequence

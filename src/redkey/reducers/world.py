@@ -139,7 +139,9 @@ class World:
         self.timers: Heap[Timer] = Heap()
         # Tasks that have ended, in the order they will leave the world: (when, task, attempt).
         self.tombstones: deque[tuple[int, str, int]] = deque()
+        # The requests of the idempotency window by their keys, and whether older ones have left it.
         self.done: OrderedDict[str, Done] = OrderedDict()
+        self.keys_dropped = False
 
     def follows(self, kind: str, subject: str, cause: str) -> None:
         """Something follows from the wire `cause`; it stays on the agenda until the wire that says so is folded."""
@@ -321,6 +323,7 @@ class World:
         oldest = timestamp - IDEMPOTENCY_NANOSECONDS
         while len(self.done) > IDEMPOTENCY_LIMIT or next(iter(self.done.values())).timestamp < oldest:
             self.done.popitem(last=False)
+            self.keys_dropped = True
 
     def next_seq(self, stream_id: str) -> int:
         """The number the next wire of a stream will have."""

@@ -3,7 +3,8 @@
 Most replies follow from the records of their request, and a repeat is told from these. A reply that nothing records
 (there was no task, the caller holds it already, nothing changed) or that shows the state of its moment is kept as it
 was sent: as a row beside the ledger, made durable before anybody is answered. It is kept as long as the ledger's own
-window: a day, and at most so many a workspace.
+window: a day, and at most so many a workspace. After that the row says only that the key was used, so that it is never
+taken for a new one.
 
 A row is read only where one may be: in workspaces that had some before this process came, and once another process
 has written; else memory knows all keys.
@@ -16,7 +17,7 @@ from typing import final
 
 import msgspec
 
-from redkey.commands.decision import Refused, key_reused
+from redkey.commands.decision import Refused, key_expired, key_reused
 from redkey.ledger.ports import Reader, Row, Unit
 from redkey.readmodel.rows import ANSWER
 from redkey.reducers.world import IDEMPOTENCY_LIMIT, IDEMPOTENCY_NANOSECONDS
@@ -26,8 +27,8 @@ _COUNTER = "answers/kept"
 _PAGE = 500
 # Keys that memory knows; beyond them rows are read.
 _KNOWN = 50_000
-# How many old answers go with each new one.
-_DROPPED = 4
+# How many old answers expire with each new one.
+_EXPIRED = 4
 
 
 class KeptAnswer(msgspec.Struct, frozen=True):
@@ -56,17 +57,18 @@ class AnsweredBefore(Exception):
 
 
 class StoredAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An answer as its row has it; without a reply it was erased."""
+    """An answer as its row has it; without a reply it was erased, without the hash of a body it has expired."""
 
     body: str
-    at: int
-    status: int
+    at: int = 0
+    status: int = 0
     media: str = ""
     reply: str = ""
 
 
 _decode = msgspec.json.Decoder(StoredAnswer).decode
 _encode = msgspec.json.Encoder().encode
+_USED = _encode(StoredAnswer(""))
 
 
 class Answers:
@@ -87,7 +89,7 @@ class Answers:
         known = self._known.get(topic)
         if known is None:
             known = self._known[topic] = set()
-            if unit.rows(topic, ANSWER, _KEPT, limit=1) or unit.rows(topic, ANSWER, _ERASED, limit=1):
+            if unit.rows(topic, ANSWER, limit=1):
                 self._shared.add(topic)
         if idem in known or topic in self._shared or not self._alone:
             return kept_answer(unit, topic, idem, body)
@@ -101,7 +103,7 @@ class Answers:
             return before
         stored = StoredAnswer(answer.body, now, answer.status, answer.media, b64encode(answer.reply).decode())
         unit.put_rows(topic, [Row(ANSWER, command.idem, _encode(stored), _KEPT, now)])
-        unit.count(topic, [(_COUNTER, 1 - _drop_old(unit, topic, now))])
+        unit.count(topic, [(_COUNTER, 1 - _expire_old(unit, topic, now))])
         known = self._known[topic]
         if len(known) >= _KNOWN:
             known.clear()
@@ -115,11 +117,13 @@ class Answers:
 
 
 def kept_answer(reader: Reader, topic: str, idem: str, body: str) -> KeptAnswer | None:
-    """The answer that a row keeps; Refused when it was to another request, or erased."""
+    """The answer that a row keeps; Refused when it was to another request, was erased, or has expired."""
     row = reader.row(topic, ANSWER, idem)
     if row is None:
         return None
     stored = _decode(row.body)
+    if not stored.body:
+        raise key_expired()
     if stored.body != body:
         raise key_reused()
     if not stored.reply:
@@ -144,15 +148,16 @@ def _erased(row: Row) -> Row:
     return Row(ANSWER, row.key, _encode(stored), _ERASED, row.position)
 
 
-def _drop_old(unit: Unit, topic: str, now: int) -> int:
-    """Drop a few answers that are out of the window; how many."""
+def _expire_old(unit: Unit, topic: str, now: int) -> int:
+    """Let a few answers go that are out of the window, and keep their keys; how many."""
     count = dict(unit.counters(topic, _COUNTER)).get(_COUNTER, 0)
-    oldest = [row for listed in (_ERASED, _KEPT) for row in unit.rows(topic, ANSWER, listed, limit=_DROPPED)]
+    oldest = [row for listed in (_ERASED, _KEPT) for row in unit.rows(topic, ANSWER, listed, limit=_EXPIRED)]
     surplus = max(0, count + 1 - IDEMPOTENCY_LIMIT)
     old = [
         row.key
         for index, row in enumerate(sorted(oldest, key=lambda row: row.position))
         if index < surplus or row.position <= now - IDEMPOTENCY_NANOSECONDS
     ]
-    unit.delete_rows(topic, ANSWER, old)
+    # In no list: nothing looks for them but a request with their key.
+    unit.put_rows(topic, [Row(ANSWER, key, _USED) for key in old])
     return len(old)

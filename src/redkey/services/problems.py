@@ -16,6 +16,7 @@ ADVICE = {
     "already_terminal": "Leave the task as it is; create a new one, or retry it if it failed or was cancelled.",
     "credits_exhausted": "Ask an operator to grant credits; claims that are running may finish.",
     "idempotency_key_reused": "Send the first body again for the first answer, or take a new key for a new request.",
+    "idempotency_key_expired": "Look at what the first request did (eventId); take a new key for a new request.",
     "missing_artifact": "Add the named artifacts to this claim, then complete it again.",
     "logins_limited": "Use a right key or secret, or wait as long as Retry-After says; right ones are always let in.",
     "slug_taken": "Choose another slug, or update the agent that has it.",

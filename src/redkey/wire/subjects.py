@@ -7,7 +7,7 @@ from redkey.wire.events import SignerAdded, SignerRetired, TaskCreated
 from redkey.wire.ids import parse_stream
 from redkey.wire.payload import request_key
 
-# Requests that came with a key are found under this subject.
+# Requests that came with an idempotency key are found under this subject, and each by its key.
 KEYED = "keyed"
 # Under this subject the event index finds what a ledger tells of its signers.
 SIGNERS = "signers"
@@ -22,7 +22,8 @@ def subjects(wire: AnyWire) -> tuple[str, ...]:
             found.append(name)
     if type(payload) in _OF_SIGNERS:
         found.append(SIGNERS)
-    if request_key(payload) is not None:
+    key = request_key(payload)
+    if key is not None:
         found.append(KEYED)
     kind, _, context = stream.context_id.partition(":")
     # The tasks of a queue are listed by their rows; those of a context that somebody named are found by it.
@@ -31,7 +32,15 @@ def subjects(wire: AnyWire) -> tuple[str, ...]:
     # Everything that happens in a run is found by the run.
     if kind == "workflow" and context not in found:
         found.append(context)
+    if key is not None:
+        found.append(key_subject(key[0]))
     return tuple(found)
+
+
+def key_subject(idem: str) -> str:
+    """The subject of the requests under one idempotency key. Half of the hash keeps the index small: whoever looks a
+    request up compares the whole."""
+    return f"idem:{idem[:16]}"
 
 
 _OF_SIGNERS = frozenset({SignerAdded, SignerRetired})

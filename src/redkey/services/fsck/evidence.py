@@ -92,6 +92,11 @@ class Evidence(Reader, Protocol):
         """(place, kind, key) of every row."""
         ...
 
+    @property
+    def indexes_keys(self) -> bool:
+        """False for the first format, whose event index does not have the idempotency keys of requests."""
+        ...
+
     def index_size(self) -> int:
         """How many entries the event index has, of all topics."""
         ...

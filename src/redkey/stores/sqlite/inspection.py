@@ -47,6 +47,8 @@ _COMPLAINTS = 100
 _CHUNK = 1024 * 1024
 # No record takes less: its running hash alone is 48 bytes.
 _RECORD_BYTES = 64
+# The format since which the event index has the idempotency keys of requests.
+_KEYS_SINCE = 2
 _NOT_WRITABLE = frozenset({sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM})
 
 
@@ -65,6 +67,8 @@ class Inspection(Queries):
         # Before the moment of the database: what was in force then, the database has.
         self._outside, self._coming = _read_outside(directory)
         self._connection = _open(directory / DATABASE_NAME, still=still)
+        # Older formats are read as they are: a backup is never migrated.
+        self._format = schema.version(self._connection)
         self._numbers: dict[str, int | None] = {}
 
     def close(self) -> None:
@@ -91,8 +95,8 @@ class Inspection(Queries):
     def complaints(self) -> Iterator[tuple[str, str]]:
         yield from self._integrity()
         try:
-            layout = dict(self._fetch(_SQL["layout"], ()))
-            for name, sql in (layout.items() | _layout().items()) - (layout.items() & _layout().items()):
+            layout, expected = dict(self._fetch(_SQL["layout"], ())), _layout(self._format)
+            for name, sql in (layout.items() | expected.items()) - (layout.items() & expected.items()):
                 told = "is not part of this format" if layout.get(name) == sql else "is missing or was changed"
                 yield "layout_changed", f"the table or index {name} {told}"
             known = {number for (number,) in self._fetch(_SQL["numbers"], ())}
@@ -295,6 +299,10 @@ class Inspection(Queries):
 
     # The event index.
 
+    @property
+    def indexes_keys(self) -> bool:
+        return self._format >= _KEYS_SINCE
+
     def index_size(self) -> int:
         size: int = self._fetch(_SQL["index_size"], ())[0][0]
         return size
@@ -385,22 +393,22 @@ def _begin(path: Path, options: str) -> sqlite3.Connection:
     except BaseException:
         connection.close()
         raise
-    if found != schema.VERSION:
-        connection.close()
+    try:
         schema.refuse_newer(found)
         if not found:
             raise StoreRefused("redkey.db is empty", code="not_redkey")
-        text = f"redkey.db has format {found}, not {schema.VERSION}; open it once with redkey serve, which brings it up"
-        raise StoreRefused(text, code="older_format")
+    except StoreRefused:
+        connection.close()
+        raise
     return connection
 
 
 @cache
-def _layout() -> dict[str, str]:
-    """The tables and indexes of this format, as its migrations make them."""
+def _layout(version: int) -> dict[str, str]:
+    """The tables and indexes of a format, as its migrations make them."""
     model = sqlite3.connect(":memory:")
     try:
-        for migration in schema.MIGRATIONS:
+        for migration in schema.MIGRATIONS[:version]:
             model.executescript(migration.sql)
         return dict(model.execute(_SQL["layout"]).fetchall())
     finally:

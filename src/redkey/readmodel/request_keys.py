@@ -1,0 +1,58 @@
+"""Idempotency keys on the ledger: the window that a world keeps in memory, and the requests that have left it.
+
+A world keeps the keys of the last day, and so many at most. A key that has left this window is still on the record of
+its request, and the event index finds it there: so it is never taken for a new one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from redkey.ledger.ports import Reader
+from redkey.ledger.record import Record
+from redkey.reducers.parties import is_log
+from redkey.reducers.world import IDEMPOTENCY_LIMIT, IDEMPOTENCY_NANOSECONDS, World
+from redkey.wire.envelope import wire_of
+from redkey.wire.payload import request_key
+from redkey.wire.subjects import KEYED, key_subject
+
+_PAGE = 5000
+# Records under the same subject as a key that is looked up: none or one, unless somebody copies keys.
+_SAME = 4
+
+
+def load_window(world: World, reader: Reader, topic: str) -> None:
+    """Fill the window of a world whose parties are loaded, from the records themselves."""
+    found: list[tuple[str, str, int, int]] = []
+    oldest = world.timestamp - IDEMPOTENCY_NANOSECONDS
+    for record in _newest_first(reader, topic, KEYED, 0, _PAGE):
+        key = request_key(wire_of(record.wire).payload)
+        if key is None or not is_log(world, record.payer):
+            continue
+        if record.timestamp <= oldest or len(found) >= IDEMPOTENCY_LIMIT:
+            world.keys_dropped = True
+            break
+        found.append((*key, record.sequence, record.timestamp))
+    for idem, body, sequence, timestamp in reversed(found):
+        world.remember(idem, body, sequence, timestamp)
+
+
+def find_dropped(reader: Reader, topic: str, world: World, idem: str) -> Record | None:
+    """The request that was recorded under a key and has left the window; one lookup in the index, where any has."""
+    if not world.keys_dropped:
+        return None
+    window = next(iter(world.done.values()), None)
+    before = window.sequence if window is not None else world.sequence + 1
+    for record in _newest_first(reader, topic, key_subject(idem), before, _SAME):
+        key = request_key(wire_of(record.wire).payload)
+        if key is not None and key[0] == idem and is_log(world, record.payer):
+            return record
+    return None
+
+
+def _newest_first(reader: Reader, topic: str, subject: str, before: int, page: int) -> Iterator[Record]:
+    while records := reader.events(topic, subject, before, page, newest_first=True):
+        yield from records
+        if len(records) < page:
+            return
+        before = records[-1].sequence
