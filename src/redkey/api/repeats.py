@@ -13,7 +13,8 @@ from typing import Any
 import msgspec
 
 from redkey.api.call import Call, Raw
-from redkey.commands.decision import Refused
+from redkey.commands.decision import Refused, key_expired
+from redkey.readmodel.request_keys import dropped_event
 from redkey.services.answers import AnsweredBefore, KeepAnswer, KeptAnswer, kept_answer
 from redkey.services.caller import Pending
 
@@ -72,14 +73,23 @@ def to_keep(call: Call, reply: Any) -> KeepAnswer:
 
 
 def answer_before(call: Call, error: Exception) -> Kept | None:
-    """What a request was answered before that is refused now: what was done needs not be done once more."""
+    """What a request was answered before that is refused now: what was done needs not be done once more.
+
+    Refused when it was done so long ago that its answer is no longer kept.
+    """
     if isinstance(error, AnsweredBefore):
         return raw(error.kept)
     idem, body = call.identity
     if not idem or not isinstance(error, Refused):
         return None
-    before = kept_answer(call.services.store, call.topic, idem, body)
-    return raw(before) if before is not None else None
+    store, topic = call.services.store, call.topic
+    before = kept_answer(store, topic, idem, body)
+    if before is not None:
+        return raw(before)
+    dropped = dropped_event(store, topic, call.services.coordinator.peek(topic), idem)
+    if dropped:
+        raise key_expired(dropped)
+    return None
 
 
 def raw(answer: KeptAnswer) -> Kept:

@@ -10,6 +10,8 @@ import msgspec
 from redkey.commands.draft import Draft
 from redkey.errors import Finding, RedKeyError
 
+KEY_EXPIRED = "idempotency_key_expired"
+
 
 class Decision(msgspec.Struct):
     """Drafts to append; or `repeat`, the sequence of the event that answers; or `answer`, which nothing records."""
@@ -73,5 +75,5 @@ def key_expired(event_id: str = "") -> Refused:
     """A key whose request was answered before the idempotency window; `event_id` names what it recorded."""
     detail = "This idempotency key was used before, and its answer is no longer kept."
     if not event_id:
-        return Refused(410, "idempotency_key_expired", detail)
-    return Refused(410, "idempotency_key_expired", f"{detail} The request is event {event_id}.", eventId=event_id)
+        return Refused(410, KEY_EXPIRED, detail)
+    return Refused(410, KEY_EXPIRED, f"{detail} The request is event {event_id}.", eventId=event_id)

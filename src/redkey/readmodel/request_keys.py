@@ -13,6 +13,7 @@ from redkey.ledger.record import Record
 from redkey.reducers.parties import is_log
 from redkey.reducers.world import IDEMPOTENCY_LIMIT, IDEMPOTENCY_NANOSECONDS, World
 from redkey.wire.envelope import wire_of
+from redkey.wire.ids import event_id
 from redkey.wire.payload import request_key
 from redkey.wire.subjects import KEYED, key_subject
 
@@ -37,17 +38,21 @@ def load_window(world: World, reader: Reader, topic: str) -> None:
         world.remember(idem, body, sequence, timestamp)
 
 
-def find_dropped(reader: Reader, topic: str, world: World, idem: str) -> Record | None:
-    """The request that was recorded under a key and has left the window; one lookup in the index, where any has."""
+def dropped_event(reader: Reader, topic: str, world: World, idem: str) -> str:
+    """The id of the request that was recorded under a key and has left the window; "" when there is none.
+
+    It costs one lookup in the index, and nothing as long as no key has left.
+    """
     if not world.keys_dropped:
-        return None
+        return ""
     window = next(iter(world.done.values()), None)
     before = window.sequence if window is not None else world.sequence + 1
     for record in _newest_first(reader, topic, key_subject(idem), before, _SAME):
-        key = request_key(wire_of(record.wire).payload)
+        wire = wire_of(record.wire)
+        key = request_key(wire.payload)
         if key is not None and key[0] == idem and is_log(world, record.payer):
-            return record
-    return None
+            return event_id(wire.wire_id)
+    return ""
 
 
 def _newest_first(reader: Reader, topic: str, subject: str, before: int, page: int) -> Iterator[Record]:

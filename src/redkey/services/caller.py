@@ -16,7 +16,7 @@ import msgspec
 
 from redkey.commands.actor import Actor
 from redkey.commands.command import Command
-from redkey.commands.decision import Refused
+from redkey.commands.decision import KEY_EXPIRED, Refused
 from redkey.ledger import content
 from redkey.ledger.ports import Content
 from redkey.services.answers import AnsweredBefore
@@ -109,8 +109,13 @@ class Caller:
         """True when the reply tells something that the records of the request do not."""
         return self._unrecorded
 
-    def answers_beside_records(self) -> None:
-        """The reply tells something that is not on the ledger, such as the refusal of one part of a batch."""
+    def answers_beside_records(self, refused: Refused) -> None:
+        """The reply tells that one part of a batch was refused, which is not on the ledger.
+
+        A part whose key has expired was done with its batch: then the whole batch is refused.
+        """
+        if refused.code == KEY_EXPIRED:
+            raise refused
         self._unrecorded = True
 
     def take(self, outcome: Outcome, part: str = "") -> Outcome:

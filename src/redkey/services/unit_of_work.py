@@ -22,7 +22,7 @@ from redkey.errors import Finding, RedKeyError
 from redkey.ledger.ports import Content, Entry, Unit
 from redkey.ledger.record import LOCAL_PAYER
 from redkey.readmodel.meter import Meter
-from redkey.readmodel.request_keys import find_dropped
+from redkey.readmodel.request_keys import dropped_event
 from redkey.readmodel.rows import take_rows
 from redkey.readmodel.structure import pinned, read, structure_ref
 from redkey.reducers.changes import Changes
@@ -34,9 +34,7 @@ from redkey.services.outcome import NO_TASKS, Outcome, Settled, closure, followi
 from redkey.services.past import recall
 from redkey.services.place import Place
 from redkey.services.submission import Submission
-from redkey.wire.envelope import wire_of
 from redkey.wire.events import AnyPayload, TaskClaimAttempted, TaskLeaseExtended
-from redkey.wire.ids import event_id
 from redkey.wire.payload import with_key
 from redkey.wire.subjects import subjects
 from redkey.wire.validate import encode
@@ -95,9 +93,9 @@ class TopicWork:
                 raise key_reused()
             return self._again(done.sequence, command)
         if submission.idem:
-            dropped = find_dropped(self._unit, self._topic, self._world, submission.idem)
-            if dropped is not None:
-                raise key_expired(event_id(wire_of(dropped.wire).wire_id))
+            dropped = dropped_event(self._unit, self._topic, self._world, submission.idem)
+            if dropped:
+                raise key_expired(dropped)
         effects.check(self._unit, self._topic, command)
         outcome = self._decide(command, submission)
         asked = _next_of(command)

@@ -128,7 +128,7 @@ async def complete_claims(caller: Caller, batch: Completions) -> ClaimResults:
             pending = await _complete(caller, item.claim_id, item, f"/claims/{index}", str(index))
             return ClaimResult(claim=await caller.settled(pending))
         except Refused as refused:
-            caller.answers_beside_records()
+            caller.answers_beside_records(refused)
             return ClaimResult(problem=describe(refused))
 
     return ClaimResults(items=await in_pieces(caller, batch.claims, one, ClaimResult))

@@ -68,7 +68,7 @@ async def create_tasks(caller: Caller, queue: str, batch: NewTasks) -> TaskResul
             pending = create(caller, named, task, part=str(index), under=f"/tasks/{index}")
             return TaskResult(task=await caller.settled(pending if isinstance(pending, Pending) else await pending))
         except Refused as refused:
-            caller.answers_beside_records()
+            caller.answers_beside_records(refused)
             return TaskResult(problem=describe(refused))
 
     return TaskResults(items=await in_pieces(caller, batch.tasks, one, TaskResult))
