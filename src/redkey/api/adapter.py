@@ -208,7 +208,7 @@ class Api:
             # Give the wait up when the caller disconnects: it would never learn of what it won.
             def leave() -> None:
                 submission.leave(done)
-                self.open -= 1
+                self._end(call)
                 if release is not None:
                     release()
 
@@ -238,7 +238,7 @@ class Api:
             else:
                 self._reply(call, await kept(call, reply))
         except ConnectionResetError:
-            self.open -= 1
+            self._end(call)
         except Exception as error:
             self._refuse(call, error)
 
@@ -290,8 +290,17 @@ class Api:
         self._count(call, answer.status)
         exchange.reply(answer.status, _PROBLEM + header_lines(further), answer.body)
 
-    def _count(self, call: Call, status: int) -> None:
+    def _end(self, call: Call) -> bool:
+        """Note that a request is over; False when it was already: an answer could not be written, and was refused."""
+        if call.over:
+            return False
+        call.over = True
         self.open -= 1
+        return True
+
+    def _count(self, call: Call, status: int) -> None:
+        if not self._end(call):
+            return
         seconds = time.perf_counter() - call.begun
         call.endpoint.observe(status, seconds)
         if self._access_log:

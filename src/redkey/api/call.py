@@ -47,7 +47,7 @@ class Raw(msgspec.Struct, frozen=True):
 class Call(Caller):
     """One request."""
 
-    __slots__ = ("begun", "endpoint", "exchange", "path", "query", "services", "told")
+    __slots__ = ("begun", "endpoint", "exchange", "over", "path", "query", "services", "told")
 
     # The parameters of the path: known once the adapter has admitted it.
     path: dict[str, str]
@@ -59,6 +59,7 @@ class Call(Caller):
         # Further headers of the reply.
         self.told: list[tuple[bytes, bytes]] = []
         self.query: Any = None
+    __slots__ = ("begun", "endpoint", "exchange", "over", "path", "query", "services", "told")
 
     @property
     def is_told_by_records(self) -> bool:
