@@ -59,7 +59,8 @@ class Call(Caller):
         # Further headers of the reply.
         self.told: list[tuple[bytes, bytes]] = []
         self.query: Any = None
-    __slots__ = ("begun", "endpoint", "exchange", "over", "path", "query", "services", "told")
+        # True once it was answered, or nobody is there to be answered.
+        self.over = False
 
     @property
     def is_told_by_records(self) -> bool:

@@ -29,6 +29,7 @@ from redkey.services.submission import Done, MakeReply, Request, Submission
 from redkey.services.turns import Turns
 from redkey.services.unit_of_work import TopicWork
 from redkey.services.waiters import Waiters
+from redkey.services.workspaces import check_visitor
 from redkey.services.worlds import Worlds
 
 # How many turns the event loop gets at most to bring more requests before a unit begins.
@@ -306,16 +307,18 @@ class Coordinator:
                     broken[topic] = cause
                 else:
                     works[topic].run_due()
-            answers.append(broken[topic] if topic in broken else self._settle(unit, works[topic], submission))
+            answers.append(broken[topic] if topic in broken else self._settle(unit, works, submission))
         return answers
 
-    def _settle(self, unit: Unit, work: TopicWork, submission: Submission) -> Answer:
-        command = submission.command
+    def _settle(self, unit: Unit, works: dict[str, TopicWork], submission: Submission) -> Answer:
+        command, work = submission.command, works[submission.topic]
         if command is None:
             return Outcome()
         try:
             if type(command) is KeepAnswer:
                 return Outcome(kept=self._answers.keep(unit, submission.topic, command, work.now))
+            if work.workspace_id and submission.caller.workspace_id != work.workspace_id:
+                check_visitor(unit, submission.caller, works)
             if submission.idem:
                 kept = self._answers.find(unit, submission.topic, submission.idem, submission.body)
                 if kept is not None:

@@ -19,8 +19,10 @@ from hashlib import sha256
 import msgspec
 
 from redkey.commands.actor import Actor
+from redkey.commands.decision import Refused
 from redkey.ledger.ports import SequencedStore
 from redkey.readmodel.rows import entity
+from redkey.reducers.entities import Key
 from redkey.services.outcome import Settled
 from redkey.wire.ids import crockford
 
@@ -63,6 +65,14 @@ class Kept(msgspec.Struct, frozen=True):
 def passable(scopes: Collection[str]) -> frozenset[str]:
     """The scopes that a token of a key may have: the key's own, and what these include."""
     return frozenset(scopes).union(*(_INCLUDED.get(scope, ()) for scope in scopes))
+
+
+def check_key(key: Key | None, caller: Actor) -> None:
+    """Refuse a caller whose key is no longer what the door saw a moment ago: another process may have revoked it."""
+    if key is None or key.revoked_at:
+        raise Refused(401, "invalid_token", "The key was revoked.")
+    if not caller.scopes <= passable(key.scopes):
+        raise Refused(403, "insufficient_scope", "The key does not have these scopes any more.")
 
 
 def setting_name(public_id: str) -> str:

@@ -26,10 +26,12 @@ from redkey.readmodel.request_keys import dropped_event
 from redkey.readmodel.rows import take_rows
 from redkey.readmodel.structure import pinned, read, structure_ref
 from redkey.reducers.changes import Changes
+from redkey.reducers.entities import Key
 from redkey.reducers.fold import fold
 from redkey.reducers.world import World
 from redkey.services import effects
 from redkey.services.answers import KeepAnswer
+from redkey.services.keys import check_key
 from redkey.services.outcome import NO_TASKS, Outcome, Settled, closure, following, settled
 from redkey.services.past import recall
 from redkey.services.place import Place
@@ -75,6 +77,14 @@ class TopicWork:
     def now(self) -> int:
         return self._timestamp
 
+    @property
+    def workspace_id(self) -> str:
+        return self._world.workspace.workspace_id
+
+    def key(self, key_id: str) -> Key | None:
+        """A key of the workspace, as this unit has left it."""
+        return self._world.keys.get(key_id)
+
     def run(self, submission: Submission) -> Outcome:
         """Decide one submission and record what it asks for and what follows; Refused when it may not be.
 
@@ -83,10 +93,9 @@ class TopicWork:
         command = submission.command
         if command is None or type(command) is KeepAnswer:
             return Outcome()
-        key = self._world.keys.get(submission.caller.key_id)
-        if key is not None and key.revoked_at:
-            # The door looked a moment ago; another process may have revoked the key since.
-            raise Refused(401, "invalid_token", "The key was revoked.")
+        key = self.key(submission.caller.key_id)
+        if key is not None:
+            check_key(key, submission.caller)
         done = self._world.done.get(submission.idem) if submission.idem else None
         if done is not None:
             if done.body != submission.body:

@@ -18,6 +18,7 @@ from redkey.readmodel.rows import entity
 from redkey.reducers.entities import Workspace
 from redkey.reducers.world import World
 from redkey.services import effects
+from redkey.services.keys import check_key
 from redkey.services.outcome import Settled, settled
 from redkey.services.signing import Signing
 from redkey.services.unit_of_work import TopicWork
@@ -62,6 +63,7 @@ def begin_workspace(
     """
     workspace_id = "wk_" + (_ulid_of(idem) if idem else ids.ulid())
     with store.write() as unit:
+        check_visitor(unit, caller, {})
         topic = topic_of(unit, workspace_id)
         if topic is not None:
             return _again(unit, workspace_id, topic, body)
@@ -81,6 +83,23 @@ def begin_workspace(
         unit.put_setting(setting_of(workspace_id), topic)
         signing.sign_in(unit, topic)
     return Begun(workspace_id, topic, work.records)
+
+
+def check_visitor(unit: Unit, caller: Actor, works: Mapping[str, TopicWork]) -> None:
+    """Refuse an operator of another workspace whose key was revoked since the door looked.
+
+    Two operators that revoke each other's keys at once would else both succeed, and lock themselves out. `works` is
+    what the same unit does to other workspaces, which no row tells yet.
+    """
+    if not caller.workspace_id:
+        # The server itself, before there is any workspace.
+        return
+    topic = topic_of(unit, caller.workspace_id)
+    if topic is not None and topic in works:
+        check_key(works[topic].key(caller.key_id), caller)
+        return
+    row = unit.row(topic, "key", caller.key_id) if topic is not None else None
+    check_key(entity(row) if row is not None else None, caller)
 
 
 def topic_of(reader: Reader, workspace_id: str) -> str | None:
