@@ -1,4 +1,4 @@
-"""The composition root: the only place where adapters are chosen and parts are put together."""
+"""The composition root: the only place where the parts of a server are put together."""
 
 from __future__ import annotations
 
@@ -39,9 +39,8 @@ from redkey.services.authority import Authority
 from redkey.services.coordinator import Coordinator
 from redkey.services.costs import Costs
 from redkey.services.keys import KEY_SHAPE, KEY_TEXT, KeyRing, digest_of
-from redkey.services.log_facts import open_log
 from redkey.services.recovery import FIRST_KEY_SCOPES
-from redkey.services.signing import Signing, SigningSchedule
+from redkey.services.signing import SigningSchedule
 from redkey.services.subscriptions import Subscriptions
 from redkey.services.timers import Timers
 from redkey.services.tokens import Tokens
@@ -51,7 +50,7 @@ from redkey.stores.clock import SystemClock
 from redkey.stores.durable import locked, replace_file
 from redkey.stores.ids import SystemIds
 from redkey.stores.keys import SignerKeys, issuing_secret
-from redkey.stores.sqlite import SqliteStore
+from redkey.stores.opening import open_signing, open_store
 
 _log = structlog.get_logger("redkey.app")
 # Threads for queries and receipts: enough that one long query does not hold up the others.
@@ -63,7 +62,7 @@ class App:
 
     def __init__(self, config: Config, on_fatal: Callable[[BaseException], None]) -> None:
         self.config = config
-        self.store = SqliteStore(config.data)
+        self.store = open_store(config.data)
         try:
             self._build(on_fatal)
         except BaseException:
@@ -72,10 +71,8 @@ class App:
 
     def _build(self, on_fatal: Callable[[BaseException], None]) -> None:
         config, store, ids = self.config, self.store, SystemIds()
-        keys_directory = config.data / "keys"
-        log = open_log(store, os.urandom(16))
-        self.signing = Signing(store, SignerKeys(keys_directory, log_name(log.log_id)))
-        self.keys = KeyRing(store, issuing_secret(keys_directory), time.monotonic)
+        self.signing = open_signing(store)
+        self.keys = KeyRing(store, issuing_secret(store.keys_directory), time.monotonic)
         # Servers that start together on a new data directory begin one workspace, not one each.
         with locked(config.data / "first.lock"):
             self.workspace_id, self.first_key = self._first_workspace(ids)
@@ -109,8 +106,8 @@ class App:
         self._witnessing = Witnessing(store, self.signing, self._threads, config.witness_seconds, on_fatal)
         if config.witnesses:
             self._call_witnesses()
-        name = log_name(log.log_id)
-        signers = SignerKeys(keys_directory / "oauth", f"{name}/oauth").signers()
+        name = log_name(self.signing.log.log_id)
+        signers = SignerKeys(store.keys_directory / "oauth", f"{name}/oauth").signers()
         self.tokens = Tokens(signers, self.keys, config.public_url, name, time.time, ids.ulid)
         limiter = Limiter(config.rate, time.monotonic)
         logins = Logins(config.logins, time.monotonic, self.metrics)

@@ -23,9 +23,8 @@ from redkey.config import Config, Credentials, read_credentials
 from redkey.errors import CannotListen
 from redkey.http.host import Host, close, listen, url_of
 from redkey.logs import set_up_logs
+from redkey.stores.disk import check_room, disk_failures
 from redkey.stores.durable import replace_file
-from redkey.stores.sqlite.directory import check_room
-from redkey.stores.sqlite.failures import translated
 
 _log = structlog.get_logger("redkey.serving")
 # Files that are no connections: the store's, the logs', those of bodies on their way in and out.
@@ -90,7 +89,7 @@ def _run(config: Config, sockets: list[Any], say: Callable[[str], Any]) -> int:
         if host is not None:
             host.stop()
 
-    with translated():
+    with disk_failures():
         check_room(config.data.absolute(), _START_BYTES)
         app = App(config, on_fatal)
     uds = str(config.uds.absolute()) if config.uds is not None else None
@@ -98,7 +97,7 @@ def _run(config: Config, sockets: list[Any], say: Callable[[str], Any]) -> int:
     def on_ready() -> None:
         _settle_memory()
         _share_processor()
-        with translated():
+        with disk_failures():
             _tell(app, url, uds, say)
             if config.ready_file is not None:
                 ready = Ready(url, uds, app.workspace_id, os.getpid())

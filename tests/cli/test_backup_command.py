@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from redkey.cli import backup as module
 from redkey.cli import main
+from redkey.services.fsck.check import Fsck
 from tests.services.tampering import BASE, sql
 from tests.services.workshop import lived_in
 
@@ -73,10 +73,10 @@ def test_what_is_no_data_directory_cannot_be_backed_up(tmp_path: Path) -> None:
 
 
 def test_an_interrupt_leaves_nothing(directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(path: Path) -> None:
+    def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(module, "read_backup", interrupted)
+    monkeypatch.setattr(Fsck, "run", interrupted)
     result = backup(directory, tmp_path / "backup")
     assert result.exit_code == 130
     assert [path.name for path in tmp_path.iterdir()] == ["data"]

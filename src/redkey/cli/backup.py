@@ -14,8 +14,7 @@ from redkey.cli.report import print_json, shown
 from redkey.errors import BackupRefused
 from redkey.services.backup import MANIFEST, Manifest
 from redkey.services.fsck.check import Fsck
-from redkey.stores.sqlite.copying import read_backup, take_backup
-from redkey.stores.sqlite.inspection import Inspection
+from redkey.stores.opening import store_at
 
 
 @click.command()
@@ -42,8 +41,7 @@ def command(ctx: click.Context, directory: Path, target: Path, with_keys: bool, 
     """
     try:
         taken_at = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
-        manifest = take_backup(
-            directory,
+        manifest = store_at(directory).take_backup(
             target,
             taken_at,
             with_keys=with_keys,
@@ -60,10 +58,10 @@ def command(ctx: click.Context, directory: Path, target: Path, with_keys: bool, 
 
 def _verify(directory: Path, copy: Path, *, quick: bool, quiet: bool) -> None:
     """What is on the disk is what was copied, and what was copied is sound."""
-    read_backup(copy)
+    store_at(copy).read_backup()
     if quick:
         return
-    with Inspection(copy, still=True) as evidence, progress_bar(shown=not quiet) as progress:
+    with store_at(copy).inspect_closed() as evidence, progress_bar(shown=not quiet) as progress:
         report = Fsck(evidence, progress=progress).run()
     if not report.clean:
         text = (

@@ -17,10 +17,9 @@ from redkey.cli.keys import log_key_option
 from redkey.cli.report import print_json, shown
 from redkey.errors import StoreError, StoreRefused
 from redkey.ledger.receipt import RECEIPT_LIMIT
-from redkey.services.backup import MANIFEST
 from redkey.services.fsck.check import Fsck, Progress
 from redkey.services.fsck.report import Fault, Report
-from redkey.stores.sqlite.inspection import Inspection
+from redkey.stores.opening import store_at
 
 _SHOWN = 50
 DIRECTORY = click.Path(exists=True, file_okay=False, path_type=Path)
@@ -75,8 +74,7 @@ def command(
 
 def _run(directory: Path, receipts: Path | None, keys: Any, topics: tuple[str, ...], *, as_json: bool) -> Report:
     try:
-        # Nobody writes to a backup, and a check must leave nothing in it.
-        evidence = Inspection(directory, still=(directory / MANIFEST).exists())
+        evidence = store_at(directory).inspect()
     except StoreError as refused:
         if isinstance(refused, StoreRefused) and refused.code != "not_redkey":
             raise click.UsageError(f"{refused.message} [{refused.code}]") from refused

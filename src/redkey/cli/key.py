@@ -104,17 +104,15 @@ def recover(directory: Path, workspace: str, as_json: bool) -> None:
     from msgspec.structs import replace
 
     from redkey.app import write_credentials
-    from redkey.cli.store import open_signing
     from redkey.config import CREDENTIALS, read_credentials
     from redkey.services.keys import KeyRing
     from redkey.services.recovery import recover_key
     from redkey.stores.ids import SystemIds
     from redkey.stores.keys import issuing_secret
-    from redkey.stores.sqlite import SqliteStore
-    from redkey.stores.sqlite.copying import KEYS
+    from redkey.stores.opening import open_signing, open_store
 
-    with SqliteStore(directory, create=False) as store:
-        keys = KeyRing(store, issuing_secret(directory / KEYS), time.monotonic)
+    with open_store(directory, create=False) as store:
+        keys = KeyRing(store, issuing_secret(store.keys_directory), time.monotonic)
         made = recover_key(store, SystemIds(), keys, open_signing(store), workspace)
     before = read_credentials(directory)
     kept = before is not None and before.workspace_id == made.workspace_id

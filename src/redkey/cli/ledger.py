@@ -21,6 +21,7 @@ from redkey.errors import BackupRefused, DumpRefused, ProofRefused
 from redkey.ledger.event import event_of
 from redkey.ledger.mirror import mirror_page
 from redkey.ledger.note import encode_base64
+from redkey.ledger.ports import Reader
 from redkey.ledger.record import Record, hedera_time
 from redkey.ledger.tail import records_after
 from redkey.readmodel.digest import digest
@@ -28,9 +29,8 @@ from redkey.readmodel.structure import read as read_structure
 from redkey.services.dump import LINE_LIMIT, Recorded, Structure, dump, read_dump, record_line
 from redkey.services.load import Loaded, Loader
 from redkey.services.replay import Replay
-from redkey.stores.sqlite import SqliteStore
-from redkey.stores.sqlite.copying import placed
-from redkey.stores.sqlite.inspection import Inspection
+from redkey.stores.disk import new_folder
+from redkey.stores.opening import open_store, store_at
 from redkey.wire.decode import decode
 from redkey.wire.envelope import wire_of
 
@@ -63,7 +63,7 @@ def dump_command(directory: Path, topics: tuple[str, ...], content: bool, out: I
     The running hash is checked on the way: a damaged record ends the dump, and redkey fsck tells more. Secrets, API
     keys and checkpoints are not part of a dump; redkey backup keeps those.
     """
-    with Inspection(directory) as evidence:
+    with store_at(directory).inspect() as evidence:
         chosen = [chosen_topic(evidence, topic) for topic in topics] or evidence.topics()
         for line in dump(evidence, chosen, content=content):
             out.write(line)
@@ -88,7 +88,7 @@ def load(ctx: click.Context, file: str, directory: Path, as_json: bool) -> None:
       redkey ledger load ledger.jsonl restored
     """
     try:
-        with placed(directory) as aside, SqliteStore(aside) as store, click.open_file(file, "rb") as stream:
+        with new_folder(directory) as aside, open_store(aside) as store, click.open_file(file, "rb") as stream:
             loaded = Loader(store).load(_lines(stream))
     except KeyboardInterrupt:
         click.echo(f"redkey: stopped; {directory} was not made", err=True)
@@ -118,12 +118,12 @@ def tail(directory: Path, topic: str | None, count: int, follow: bool, as_json: 
       redkey ledger tail .redkey
       redkey ledger tail .redkey -n 0 --follow --json
     """
-    with Inspection(directory) as evidence:
+    with store_at(directory).inspect() as evidence:
         chosen = chosen_topic(evidence, topic)
         head = evidence.head(chosen).sequence
         _show(reversed(evidence.read_back(chosen, head + 1, count)), as_json=as_json)
     if follow:
-        with suppress(KeyboardInterrupt), SqliteStore(directory, create=False) as store:
+        with suppress(KeyboardInterrupt), open_store(directory, create=False) as store:
             for batch in store.follow(chosen, head):
                 _show(batch, as_json=as_json)
 
@@ -178,7 +178,7 @@ def replay(source: Path, topic: str | None, to: int | None) -> None:
 
 
 def _replay_directory(source: Path, topic: str | None, to: int | None) -> tuple[str, Replay, dict[Any, Any]]:
-    with Inspection(source) as evidence:
+    with store_at(source).inspect() as evidence:
         chosen = chosen_topic(evidence, topic)
 
         def structure(sha256: str) -> Any:
@@ -228,7 +228,7 @@ def export(directory: Path, out: Path, mirror: bool, topic: str | None) -> None:
       redkey ledger export --mirror .redkey pages
       redkey hcs verify pages/*.json
     """
-    with Inspection(directory) as evidence:
+    with store_at(directory).inspect() as evidence:
         pages = _pages(evidence, chosen_topic(evidence, topic))
         if out.suffix == ".jsonl":
             if out.exists():
@@ -236,14 +236,14 @@ def export(directory: Path, out: Path, mirror: bool, topic: str | None) -> None:
             with out.open("xb") as file:
                 count = sum(1 for page in pages if file.write(orjson.dumps(page) + b"\n"))
         else:
-            with placed(out) as aside:
+            with new_folder(out) as aside:
                 count = 0
                 for count, page in enumerate(pages, start=1):
                     (aside / f"page-{count:06d}.json").write_bytes(orjson.dumps(page) + b"\n")
     click.echo(f"{out}: {count:,} pages; check them with: redkey hcs verify")
 
 
-def _pages(evidence: Inspection, topic: str) -> Iterator[dict[str, Any]]:
+def _pages(evidence: Reader, topic: str) -> Iterator[dict[str, Any]]:
     after = 0
     while True:
         records: Sequence[Record] = evidence.read(topic, after, MIRROR_PAGE)

@@ -155,7 +155,7 @@ def simulate(
     """
     from redkey.services.simulation import Assumptions
     from redkey.services.simulation import simulate as run
-    from redkey.stores.memory import MemoryStore
+    from redkey.stores.opening import open_memory
 
     value = _valid(file)
     plan = read_plan(value)
@@ -169,7 +169,7 @@ def simulate(
         raise click.BadParameter("agents are whole", param_hint="--agents")
     assumed = Assumptions({name: int(count) for name, count in workers.items()}, durations, each, gate)
     clock = SimulatedClock()
-    found = run(value, assumed, MemoryStore(clock), clock)
+    found = run(value, assumed, open_memory(clock), clock)
     if as_json:
         print_json(msgspec.to_builtins(found))
     else:

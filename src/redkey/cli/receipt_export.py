@@ -7,14 +7,14 @@ from pathlib import Path
 import click
 import orjson
 
-from redkey.cli.store import chosen_topic, open_signing
+from redkey.cli.store import chosen_topic
 from redkey.services.receipts import proof_for, receipt_for
-from redkey.stores.sqlite import SqliteStore
+from redkey.stores.opening import open_signing, open_store
 
 
 def exported(directory: Path, event_id: str, topic: str | None, base_url: str, *, content: bool, bare: bool) -> bytes:
     """The bytes of a receipt, or of a proof alone; an event that is not there is a wrong use of the command."""
-    with SqliteStore(directory, create=False) as store:
+    with open_store(directory, create=False) as store:
         signing = open_signing(store)
         for name in (chosen_topic(store, topic),) if topic else store.topics():
             if bare:

@@ -10,13 +10,10 @@ import msgspec
 from redkey.cli import INTERRUPTED
 from redkey.cli.fsck import DIRECTORY, progress_bar
 from redkey.cli.report import print_json, shown
-from redkey.cli.store import open_signing
 from redkey.errors import BackupRefused
 from redkey.services.backup import Restored, begin_epoch
 from redkey.services.fsck.check import Fsck
-from redkey.stores.sqlite import SqliteStore
-from redkey.stores.sqlite.copying import read_backup, unpacked
-from redkey.stores.sqlite.inspection import Inspection
+from redkey.stores.opening import open_signing, open_store, store_at
 
 
 @click.command()
@@ -42,8 +39,9 @@ def command(ctx: click.Context, backup: Path, target: Path, epoch: int | None, a
     Exit code 0: DIR is there, checked, and ready to be served. 1: it is not there, and the reason is on standard error.
     """
     try:
-        manifest = read_backup(backup)
-        with unpacked(backup, manifest, target) as aside:
+        place = store_at(backup)
+        manifest = place.read_backup()
+        with place.unpack_backup(manifest, target) as aside:
             restored, keys = _go_on(aside, epoch, keys=manifest.keys)
             _verify(aside, quiet=as_json)
     except KeyboardInterrupt:
@@ -56,7 +54,7 @@ def command(ctx: click.Context, backup: Path, target: Path, epoch: int | None, a
 
 
 def _go_on(directory: Path, epoch: int | None, *, keys: bool) -> tuple[list[Restored], list[str]]:
-    with SqliteStore(directory, create=False) as store:
+    with open_store(directory, create=False) as store:
         restored = begin_epoch(store, epoch, keys=keys)
         if not restored:
             return [], []
@@ -66,7 +64,7 @@ def _go_on(directory: Path, epoch: int | None, *, keys: bool) -> tuple[list[Rest
 
 
 def _verify(directory: Path, *, quiet: bool) -> None:
-    with Inspection(directory, still=True) as evidence, progress_bar(shown=not quiet) as progress:
+    with store_at(directory).inspect_closed() as evidence, progress_bar(shown=not quiet) as progress:
         report = Fsck(evidence, progress=progress).run()
     if not report.clean:
         raise BackupRefused(f"the backup is damaged: {report.faults[0].message}", code="backup_damaged")

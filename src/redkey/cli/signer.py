@@ -12,14 +12,14 @@ from redkey.cli.documents import FILE
 from redkey.cli.fsck import DIRECTORY
 from redkey.cli.keys import witness_key_option
 from redkey.cli.report import shown
-from redkey.cli.store import chosen_topic, open_signing
+from redkey.cli.store import chosen_topic
 from redkey.errors import LedgerError
 from redkey.ledger.checkpoint import open_checkpoint
 from redkey.ledger.note import NOTE_LIMIT
 from redkey.ledger.witness import Request
 from redkey.services.log_facts import signer_terms
 from redkey.services.signing import Signing
-from redkey.stores.sqlite import SqliteStore
+from redkey.stores.opening import OpenStore, open_signing, open_store
 
 _DIR = click.argument("directory", metavar="DIR", type=DIRECTORY)
 _TOPIC = click.option("--topic", metavar="TOPIC", help="The topic; not needed where there is only one.")
@@ -120,6 +120,6 @@ def cosigned(directory: Path, answer: str, topic: str | None, witnesses: tuple[s
 
 
 @contextmanager
-def _opened(directory: Path) -> Iterator[tuple[SqliteStore, Signing]]:
-    with SqliteStore(directory, create=False) as store:
+def _opened(directory: Path) -> Iterator[tuple[OpenStore, Signing]]:
+    with open_store(directory, create=False) as store:
         yield store, open_signing(store)

@@ -1,24 +1,10 @@
-"""Data directories as commands open them: the store, its signing service, and one of its topics."""
+"""The topic of a store that a command works on."""
 
 from __future__ import annotations
 
-import os
-
 import click
 
-from redkey.ledger.checkpoint import log_name
 from redkey.ledger.ports import Reader
-from redkey.services.log_facts import open_log
-from redkey.services.signing import Signing
-from redkey.stores.keys import SignerKeys
-from redkey.stores.sqlite import SqliteStore
-from redkey.stores.sqlite.copying import KEYS
-
-
-def open_signing(store: SqliteStore) -> Signing:
-    """The signing service of a data directory; the log gets its id and its first key when it has none."""
-    log = open_log(store, os.urandom(32))
-    return Signing(store, SignerKeys(store.directory / KEYS, log_name(log.log_id)))
 
 
 def chosen_topic(reader: Reader, topic: str | None) -> str:

@@ -82,10 +82,10 @@ def reconcile(ctx: click.Context, data: Path, as_json: bool) -> None:
     """
     from redkey.cli.report import print_json
     from redkey.services.reconcile import reconcile as count_again
-    from redkey.stores.sqlite import SqliteStore
+    from redkey.stores.opening import open_store
 
     differences = 0
-    with SqliteStore(data, create=False) as store:
+    with open_store(data, create=False) as store:
         for one in count_again(store):
             differences += len(one.differences)
             if as_json:

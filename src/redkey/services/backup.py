@@ -3,7 +3,7 @@
 A backup is a data directory of one moment with a manifest beside it. What was recorded after that moment is not in
 it, so a restored ledger is another history than the one that was lost: it goes on in the next epoch, says so on
 each topic, and signs under a new origin. A witness sees a new tree where it would otherwise see a fork.
-Copying files is `redkey.stores.sqlite.copying`.
+Copying files is the store's: `Place.take_backup` of `redkey.stores.opening`.
 """
 
 from __future__ import annotations

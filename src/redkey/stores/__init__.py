@@ -1,1 +1,2 @@
-"""WHERE IT IS KEPT: adapters of the ledger's ports. `memory` for simulation, `sqlite` as the embedded default."""
+"""WHERE IT IS KEPT: adapters of the ledger's ports. `memory` for simulation, `sqlite` as the embedded default;
+`opening` chooses one."""

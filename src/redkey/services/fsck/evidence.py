@@ -2,7 +2,7 @@
 
 A `Reader` gives what a sound store gives. Evidence gives also what a sound store never shows: records that cannot
 be read, tiles that should not be there, index entries that are missing. It is one moment of the store, for reading
-only. The adapter is `redkey.stores.sqlite.inspection`.
+only. A store gives it by `Place.inspect` of `redkey.stores.opening`.
 """
 
 from __future__ import annotations

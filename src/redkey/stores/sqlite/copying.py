@@ -8,8 +8,6 @@ Everything is written aside and put in place at the end: a copy that was cut off
 from __future__ import annotations
 
 import os
-import secrets
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from hashlib import sha256
@@ -17,12 +15,13 @@ from pathlib import Path
 
 from redkey.errors import BackupRefused
 from redkey.services.backup import MANIFEST, File, Manifest, compare, describe, read_manifest
+from redkey.stores.disk import new_folder
 from redkey.stores.durable import sync_directory
 from redkey.stores.sqlite.connection import DATABASE_NAME
+from redkey.stores.sqlite.directory import KEYS
 from redkey.stores.sqlite.failures import sync_file, translated
 from redkey.stores.sqlite.inspection import Inspection
 
-KEYS = "keys"
 # Files beside the keys that hold secrets.
 _SECRETS = ("credentials.json",)
 _CHUNK = 1024 * 1024
@@ -35,7 +34,7 @@ def take_backup(
 
     `check` looks at the copy before it is put in place, and raises when it is not sound.
     """
-    with placed(target) as aside:
+    with new_folder(target) as aside, translated():
         with Inspection(directory) as source:
             source.copy_database(aside / DATABASE_NAME)
             for topic in source.topics():
@@ -67,7 +66,7 @@ def read_backup(backup: Path) -> Manifest:
 @contextmanager
 def unpacked(backup: Path, manifest: Manifest, target: Path) -> Iterator[Path]:
     """The files of a backup, copied aside for the block to work on; put in place when it ends well."""
-    with placed(target) as aside:
+    with new_folder(target) as aside, translated():
         for name, file in manifest.files.items():
             mode = (backup / name).stat().st_mode & 0o700 | 0o600
             if copy_file(backup / name, aside / name, mode) != file:
@@ -152,25 +151,6 @@ def _write(path: Path, data: bytes, mode: int) -> None:
         out.write(data)
         out.flush()
         sync_file(descriptor)
-
-
-@contextmanager
-def placed(target: Path) -> Iterator[Path]:
-    """A new folder to fill, which becomes `target` when the block ends well and is gone when it does not."""
-    if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise BackupRefused(f"{target} is there already, and nothing is overwritten", code="target_exists")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    aside = target.parent / f".{target.name}.{secrets.token_hex(8)}"
-    with translated():
-        aside.mkdir(mode=0o700)
-    try:
-        with translated():
-            yield aside
-            # An empty folder of that name may be replaced, anything else may not: somebody else was first.
-            os.rename(aside, target)  # noqa: PTH104
-            sync_directory(target.parent)
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
 
 
 def _sync_folders(folder: Path) -> None:

@@ -4,6 +4,7 @@ DIR/redkey.db, -wal, -shm    ledger, rows, small content
 DIR/redkey.lock, .turn       the writer lock and its turnstile
 DIR/content/TOPIC/SHA256     bodies over 16 KiB; content/pending/ marks those in flight
 DIR/checkpoints/TOPIC        the last signed checkpoint, outside the database
+DIR/keys                     the secrets of the log
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ from __future__ import annotations
 import os
 import stat
 from pathlib import Path
-from tempfile import TemporaryFile
 
 from redkey.errors import StoreRefused
 from redkey.stores.sqlite.connection import DATABASE_NAME
 from redkey.stores.sqlite.failures import sync_directory
 
 PRIVATE = 0o700
+KEYS = "keys"
 
 
 def prepare_directory(directory: Path, *, create: bool) -> None:
@@ -37,15 +38,6 @@ def prepare_directory(directory: Path, *, create: bool) -> None:
         raise StoreRefused(f"others may write to {directory}; run chmod go-w on it", code="unsafe_directory")
     if not create and not (directory / DATABASE_NAME).exists():
         raise StoreRefused(f"there is no redkey.db in {directory}", code="no_store")
-
-
-def check_room(directory: Path, size: int) -> None:
-    """Raise OSError when there is no room for so many bytes in a directory, or where it would be made."""
-    while not directory.exists():
-        directory = directory.parent
-    # Without a name and without a sync: nothing is left of it, and the disk need not write it.
-    with TemporaryFile(dir=directory, buffering=0) as file:
-        file.write(bytes(size))
 
 
 def create_database(directory: Path) -> None:

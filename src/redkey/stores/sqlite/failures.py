@@ -7,19 +7,18 @@ inside a unit is rolled back, and the store goes on.
 
 from __future__ import annotations
 
-import errno
 import os
 import sqlite3
 from types import TracebackType
 
 from redkey.errors import StoreError, StoreFailed, StoreFull, StorePoisoned, WriterBusy
+from redkey.stores.disk import disk_failure
 
 _FSYNC_FAILED = frozenset({sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_DIR_FSYNC})
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 _BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 _OUR_MISTAKE = frozenset({sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISUSE})
 _PIECE_BYTES = 1024 * 1024
-_NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 class _Translation:
@@ -46,9 +45,7 @@ def translated() -> _Translation:
 def translate(error: BaseException) -> BaseException:
     """The store's error for one of SQLite's or the system's; anything else stays what it is."""
     if isinstance(error, OSError):
-        if error.errno in _NO_SPACE:
-            return StoreFull(f"no space is left: {error}")
-        return StoreFailed(f"the data directory cannot be used: {error}")
+        return disk_failure(error)
     # Only errors that SQLite itself reports have a code; those of Python's module are mistakes of ours.
     if isinstance(error, sqlite3.Error) and hasattr(error, "sqlite_errorcode"):
         return _of_code(error.sqlite_errorcode, f"{error} ({error.sqlite_errorname})") or error

@@ -22,9 +22,10 @@ from redkey.ledger.record import Head, Record
 from redkey.ledger.tail import head_of, leaf_hashes, open_tree, records_after
 from redkey.ledger.tiles import TileTree
 from redkey.stores.clock import SystemClock
+from redkey.stores.disk import check_room
 from redkey.stores.follow import Commits, Poller, follow
 from redkey.stores.sqlite.checkpoint_files import CheckpointFiles
-from redkey.stores.sqlite.directory import check_room, create_database, prepare_directory, sync_names
+from redkey.stores.sqlite.directory import KEYS, create_database, prepare_directory, sync_names
 from redkey.stores.sqlite.failures import translated
 from redkey.stores.sqlite.incoming import Incoming, incoming_folder, remove_abandoned
 from redkey.stores.sqlite.lock import WriterLock
@@ -202,6 +203,11 @@ class SqliteStore(Queries):
             if len(self._trees) > _TREES:
                 del self._trees[next(iter(self._trees))]
             return tree.for_reading()
+
+    @property
+    def keys_directory(self) -> Path:
+        """The folder of the log's secrets."""
+        return self.directory / KEYS
 
     @property
     def kept_checkpoints(self) -> CheckpointFiles:
