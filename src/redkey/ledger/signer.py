@@ -71,6 +71,11 @@ class Signer:
     def sign_bytes(self, message: bytes) -> bytes:
         return self._private.sign(message)
 
+    @property
+    def private_key(self) -> Ed25519PrivateKey:
+        """The secret as other signature formats take it."""
+        return self._private
+
     def sign(self, text: bytes) -> Signature:
         """A plain signature line for the text of a note."""
         if self.verifier.algorithm != ED25519:

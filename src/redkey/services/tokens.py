@@ -1,23 +1,26 @@
 """Access tokens: short-lived EdDSA JWTs (RFC 7519, RFC 9068) that stand for a key, with its scopes or fewer.
 
-Tokens are read without believing anything in them before the signature holds: the header is compared with the one
-this server writes, so no algorithm can be talked into. A token is worth nothing once its key is revoked.
+PyJWT signs and verifies. Nothing that a token says is used before its signature holds, except the key id, which
+only picks one of this log's own public keys. The algorithm is always EdDSA, whatever the header names. A token is
+worth nothing once its key is revoked.
 """
 
 from __future__ import annotations
 
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import jwt
 import msgspec
-from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from jwt.algorithms import OKPAlgorithm
 
 from redkey.ledger.signer import Signer
 from redkey.services.keys import KeyRing, Principal, passable
 
 _CACHED = 10_000
+_ALGORITHM = "EdDSA"
+_TYPE = "at+jwt"
 
 
 class Claims(msgspec.Struct, frozen=True):
@@ -31,6 +34,11 @@ class Claims(msgspec.Struct, frozen=True):
     iat: int
     exp: int
     jti: str
+
+
+# `holder` compares the expiry with the server's clock: `is_ours` must know an expired token too. The issuer may be any
+# server of the log, and clocks of two servers may differ, so neither `iss` nor `iat` refuses a token.
+_CHECKS: Any = {"require": list(Claims.__struct_fields__), "verify_exp": False, "verify_iat": False}
 
 
 class Tokens:
@@ -48,16 +56,11 @@ class Tokens:
         """`issuer` is this server's address; `audience` the log, which several servers may serve."""
         self._signer, self._keys, self._wall, self._jti = signers[-1], keys, wall, jti
         self._issuer, self._audience = issuer, audience
-        self._header = _header(self._signer)
-        # header -> the key that signs under it; old keys are read as long as they are there.
-        self._readers = {_header(one): _public(one) for one in signers}
-        self._jwks = [_jwk(one) for one in signers]
+        # Tokens of old keys are accepted as long as the keys are there.
+        self._public_keys = {_key_id(one): one.private_key.public_key() for one in signers}
+        # As RFC 7517 writes them.
+        self.key_set = {"keys": [_jwk(key_id, key) for key_id, key in self._public_keys.items()]}
         self._read: dict[str, Claims] = {}
-
-    @property
-    def key_set(self) -> dict[str, Any]:
-        """The public keys, as RFC 7517 writes them."""
-        return {"keys": self._jwks}
 
     def issue(self, principal: Principal, scopes: Sequence[str], seconds: int) -> str:
         """A token for the holder of a key."""
@@ -72,8 +75,8 @@ class Tokens:
             exp=now + seconds,
             jti=self._jti(),
         )
-        signed = f"{self._header}.{_pack(msgspec.json.encode(claims))}"
-        return f"{signed}.{_pack(self._signer.sign_bytes(signed.encode()))}"
+        header = {"typ": _TYPE, "kid": _key_id(self._signer)}
+        return jwt.encode(msgspec.structs.asdict(claims), self._signer.private_key, _ALGORITHM, header)
 
     def holder(self, token: str) -> Principal | None:
         """The holder of a valid token, with the scopes that it grants and its key still has."""
@@ -93,17 +96,14 @@ class Tokens:
         return self._verify(token) is not None
 
     def _verify(self, token: str) -> Claims | None:
-        signed, _, signature = token.rpartition(".")
-        header, _, payload = signed.partition(".")
-        key = self._readers.get(header)
-        if key is None:
-            return None
         try:
-            key.verify(_unpack(signature), signed.encode())
-            claims = msgspec.json.decode(_unpack(payload), type=Claims)
-        except (InvalidSignature, ValueError, msgspec.DecodeError):
-            return None
-        if claims.aud != self._audience:
+            header = jwt.get_unverified_header(token)
+            key = self._public_keys.get(header.get("kid", ""))
+            if key is None or header.get("typ") != _TYPE:
+                return None
+            said = jwt.decode(token, key, [_ALGORITHM], audience=self._audience, options=_CHECKS)
+            claims = msgspec.convert(said, Claims)
+        except (jwt.PyJWTError, msgspec.ValidationError):
             return None
         if len(self._read) >= _CACHED:
             self._read.pop(next(iter(self._read)))
@@ -111,29 +111,9 @@ class Tokens:
         return claims
 
 
-def _header(signer: Signer) -> str:
-    return _pack(msgspec.json.encode({"alg": "EdDSA", "typ": "at+jwt", "kid": signer.verifier.key_id.hex()}))
+def _key_id(signer: Signer) -> str:
+    return signer.verifier.key_id.hex()
 
 
-def _public(signer: Signer) -> Ed25519PublicKey:
-    return Ed25519PublicKey.from_public_bytes(signer.verifier.public_key)
-
-
-def _jwk(signer: Signer) -> dict[str, str]:
-    key = signer.verifier
-    return {
-        "kty": "OKP",
-        "crv": "Ed25519",
-        "x": _pack(key.public_key),
-        "kid": key.key_id.hex(),
-        "use": "sig",
-        "alg": "EdDSA",
-    }
-
-
-def _pack(data: bytes) -> str:
-    return urlsafe_b64encode(data).rstrip(b"=").decode()
-
-
-def _unpack(text: str) -> bytes:
-    return urlsafe_b64decode(text + "=" * (-len(text) % 4))
+def _jwk(key_id: str, key: Ed25519PublicKey) -> dict[str, Any]:
+    return {**OKPAlgorithm.to_jwk(key, as_dict=True), "kid": key_id, "use": "sig", "alg": _ALGORITHM}
