@@ -1,8 +1,8 @@
-"""The event types as Python structs: `python -m tools.events` writes `src/redkey/wire/events` from the schemas.
+"""The event types as Python structs: `python -m tools.events` writes `src/redkey/wire/events.py` from the schemas.
 
 The schemas stay the truth. One struct per event type holds its payload, with the fields in canonical order, so that
-encoding a struct gives the canonical bytes. A module holds the types that share their first word; `shared` holds the
-objects that every wire may have. `make verify` proves the files current.
+encoding a struct gives the canonical bytes. Objects inside payloads come before the types that hold them. `make
+verify` proves the file current.
 """
 
 from __future__ import annotations
@@ -11,28 +11,24 @@ import json
 import keyword
 import textwrap
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from redkey.wire import files
 from redkey.wire.catalogue import SCHEMAS, catalogue
 from tools.shapes import event_shape, schema_shape
 
 ROOT = Path(__file__).resolve().parents[1]
-FOLDER = "src/redkey/wire/events"
+FILE = "src/redkey/wire/events.py"
 
 # The payload fields under which the event index finds a wire, in the order of the index entry.
 NAMING = ("task_id", "agent_id", "claim_id", "workflow_id", "queue_id", "ref_task_id")
 _NOTE = "Written by `python -m tools.events` from the schemas of Agent Wire 1.1; `make verify` proves it current."
-_SHARED = "shared"
 _WIDTH = 120
 _SCALARS = {"string": "str", "integer": "int", "number": "int | float", "boolean": "bool"}
 
 
-class Module(NamedTuple):
-    """One generated module: the names it takes from `shared`, and its classes by name."""
-
-    imports: set[str]
-    classes: dict[str, str]
+# The source text of each class by its name, in the order of the module.
+Classes = dict[str, str]
 
 
 def class_name(event: str) -> str:
@@ -41,38 +37,46 @@ def class_name(event: str) -> str:
 
 
 def generated() -> dict[str, bytes]:
-    """Every module by its path from the root of the repository."""
-    modules: dict[str, Module] = {}
-    for event in catalogue():
-        module = modules.setdefault(event.partition(".")[0], Module(set(), {}))
-        module.classes[class_name(event)] = _event_class(event, module)
-    made = {name: _family(name, module) for name, module in modules.items()}
-    made |= {_SHARED: _shared(), "__init__": _index()}
-    return {f"{FOLDER}/{name}.py": text.encode() for name, text in sorted(made.items())}
-
-
-def _family(name: str, module: Module) -> str:
-    shared = f"from redkey.wire.events.{_SHARED} import {', '.join(sorted(module.imports))}\n" if module.imports else ""
-    return (
-        f'"""The payloads of `{name}.*` events.\n\n{_NOTE}\n"""\n\nfrom __future__ import annotations\n\n'
-        f"from typing import ClassVar, final\n\n{shared}from redkey.wire.payload import {_bases(module)}\n\n\n"
-        + "\n\n".join(module.classes.values())
-    )
-
-
-def _bases(module: Module) -> str:
-    return "Payload, WirePart" if any("(WirePart" in text for text in module.classes.values()) else "Payload"
-
-
-def _shared() -> str:
-    """The objects that several types have: those that the schemas define by name, and the parts of the envelope."""
-    parts = Module(set(), {})
+    """The module by its path from the root of the repository."""
+    classes: Classes = {}
     for shape, name in _named_objects().items():
-        _object_class(name, json.loads(shape), parts, "", _described(name))
-    return (
-        f'"""The objects that wires of many types hold.\n\n{_NOTE}\n"""\n\nfrom __future__ import annotations\n\n'
-        "from redkey.wire.payload import WirePart\n\n\n" + "\n\n".join(parts.classes.values())
-    )
+        _object_class(name, json.loads(shape), classes, "", _described(name))
+    for event in catalogue():
+        text = _event_class(event, classes)
+        if class_name(event) in classes:
+            raise NotImplementedError(f"{event}: an object of another type has the name of its class")
+        classes[class_name(event)] = text
+    names = [class_name(event) for event in catalogue()]
+    head = [
+        '"""Every event type as a struct. The class of `task.claimed` is `TaskClaimed`, and so for every type.',
+        "",
+        _NOTE,
+        '"""',
+        "",
+        "from __future__ import annotations",
+        "",
+        "from typing import ClassVar, final",
+        "",
+        "from redkey.wire.payload import Payload, WirePart",
+        "",
+        "",
+        "",
+    ]
+    tables = [
+        "",
+        "",
+        "AnyPayload = (",
+        *(f"    {'' if index == 0 else '| '}{name}" for index, name in enumerate(names)),
+        ")",
+        "",
+        "# The struct of each event type.",
+        "PAYLOADS: dict[str, type[AnyPayload]] = {",
+        *(f"    {name}.TYPE: {name}," for name in names),
+        "}",
+        "",
+    ]
+    text = "\n".join(head) + "\n\n".join(classes.values()) + "\n".join(tables)
+    return {FILE: text.encode()}
 
 
 def _named_objects() -> dict[str, str]:
@@ -103,9 +107,9 @@ def _described(name: str) -> str:
     return str(next(part["description"] for key, part in definitions.items() if class_name(key) == name))
 
 
-def _event_class(event: str, module: Module) -> str:
+def _event_class(event: str, classes: Classes) -> str:
     shape = event_shape(event)["properties"]["payload"]
-    fields = _fields(shape, module, event)
+    fields = _fields(shape, classes, event)
     lines = [
         "@final",
         f"class {class_name(event)}(Payload, frozen=True, kw_only=True):",
@@ -124,10 +128,10 @@ def _event_class(event: str, module: Module) -> str:
     return "\n".join([*lines, ""])
 
 
-def _object_class(name: str, shape: Any, module: Module, event: str, description: str) -> None:
-    fields = _fields(shape, module, event)
+def _object_class(name: str, shape: Any, classes: Classes, event: str, description: str) -> None:
+    fields = _fields(shape, classes, event)
     lines = [f"class {name}(WirePart, frozen=True, kw_only=True):", *_docstring(description), "", *fields, ""]
-    module.classes[name] = "\n".join(lines)
+    classes[name] = "\n".join(lines)
 
 
 def _docstring(text: str) -> list[str]:
@@ -138,19 +142,19 @@ def _docstring(text: str) -> list[str]:
     return [f'    """{first}', *(f"    {line}" for line in rest), '    """']
 
 
-def _fields(shape: Any, module: Module, event: str) -> list[str]:
+def _fields(shape: Any, classes: Classes, event: str) -> list[str]:
     """The fields of an object in canonical order."""
     required = shape.get("required", ())
     lines = []
     for name, part in sorted(shape.get("properties", {}).items()):
         if keyword.iskeyword(name) or not name.isidentifier() or not name.isascii():
             raise NotImplementedError(f"{event}: {name} is no name for a field of a struct")
-        kind = _kind(part, module, event, name)
+        kind = _kind(part, classes, event, name)
         lines.append(f"    {name}: {kind}" if name in required else f"    {name}: {kind} | None = None")
     return lines
 
 
-def _kind(part: Any, module: Module, event: str, field: str) -> str:
+def _kind(part: Any, classes: Classes, event: str, field: str) -> str:
     """The Python type of a field."""
     if "const" in part or "enum" in part:
         kinds = {type(value).__name__ for value in part.get("enum", [part.get("const")])}
@@ -161,83 +165,29 @@ def _kind(part: Any, module: Module, event: str, field: str) -> str:
     if kind in _SCALARS:
         return _SCALARS[kind]
     if kind == "array":
-        return f"tuple[{_kind(part['items'], module, event, field)}, ...]"
+        return f"tuple[{_kind(part['items'], classes, event, field)}, ...]"
     if kind == "object" and "properties" in part:
-        return _object_name(part, module, event, field)
+        return _object_name(part, classes, event, field)
     if kind == "object" and isinstance(part.get("additionalProperties"), dict):
-        return f"dict[str, {_kind(part['additionalProperties'], module, event, field)}]"
+        return f"dict[str, {_kind(part['additionalProperties'], classes, event, field)}]"
     raise NotImplementedError(f"{event}: {field} has a type that no struct holds: {kind}")
 
 
-def _object_name(part: Any, module: Module, event: str, field: str) -> str:
-    """The class of an object in a payload: a shared one, or one of the family that is named after the field."""
+def _object_name(part: Any, classes: Classes, event: str, field: str) -> str:
+    """The class of an object in a payload: a shared one, or one named after the field and the event's first word."""
     shared = _named_objects().get(_key(part))
     if shared is not None:
-        module.imports.add(shared)
         return shared
     name = class_name(f"{event.partition('.')[0]}.{field}")
-    before = module.classes.get(name)
-    _object_class(name, part, module, event, f"The `{field}` of {event.partition('.')[0]} events.")
-    if before not in (None, module.classes[name]):
+    before = classes.get(name)
+    _object_class(name, part, classes, event, f"The `{field}` of {event.partition('.')[0]} events.")
+    if before not in (None, classes[name]):
         raise NotImplementedError(f"{event}: another type of its family has a different {field}")
     return name
 
 
-def _index() -> str:
-    """The package itself: every class by name, the union of them, and the table by event type."""
-    families: dict[str, list[str]] = {}
-    for event in catalogue():
-        families.setdefault(event.partition(".")[0], []).append(class_name(event))
-    imports = {f"redkey.wire.events.{family}": names for family, names in families.items()}
-    shared = imports[f"redkey.wire.events.{_SHARED}"] = list(_named_objects().values())
-    names = [class_name(event) for event in catalogue()]
-    lines = [
-        '"""Every event type as a struct. The class of `task.claimed` is `TaskClaimed`, and so for every type.',
-        "",
-        _NOTE,
-        '"""',
-        "",
-        "from __future__ import annotations",
-        "",
-        *(_import(module, found) for module, found in sorted(imports.items())),
-        "",
-        "AnyPayload = (",
-        *(f"    {'' if index == 0 else '| '}{name}" for index, name in enumerate(names)),
-        ")",
-        "",
-        "# The struct of each event type.",
-        "PAYLOADS: dict[str, type[AnyPayload]] = {",
-        *(f"    {name}.TYPE: {name}," for name in names),
-        "}",
-        "",
-        "__all__ = [",
-        *(f'    "{name}",' for name in sorted([*names, *shared, "AnyPayload", "PAYLOADS"], key=_sorting)),
-        "]",
-        "",
-    ]
-    return "\n".join(lines)
-
-
-def _sorting(name: str) -> tuple[bool, str]:
-    """Constants before classes, as the linter sorts `__all__`."""
-    return not name.isupper(), name
-
-
-def _import(module: str, names: list[str]) -> str:
-    line = f"from {module} import {', '.join(sorted(names, key=str.lower))}"
-    if len(line) <= _WIDTH:
-        return line
-    return "\n".join([f"from {module} import (", *(f"    {name}," for name in sorted(names, key=str.lower)), ")"])
-
-
 def main() -> None:
-    folder = ROOT / FOLDER
-    folder.mkdir(exist_ok=True)
-    made = generated()
-    for path in folder.glob("*.py"):
-        if path.relative_to(ROOT).as_posix() not in made:
-            path.unlink()
-    for name, data in made.items():
+    for name, data in generated().items():
         (ROOT / name).write_bytes(data)
 
 

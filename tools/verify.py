@@ -10,17 +10,18 @@ from tools import events, fixtures, reference
 
 ROOT = Path(__file__).resolve().parents[1]
 
-# (what it makes, the folder that holds nothing else, the generator, how to make the files anew)
+# (what it makes, the file, or the folder that holds nothing else, the generator, how to make the files anew)
 GENERATORS: list[tuple[str, str, Callable[[], dict[str, bytes]], str]] = [
-    ("event structs", events.FOLDER, events.generated, "python -m tools.events"),
+    ("event structs", events.FILE, events.generated, "python -m tools.events"),
     ("derived fixtures", fixtures.FOLDER, fixtures.generated, "python -m tools.fixtures"),
     ("reference", reference.FOLDER, reference.generated, "python -m tools.reference"),
 ]
 
 
-def stale(folder: str, made: dict[str, bytes]) -> list[str]:
-    """What is wrong with a folder of generated files, one line each."""
-    there = {path.relative_to(ROOT).as_posix() for path in (ROOT / folder).rglob("*") if _is_source(path)}
+def stale(place: str, made: dict[str, bytes]) -> list[str]:
+    """What is wrong with a generated file or a folder of them, one line each."""
+    found = [ROOT / place, *(ROOT / place).rglob("*")]
+    there = {path.relative_to(ROOT).as_posix() for path in found if _is_source(path)}
     wrong = [f"{name}: is missing" for name in sorted(made.keys() - there)]
     wrong += [f"{name}: nothing makes it" for name in sorted(there - made.keys())]
     return wrong + [
@@ -35,9 +36,9 @@ def _is_source(path: Path) -> bool:
 
 def main() -> int:
     failed = 0
-    for title, folder, generate, command in GENERATORS:
+    for title, place, generate, command in GENERATORS:
         made = generate()
-        wrong = stale(folder, made)
+        wrong = stale(place, made)
         print(f"{title}: {len(made)} files, {f'{len(wrong)} wrong; make them with: {command}' if wrong else 'current'}")
         for line in wrong:
             print(f"  {line}")

@@ -10,7 +10,7 @@ import pytest
 from redkey.errors import ContentRefused
 from redkey.ledger.content import body, check, document, ref, structure
 from redkey.ledger.ports import Content
-from redkey.wire.events.shared import Ref
+from redkey.wire.events import Ref
 
 
 def test_a_body_is_named_by_its_hash() -> None:

@@ -40,8 +40,8 @@ from redkey.wire.events import (
     TaskPlanCreated,
     TaskReleased,
     TaskStarted,
+    TaskVerification,
 )
-from redkey.wire.events.task import TaskVerification
 from redkey.wire.times import write_time
 
 # A wire has room for so many artifact ids; more go through a manifest artifact.

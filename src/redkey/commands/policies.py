@@ -12,8 +12,14 @@ from redkey.commands.decision import Decision, Refused, not_found
 from redkey.commands.draft import Draft, Ids
 from redkey.reducers.task import block_route
 from redkey.reducers.world import RULES, World
-from redkey.wire.events import AnyPayload, PartyAdded, PartyRemoved, WorkspacePolicySet, WorkspaceRulesRaised
-from redkey.wire.events.workspace import WorkspaceBlockRoute
+from redkey.wire.events import (
+    AnyPayload,
+    PartyAdded,
+    PartyRemoved,
+    WorkspaceBlockRoute,
+    WorkspacePolicySet,
+    WorkspaceRulesRaised,
+)
 
 # Policies of the workspace and parties came with these rules.
 POLICY_RULES = 2

@@ -28,6 +28,7 @@ from redkey.wire.events import (
     KeyCreated,
     KeyRevoked,
     QueueCreated,
+    QueueSettings,
     QueueUpdated,
     Ref,
     RoleCreated,
@@ -35,7 +36,6 @@ from redkey.wire.events import (
     RoleRevoked,
     WorkspaceCreated,
 )
-from redkey.wire.events.queue import QueueSettings
 
 CAPABILITIES_A_WIRE = 8
 # Settings of a queue by name; what is not named stays, or is as the rules have it.

@@ -30,8 +30,8 @@ from redkey.wire.events import (
     TaskLeaseExtended,
     TaskPlanCreated,
     TaskStarted,
+    TaskVerification,
 )
-from redkey.wire.events.task import TaskVerification
 from redkey.wire.payload import Payload
 
 # A moment is what the caller counts by: the producer's `ts`, or nanoseconds of ledger time.
