@@ -39,11 +39,12 @@ test: $(MODELS)  ## run every test
 test-long: $(MODELS)  ## run the same tests at their large sizes
 	REDKEY_TEST_LONG=1 $(BIN)/python -m pytest -n 2 --dist loadgroup $(PYTEST_ARGS)
 
-check: $(READY)  ## lint, types, import layers
+check: $(READY)  ## lint, types, import layers, duplicates
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m tools.duplicates
 
 format: $(READY)  ## format the code
 	$(BIN)/ruff check --fix .

@@ -1,0 +1,136 @@
+"""`python -m tools.duplicates`: where the source repeats itself, and whether that has become more.
+
+A place is a run of six lines of code in a row. Two files are a pair when they share a place: line by line the same, or
+of the same shape with other names, texts and numbers. A file that repeats itself is a pair with itself. Blank lines,
+comments, imports and lone brackets do not count, nor does a run that stands in more than eight places: declarations of
+commands and structs look alike without being the same logic. A pair is a place to look, not a fault.
+
+`make check` fails when there are more pairs than `LIMITS` allows. Write the shared part once, or, where the likeness
+means nothing, raise the limit in the same change and say why. Fewer pairs are a reason to lower it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import keyword
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from itertools import combinations
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCE = ROOT / "src"
+RUN_LINES = 6
+COMMON_PLACES = 8
+# The most pairs that the source may have, by the way in which they are alike.
+LIMITS = {"same": 50, "shape": 337}
+
+_IMPORT = re.compile(r"(from \S+ )?import ")
+# The words of a docstring count one by one: two sentences are seldom of one shape.
+_TOKEN = re.compile(r"""\"{3}|[rbfu]*("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|[A-Za-z_]\w*|\d[\w.]*|\S""")
+
+
+class Line(NamedTuple):
+    """A line of code: its number in the file, and its text without indentation."""
+
+    number: int
+    text: str
+
+
+class Pair(NamedTuple):
+    """Two files that share runs of lines; the first line of the first run in each, and how many runs there are."""
+
+    first: str
+    first_line: int
+    second: str
+    second_line: int
+    runs: int
+
+
+def code_lines(text: str) -> list[Line]:
+    """The lines that count."""
+    found, importing = [], False
+    for number, line in enumerate(text.splitlines(), start=1):
+        words = " ".join(line.split())
+        if importing or _IMPORT.match(words):
+            importing = ")" not in words and (importing or words.endswith("("))
+        elif re.search(r"\w", words) and not words.startswith("#"):
+            found.append(Line(number, words))
+    return found
+
+
+def shape(text: str) -> str:
+    """A line with every name, text and number replaced by a letter; keywords and signs stay."""
+    return " ".join(map(_kind, _TOKEN.finditer(text)))
+
+
+def _kind(token: re.Match[str]) -> str:
+    text = token.group()
+    if token.group(1):
+        return "t"
+    if text[0].isdigit():
+        return "0"
+    return text if keyword.iskeyword(text) or not (text[0].isalpha() or text[0] == "_") else "n"
+
+
+def find_pairs(files: dict[str, list[Line]], key: Callable[[str], str]) -> list[Pair]:
+    """Every pair of files that share a run of lines with equal keys."""
+    places: defaultdict[tuple[str, ...], list[tuple[str, int]]] = defaultdict(list)
+    for name, lines in files.items():
+        keys = [key(line.text) for line in lines]
+        for at in range(len(keys) - RUN_LINES + 1):
+            places[tuple(keys[at : at + RUN_LINES])].append((name, at))
+    pairs: dict[tuple[str, str], Pair] = {}
+    for found in places.values():
+        if len(found) > COMMON_PLACES:
+            continue
+        for (first, at), (second, other) in combinations(found, 2):
+            if first == second and other - at < RUN_LINES:
+                continue
+            new = Pair(first, files[first][at].number, second, files[second][other].number, 1)
+            before = pairs.get((first, second))
+            pairs[first, second] = new if before is None else before._replace(runs=before.runs + 1)
+    return sorted(pairs.values(), key=lambda pair: -pair.runs)
+
+
+def judge(source: Path, limits: dict[str, int]) -> tuple[dict[str, list[Pair]], list[str]]:
+    """The pairs of a tree by how they are alike, and a sentence for each limit that they pass."""
+    paths = sorted(source.rglob("*.py"))
+    files = {path.relative_to(source).as_posix(): code_lines(path.read_text(encoding="utf-8")) for path in paths}
+    same = find_pairs(files, str)
+    known = {(pair.first, pair.second) for pair in same}
+    alike = [pair for pair in find_pairs(files, shape) if (pair.first, pair.second) not in known]
+    found = {"same": same, "shape": alike}
+    wrong = [
+        f"{len(pairs)} pairs of files are alike ({how}), {limits[how]} are allowed"
+        for how, pairs in found.items()
+        if len(pairs) > limits[how]
+    ]
+    return found, wrong
+
+
+def _tell(pairs: Iterable[Pair]) -> None:
+    for pair in pairs:
+        print(f"  {pair.first}:{pair.first_line} ~ {pair.second}:{pair.second_line} ({pair.runs} runs)")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="Where the source repeats itself.")
+    parser.add_argument("--list", action="store_true", help="list every pair")
+    parser.add_argument("--source", type=Path, default=SOURCE, help="the folder to read [src]")
+    asked = parser.parse_args(arguments)
+    found, wrong = judge(asked.source, LIMITS)
+    print(f"duplicates: {len(found['same'])} pairs of files with the same lines, {len(found['shape'])} by shape")
+    for line in wrong:
+        print(f"  {line}; python -m tools.duplicates --list shows them")
+    if asked.list:
+        for pairs in found.values():
+            _tell(pairs)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
