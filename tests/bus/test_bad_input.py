@@ -284,8 +284,9 @@ def test_a_dead_socket_is_replaced_and_a_live_one_is_not(home: Path) -> None:
     with socket.socket(socket.AF_UNIX) as live:
         live.bind(str(home / "coord.sock"))
         live.listen()
-        with pytest.raises(CannotListen, match="somebody listens"):
+        with pytest.raises(CannotListen, match="already listens") as refused:
             Running(home).start_and_clean()
+        assert refused.value.code == "bus_running"
 
 
 def test_a_home_has_one_bus(running: Running) -> None:

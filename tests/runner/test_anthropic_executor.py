@@ -15,7 +15,7 @@ from redkey.errors import ConfigRefused, RedKeyError, StepFailed
 from redkey.runner.cost import Meter, Usage, price_table
 from redkey.runner.envelope import step_input
 from redkey.runner.evaluate import Question
-from redkey.runner.executors.port import Produced, Step
+from redkey.runner.executors.port import Produced, Step, Terms
 from redkey.runner.process import Limits
 from tests.runner.models import Answer, ModelServer, Problem, Reply, model_server
 from tests.runner.samples import assignment, brief_asking
@@ -41,7 +41,7 @@ def run(directory: Path, meter: Meter | None = None, **options: Any) -> Produced
     step = Step("You are Quinn.", step_input(assignment(), workflow="w"), directory, meter or Meter(price_table()))
 
     async def scene() -> Produced:
-        executor = AnthropicExecutor(MODEL, **options)
+        executor = AnthropicExecutor(MODEL, Terms(**options))
         try:
             return await executor.run(step)
         finally:
@@ -169,7 +169,7 @@ def test_without_a_key_it_is_refused_at_the_start(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
     with pytest.raises(ConfigRefused) as refused:
-        AnthropicExecutor(MODEL)
+        AnthropicExecutor(MODEL, Terms())
     assert refused.value.code == "key_missing"
 
 

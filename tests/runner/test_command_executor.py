@@ -13,7 +13,7 @@ from redkey.errors import ConfigRefused, OutputRefused, RedKeyError, StepFailed
 from redkey.runner.cost import Meter, Usage
 from redkey.runner.envelope import step_input
 from redkey.runner.executors.command import CommandExecutor
-from redkey.runner.executors.port import Produced, Step
+from redkey.runner.executors.port import Produced, Step, Terms
 from redkey.runner.executors.python import PythonExecutor
 from redkey.runner.mail import Mail
 from redkey.runner.process import Limits
@@ -28,7 +28,7 @@ def step(directory: Path, meter: Meter | None = None) -> Step:
 
 
 def run(directory: Path, command: str | list[str], meter: Meter | None = None, **options: Any) -> Produced:
-    return asyncio.run(CommandExecutor(command, **options).run(step(directory, meter)))
+    return asyncio.run(CommandExecutor(command, Terms(**options)).run(step(directory, meter)))
 
 
 def code_of(directory: Path, command: str, **options: Any) -> str:
@@ -191,7 +191,7 @@ number = 3
 def run_python(directory: Path, function: str, meter: Meter | None = None, **options: Any) -> Produced:
     (directory / "lib").mkdir()
     (directory / "lib" / "my_agent.py").write_text(AGENT)
-    executor = PythonExecutor(f"my_agent:{function}", path=[str(directory / "lib")], **options)
+    executor = PythonExecutor(f"my_agent:{function}", Terms(**options), path=[str(directory / "lib")])
     return asyncio.run(executor.run(step(directory, meter)))
 
 
@@ -226,7 +226,7 @@ def test_a_function_that_is_not_there_is_refused_at_the_start(function: str, wor
 )
 def test_a_program_that_is_not_there_is_refused_at_the_start(command: str | list[str]) -> None:
     with pytest.raises(ConfigRefused) as refused:
-        CommandExecutor(command)
+        CommandExecutor(command, Terms())
     assert refused.value.code == "program_missing"
 
 
@@ -244,7 +244,7 @@ def test_a_program_that_is_not_there_is_refused_at_the_start(command: str | list
     ],
 )
 def test_what_the_shell_may_know_is_left_to_it(command: str) -> None:
-    CommandExecutor(command)
+    CommandExecutor(command, Terms())
 
 
 def test_a_callable_that_fails_tells_why(tmp_path: Path) -> None:
@@ -262,7 +262,7 @@ def test_a_callable_that_hangs_is_stopped(tmp_path: Path) -> None:
 @pytest.mark.parametrize("target", ["", "x", "a b:c", "os:system('x')", ":f"])
 def test_a_name_that_names_no_function_is_refused_at_once(target: str) -> None:
     with pytest.raises(ConfigRefused):
-        PythonExecutor(target)
+        PythonExecutor(target, Terms())
 
 
 def test_a_worktree_cannot_shadow_modules(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from redkey.runner.executors.codex import Codex
 from redkey.runner.executors.gemini import Gemini
 from redkey.runner.executors.headless import Asked, Headless, HeadlessExecutor, judge, reset_time
 from redkey.runner.executors.patience import Busy
-from redkey.runner.executors.port import Produced, Step
+from redkey.runner.executors.port import Produced, Step, Terms
 from redkey.runner.process import Limits
 from tests.runner.models import ModelServer, Problem, Reply, model_server
 from tests.runner.samples import assignment
@@ -65,7 +65,7 @@ def replay(programs: Path, program: str, text: str, *, code: int = 0, more: str 
 
 def run(directory: Path, program: str, meter: Meter | None = None, **options: Any) -> Produced:
     step = Step("You are Quinn.", step_input(assignment(), workflow="w"), directory, meter or Meter(price_table()))
-    return asyncio.run(HeadlessExecutor(KINDS[program], MODELS[program], **options).run(step))
+    return asyncio.run(HeadlessExecutor(KINDS[program], MODELS[program], Terms(**options)).run(step))
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ def test_a_program_that_is_not_there_is_refused_at_the_start(monkeypatch: pytest
     monkeypatch.setenv("PATH", str(tmp_path))
     for kind in KINDS.values():
         with pytest.raises(ConfigRefused) as refused:
-            HeadlessExecutor(kind, "m")
+            HeadlessExecutor(kind, "m", Terms())
         assert refused.value.code == "program_missing"
 
 
@@ -291,7 +291,7 @@ def test_the_real_program_works_on_a_model_server_of_the_loopback(
     meter = Meter(price_table())
     step = Step("You are Quinn.", step_input(assignment(), workflow="w"), directory, meter, log)
     limits = Limits(seconds=120)
-    produced = asyncio.run(HeadlessExecutor(KINDS[program], MODELS[program], limits=limits).run(step))
+    produced = asyncio.run(HeadlessExecutor(KINDS[program], MODELS[program], Terms(limits=limits)).run(step))
     _kept(log, program, "done", tmp_path)
     assert produced.output.summary == "Wrote it."
     assert (directory / "hello.txt").read_text() == "hi\n"
@@ -318,7 +318,9 @@ def test_the_real_program_says_how_it_failed(program: str, what: str, served: Mo
     }
     served.answer = lambda number, request: problems[what]
     step = Step("You are Quinn.", step_input(assignment(), workflow="w"), tmp_path, Meter(), log)
-    executor = HeadlessExecutor(KINDS[program], MODELS[program], limits=Limits(seconds=400), patience_seconds=0.1)
+    executor = HeadlessExecutor(
+        KINDS[program], MODELS[program], Terms(limits=Limits(seconds=400), patience_seconds=0.1)
+    )
     with pytest.raises(StepFailed) as failed:
         asyncio.run(executor.run(step))
     _kept(log, program, what, tmp_path)

@@ -17,7 +17,7 @@ from redkey.runner.cost import Meter, PriceTable, Rates, Usage
 from redkey.runner.envelope import step_input
 from redkey.runner.executors.openai import OpenAiExecutor, answers, check_url
 from redkey.runner.executors.patience import retry_after
-from redkey.runner.executors.port import Produced, Step
+from redkey.runner.executors.port import Produced, Step, Terms
 from redkey.runner.process import Limits
 from tests.runner.models import Answer, ModelServer, Problem, Reply, model_server
 from tests.runner.samples import assignment
@@ -36,7 +36,7 @@ def api() -> Iterator[ModelServer]:
 
 def run(api: ModelServer, directory: Path, meter: Meter | None = None, **options: Any) -> Produced:
     step = Step("You are Quinn.", step_input(assignment(), workflow="w"), directory, meter or Meter(PRICES))
-    return asyncio.run(OpenAiExecutor(f"{api.url}/v1/", MODEL, **options).run(step))
+    return asyncio.run(OpenAiExecutor(f"{api.url}/v1/", MODEL, Terms(**options)).run(step))
 
 
 def test_the_prompt_is_the_system_and_usage_is_counted(

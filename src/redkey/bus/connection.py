@@ -19,10 +19,10 @@ import structlog
 from redkey.bus.envelope import BUS, LINE_LIMIT, Envelope, Fault, asked_id, fault_of, read_ack, read_line
 from redkey.bus.mailbox import Parcel
 from redkey.bus.polls import Poll
-from redkey.bus.sockets import peer_user
 from redkey.bus.state import MESSAGE
 from redkey.bus.weave1 import as_v1, for_v0, for_v1
 from redkey.errors import BusRefused, JsonRefused, RedKeyError
+from redkey.http.unix_sockets import peer_user
 
 if TYPE_CHECKING:
     from redkey.bus.state import Session

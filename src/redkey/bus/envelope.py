@@ -90,27 +90,10 @@ class Envelope(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, gc
         return self.payload
 
 
-class _Read(msgspec.Struct, gc=False):
-    """The fields of an envelope as they stand on a line; the payload is looked at apart."""
+class _Read(Envelope, frozen=True, kw_only=True, gc=False):
+    """An envelope as it stands on a line; the payload and `meta` are decoded apart, and strictly."""
 
-    v: int
-    type: str
-    id: str
-    ts: str
-    src: str
-    dst: str | None = None
-    topic: str | None = None
-    session: str | None = None
-    corr: str | None = None
     payload: msgspec.Raw = msgspec.Raw()
-    ack: Ack | None = None
-    status: str | None = None
-    error: Fault | None = None
-    seq: int | None = None
-    idempotency_key: str | None = None
-    payload_ref: str | None = None
-    content_type: str | None = None
-    size: int | None = None
     meta: msgspec.Raw = msgspec.Raw()
 
 
@@ -134,13 +117,10 @@ def read_line(line: bytes) -> Envelope:
         or not (0 < len(found.src) <= ID_LIMIT and found.src.isprintable())
     ):
         return _read_slowly(line)
-    raw = found.payload
-    # What others will have to read is read strictly; of the envelope itself only known fields go on.
-    payload = decode(bytes(raw), size_limit=LINE_LIMIT) if raw else None
-    if found.v == 1:
-        return _read_newer(found, payload)
+    # What others will have to read is read strictly; of the envelope itself only the fields of its version go on.
+    newer = found.v == 1
     return Envelope(
-        v=0,
+        v=found.v,
         type=found.type,
         id=found.id,
         ts=found.ts,
@@ -149,9 +129,19 @@ def read_line(line: bytes) -> Envelope:
         topic=found.topic,
         session=found.session,
         corr=found.corr,
-        payload=payload,
+        payload=_strictly(found.payload),
         ack=found.ack,
+        seq=found.seq if newer else None,
+        idempotency_key=found.idempotency_key if newer else None,
+        payload_ref=found.payload_ref if newer else None,
+        content_type=found.content_type if newer else None,
+        size=found.size if newer else None,
+        meta=_strictly(found.meta) if newer else None,
     )
+
+
+def _strictly(raw: msgspec.Raw) -> Any:
+    return decode(bytes(raw), size_limit=LINE_LIMIT) if raw else None
 
 
 class _Acked(msgspec.Struct, gc=False):
@@ -184,29 +174,6 @@ def read_ack(line: bytes) -> tuple[str | None, str, str] | None:
     if found.type != "message.ack" or found.v not in VERSIONS or acked is None or len(line) > LINE_LIMIT:
         return None
     return found.session, found.src, acked
-
-
-def _read_newer(found: _Read, payload: Any) -> Envelope:
-    meta = decode(bytes(found.meta), size_limit=LINE_LIMIT) if found.meta else None
-    return Envelope(
-        v=1,
-        type=found.type,
-        id=found.id,
-        ts=found.ts,
-        src=found.src,
-        dst=found.dst,
-        topic=found.topic,
-        session=found.session,
-        corr=found.corr,
-        payload=payload,
-        ack=found.ack,
-        seq=found.seq,
-        idempotency_key=found.idempotency_key,
-        payload_ref=found.payload_ref,
-        content_type=found.content_type,
-        size=found.size,
-        meta=meta,
-    )
 
 
 def _read_slowly(line: bytes) -> Envelope:

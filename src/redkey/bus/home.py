@@ -16,11 +16,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from redkey.errors import BusLost, CannotListen, ConfigRefused
+from redkey.http.unix_sockets import PATH_LIMIT
 
 VARIABLE = "WEAVE_HOME"
 SOCKET = "coord.sock"
-# What the kernel takes for the path of a Unix socket, without the final NUL.
-PATH_LIMIT = 107
 
 
 def home_of(environment: Mapping[str, str]) -> Path:

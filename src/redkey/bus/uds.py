@@ -15,9 +15,9 @@ from redkey.bus import commands
 from redkey.bus.bus import Bus
 from redkey.bus.connection import Connection
 from redkey.bus.home import SOCKET, session_socket
-from redkey.bus.sockets import BACKLOG, listen, remove
 from redkey.bus.state import Session
 from redkey.errors import CannotListen
+from redkey.http.unix_sockets import BACKLOG, listen_unix, remove_unix
 
 _log = structlog.get_logger("redkey.bus")
 # So many sessions have a socket of their own at once.
@@ -47,7 +47,7 @@ class UdsFace:
     async def start(self) -> None:
         """Listen; the sockets of the sessions that are open come back."""
         path = self._home / SOCKET
-        self._listeners[""] = listen(path), path
+        self._listeners[""] = listen_unix(path, taken="bus_running"), path
         await self._serve("", None)
         self.bus.on_session(self._session_opened, self._session_closed)
 
@@ -96,7 +96,7 @@ class UdsFace:
             path.parent.mkdir(mode=0o700, exist_ok=True)
             if path.parent.is_symlink():
                 raise CannotListen(f"{path.parent} is a link", code="not_a_socket")
-            self._listeners[session.key] = listen(path), path
+            self._listeners[session.key] = listen_unix(path, taken="bus_running"), path
         except (CannotListen, OSError) as cause:
             # Its commands are taken on the socket for everything.
             _log.warning("a session has no socket of its own", session=session.key, reason=str(cause))
@@ -115,7 +115,7 @@ class UdsFace:
         found = self._listeners.pop(key, None)
         if found is not None:
             found[0].close()
-            remove(found[1])
+            remove_unix(found[1])
             if key:
                 with suppress(OSError):
                     found[1].parent.rmdir()

@@ -8,11 +8,9 @@ from __future__ import annotations
 import asyncio
 import signal
 import socket
-import stat
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from email.utils import formatdate
-from pathlib import Path
 from typing import Any, Protocol
 
 import structlog
@@ -22,8 +20,8 @@ from redkey.errors import CannotListen
 from redkey.http.connection import Connection
 from redkey.http.exchange import Exchange
 from redkey.http.limits import Strangers
+from redkey.http.unix_sockets import BACKLOG, listen_unix
 
-_BACKLOG = 4096
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 _log = structlog.get_logger("redkey.http")
@@ -116,8 +114,8 @@ class Host:
             return Connection(self, loop)
 
         if sock.family == socket.AF_UNIX:
-            return await loop.create_unix_server(connect, sock=sock, backlog=_BACKLOG)
-        return await loop.create_server(connect, sock=sock, backlog=_BACKLOG)
+            return await loop.create_unix_server(connect, sock=sock, backlog=BACKLOG)
+        return await loop.create_server(connect, sock=sock, backlog=BACKLOG)
 
     async def _keep_date(self) -> None:
         while True:
@@ -146,12 +144,12 @@ def listen(config: Config) -> list[socket.socket]:
     """Open the sockets of a server: TCP, and a Unix socket when one is configured."""
     family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
     try:
-        sockets = [socket.create_server((config.host, config.port), family=family, backlog=_BACKLOG)]
+        sockets = [socket.create_server((config.host, config.port), family=family, backlog=BACKLOG)]
     except OSError as cause:
         raise CannotListen(f"cannot listen on {config.host} port {config.port}: {cause.strerror or cause}") from cause
     if config.uds is not None:
         try:
-            sockets.append(_listen_unix(config.uds))
+            sockets.append(listen_unix(config.uds))
         except BaseException:
             close(sockets)
             raise
@@ -167,31 +165,3 @@ def url_of(sock: socket.socket) -> str:
     """The address of a TCP socket, as a URL."""
     host, port = sock.getsockname()[:2]
     return f"http://{f'[{host}]' if ':' in host else host}:{port}"
-
-
-def _listen_unix(path: Path) -> socket.socket:
-    """Open a Unix socket for its owner alone, in place of one that no process listens on any more."""
-    _remove_stale(path)
-    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        sock.bind(str(path))
-        # Before listening: until now nobody could connect.
-        path.chmod(0o600)
-        sock.listen(_BACKLOG)
-    except OSError as cause:
-        sock.close()
-        raise CannotListen(f"cannot listen on {path}: {cause.strerror or cause}") from cause
-    return sock
-
-
-def _remove_stale(path: Path) -> None:
-    try:
-        mode = path.lstat().st_mode
-    except FileNotFoundError:
-        return
-    if not stat.S_ISSOCK(mode):
-        raise CannotListen(f"{path} exists and is not a socket")
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe, suppress(ConnectionRefusedError):
-        probe.connect(str(path))
-        raise CannotListen(f"a server already listens on {path}")
-    path.unlink(missing_ok=True)

@@ -16,11 +16,9 @@ from redkey.runner.cost import Usage
 from redkey.runner.evaluate import Question, Verdict, read_verdict
 from redkey.runner.executors.conversation import Answered, Call, Turn, converse
 from redkey.runner.executors.patience import Busy, patiently, retry_after
-from redkey.runner.executors.port import Produced, Step
+from redkey.runner.executors.port import Produced, Step, Terms
 from redkey.runner.executors.tools import Tools
-from redkey.runner.process import Limits
 from redkey.runner.quoting import quote
-from redkey.runner.sandbox import Sandbox
 
 _ANSWER_TOKENS: Final = 16_384
 _CACHED: Final = {"cache_control": {"type": "ephemeral"}}
@@ -55,23 +53,12 @@ def _client() -> Any:
 class AnthropicExecutor:
     """Calls a model until it has handed back its envelope."""
 
-    def __init__(
-        self,
-        model: str,
-        *,
-        allowed: Sequence[str] = (),
-        pass_on: Sequence[str] = (),
-        limits: Limits | None = None,
-        patience_seconds: float = 60.0,
-        sandbox: Sandbox | None = None,
-    ) -> None:
-        self._sandbox = sandbox
-        self._model, self._client, self._limits = model, _client(), limits or Limits()
-        self._allowed, self._pass_on, self._patience_seconds = allowed, pass_on, patience_seconds
+    def __init__(self, model: str, terms: Terms) -> None:
+        self._model, self._client, self._terms = model, _client(), terms
 
     async def run(self, step: Step) -> Produced:
-        tools = Tools(step, self._allowed, self._pass_on, self._sandbox)
-        return await converse(_Messages(self._client, self._model, self._patience_seconds), step, tools, self._limits)
+        model = _Messages(self._client, self._model, self._terms.patience_seconds)
+        return await converse(model, step, Tools(step, self._terms), self._terms.limits)
 
 
 class AnthropicEvaluator:

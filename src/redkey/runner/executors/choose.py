@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from redkey.errors import ConfigRefused
 from redkey.runner.executors.command import CommandExecutor
-from redkey.runner.executors.port import Executor
+from redkey.runner.executors.port import Executor, Terms
 from redkey.runner.executors.python import PythonExecutor
 from redkey.runner.sandbox import Sandbox
 from redkey.wire.card import AgentCard
@@ -50,13 +50,11 @@ def account(spec: Spec) -> str:
 
 
 def _exec(spec: Spec, who: AgentCard | str) -> Executor:
-    return CommandExecutor(spec.exec or "", pass_on=spec.env, limits=spec.limits, sandbox=sandbox_of(spec))
+    return CommandExecutor(spec.exec or "", terms_of(spec))
 
 
 def _python(spec: Spec, who: AgentCard | str) -> Executor:
-    return PythonExecutor(
-        spec.python or "", path=spec.python_path, pass_on=spec.env, limits=spec.limits, sandbox=sandbox_of(spec)
-    )
+    return PythonExecutor(spec.python or "", terms_of(spec), path=spec.python_path)
 
 
 def _a2a(spec: Spec, who: AgentCard | str) -> Executor:
@@ -68,28 +66,13 @@ def _a2a(spec: Spec, who: AgentCard | str) -> Executor:
 def _anthropic(spec: Spec, who: AgentCard | str) -> Executor:
     from redkey.runner.executors.anthropic import AnthropicExecutor
 
-    return AnthropicExecutor(
-        model_of(who),
-        allowed=spec.allowed,
-        pass_on=spec.env,
-        limits=spec.limits,
-        patience_seconds=spec.lease_seconds,
-        sandbox=sandbox_of(spec),
-    )
+    return AnthropicExecutor(model_of(who), terms_of(spec))
 
 
 def _openai(spec: Spec, who: AgentCard | str) -> Executor:
     from redkey.runner.executors.openai import OpenAiExecutor, answers
 
-    executor = OpenAiExecutor(
-        spec.openai or "",
-        model_of(who),
-        allowed=spec.allowed,
-        pass_on=spec.env,
-        limits=spec.limits,
-        patience_seconds=spec.lease_seconds,
-        sandbox=sandbox_of(spec),
-    )
+    executor = OpenAiExecutor(spec.openai or "", model_of(who), terms_of(spec))
     if len(spec.called) > 1 and not answers(spec.openai or ""):
         raise ConfigRefused(f"no model server answers at {spec.openai}", code="server_missing")
     return executor
@@ -107,17 +90,20 @@ def _headless(name: str) -> Build:
         if spec.sandbox == "offline":
             text = f"{kind.program} calls its model over the network: use --sandbox online"
             raise ConfigRefused(text, code="sandbox_offline")
-        return HeadlessExecutor(
-            kind,
-            model_of(who),
-            allowed=spec.allowed,
-            pass_on=spec.env,
-            limits=spec.limits,
-            patience_seconds=spec.lease_seconds,
-            sandbox=sandbox_of(spec, kind.settings),
-        )
+        return HeadlessExecutor(kind, model_of(who), terms_of(spec, kind.settings))
 
     return build
+
+
+def terms_of(spec: Spec, settings: Sequence[str] = ()) -> Terms:
+    """What the executor of a spec may do and take; `settings` as `sandbox_of` takes them."""
+    return Terms(
+        allowed=spec.allowed,
+        pass_on=spec.env,
+        limits=spec.limits,
+        patience_seconds=spec.lease_seconds,
+        sandbox=sandbox_of(spec, settings),
+    )
 
 
 def sandbox_of(spec: Spec, settings: Sequence[str] = ()) -> Sandbox | None:

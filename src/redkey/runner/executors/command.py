@@ -28,9 +28,9 @@ from redkey.errors import ConfigRefused, OutputRefused, RedKeyError, StepFailed
 from redkey.runner.artifacts import read_inside
 from redkey.runner.cost import read_usage
 from redkey.runner.envelope import input_bytes, read_output
-from redkey.runner.executors.port import Produced, Step
+from redkey.runner.executors.port import Produced, Step, Terms
 from redkey.runner.mail import read_outbox
-from redkey.runner.process import Limits, run
+from redkey.runner.process import run
 from redkey.runner.sandbox import Sandbox
 from redkey.wire.step import StepOutput
 
@@ -46,16 +46,9 @@ _SHELL_SIGNS = re.compile(r"[$`(){}<>|&;*?\[\]~!\n]")
 class CommandExecutor:
     """Runs a program for each step."""
 
-    def __init__(
-        self,
-        command: str | Sequence[str],
-        *,
-        pass_on: Sequence[str] = (),
-        limits: Limits | None = None,
-        sandbox: Sandbox | None = None,
-    ) -> None:
+    def __init__(self, command: str | Sequence[str], terms: Terms) -> None:
         self._command = ["/bin/sh", "-c", command] if isinstance(command, str) else list(command)
-        self._pass_on, self._limits, self._sandbox = tuple(pass_on), limits or Limits(), sandbox
+        self._terms = terms
         check_command(command)
 
     async def run(self, step: Step) -> Produced:
@@ -63,11 +56,11 @@ class CommandExecutor:
             files = _lay_out(Path(scratch), step)
             try:
                 ended = await run(
-                    wrapped(self._sandbox, self._command, step, Path(scratch)),
+                    wrapped(self._terms.sandbox, self._command, step, Path(scratch)),
                     directory=step.directory,
-                    environment=environment(self._pass_on) | files | {"TMPDIR": scratch},
+                    environment=environment(self._terms.pass_on) | files | {"TMPDIR": scratch},
                     given=input_bytes(step.given),
-                    limits=self._limits,
+                    limits=self._terms.limits,
                     log=step.log,
                 )
             except BaseException:
@@ -76,7 +69,7 @@ class CommandExecutor:
                     _count(step, Path(scratch))
                 raise
             _count(step, Path(scratch))
-            said = _written(Path(scratch), "output.json", self._limits.output_bytes) or ended.output
+            said = _written(Path(scratch), "output.json", self._terms.limits.output_bytes) or ended.output
             output = _read(said, ended.code, ended.complaint)
             mail = _written(Path(scratch), "outbox.jsonl", _SMALL_FILE)
         return Produced(output, read_outbox(mail))

@@ -12,7 +12,7 @@ import re
 import shutil
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -24,9 +24,8 @@ from redkey.runner.cost import Usage
 from redkey.runner.envelope import input_bytes, read_output
 from redkey.runner.executors.command import environment, wrapped
 from redkey.runner.executors.patience import Busy, patiently
-from redkey.runner.executors.port import Produced, Step
-from redkey.runner.process import Ended, Limits, run
-from redkey.runner.sandbox import Sandbox
+from redkey.runner.executors.port import Produced, Step, Terms
+from redkey.runner.process import Ended, run
 
 _BUSY: Final = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
 _REFUSED: Final = frozenset({401, 403, 404})
@@ -118,26 +117,14 @@ class Headless(Protocol):
 class HeadlessExecutor:
     """Runs a headless command line for each step."""
 
-    def __init__(
-        self,
-        kind: Headless,
-        model: str,
-        *,
-        allowed: Sequence[str] = (),
-        pass_on: Sequence[str] = (),
-        limits: Limits | None = None,
-        patience_seconds: float = 60.0,
-        sandbox: Sandbox | None = None,
-    ) -> None:
+    def __init__(self, kind: Headless, model: str, terms: Terms) -> None:
         if shutil.which(kind.program) is None:
             text = f"there is no program {kind.program!r} on the PATH"
             raise ConfigRefused(text, code="program_missing")
-        self._kind, self._model, self._limits = kind, model, limits or Limits()
-        self._allowed, self._pass_on = tuple(allowed), tuple(pass_on)
-        self._patience_seconds, self._sandbox = patience_seconds, sandbox
+        self._kind, self._model, self._terms = kind, model, terms
 
     async def run(self, step: Step) -> Produced:
-        return await patiently(lambda: self._run(step), self._patience_seconds)
+        return await patiently(lambda: self._run(step), self._terms.patience_seconds)
 
     async def _run(self, step: Step) -> Produced:
         with tempfile.TemporaryDirectory(prefix="redkey-step-") as scratch:
@@ -146,8 +133,8 @@ class HeadlessExecutor:
                 directory=step.directory,
                 prompt_file=Path(scratch) / "prompt.md",
                 schema_file=Path(scratch) / "schema.json",
-                allowed=self._allowed,
-                sandboxed=self._sandbox is not None,
+                allowed=self._terms.allowed,
+                sandboxed=self._terms.sandbox is not None,
                 left_usd=step.meter.left_usd,
             )
             asked.prompt_file.write_text(step.prompt, encoding="utf-8")
@@ -158,13 +145,13 @@ class HeadlessExecutor:
             heard = bytearray()
             try:
                 ended = await run(
-                    wrapped(self._sandbox, self._kind.command(asked), step, Path(scratch)),
+                    wrapped(self._terms.sandbox, self._kind.command(asked), step, Path(scratch)),
                     directory=step.directory,
-                    environment=environment((*self._kind.variables, *self._pass_on))
+                    environment=environment((*self._kind.variables, *self._terms.pass_on))
                     | dict(self._kind.environment(asked))
                     | {"TMPDIR": scratch},
                     given=given,
-                    limits=self._limits,
+                    limits=self._terms.limits,
                     heard=heard,
                     log=step.log,
                 )

@@ -19,10 +19,8 @@ from redkey.errors import ConfigRefused, StepFailed
 from redkey.runner.cost import Usage
 from redkey.runner.executors.conversation import Answered, Call, Turn, converse
 from redkey.runner.executors.patience import Busy, patiently, retry_after
-from redkey.runner.executors.port import Produced, Step
+from redkey.runner.executors.port import Produced, Step, Terms
 from redkey.runner.executors.tools import Tools
-from redkey.runner.process import Limits
-from redkey.runner.sandbox import Sandbox
 
 _log = logging.getLogger("redkey.runner")
 _BUSY: Final = frozenset({408, 409, 429, 500, 502, 503, 504})
@@ -38,20 +36,8 @@ _DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m(?!s))?(?:([\d.]+)s)?(?:(\d+)ms)?")
 class OpenAiExecutor:
     """Calls a model until it has handed back its envelope. `url` is the base, usually ending in `/v1`."""
 
-    def __init__(
-        self,
-        url: str,
-        model: str,
-        *,
-        allowed: Sequence[str] = (),
-        pass_on: Sequence[str] = (),
-        limits: Limits | None = None,
-        patience_seconds: float = 60.0,
-        sandbox: Sandbox | None = None,
-    ) -> None:
-        self._sandbox = sandbox
-        self._url, self._model, self._limits = check_url(url), model, limits or Limits()
-        self._allowed, self._pass_on, self._patience_seconds = allowed, pass_on, patience_seconds
+    def __init__(self, url: str, model: str, terms: Terms) -> None:
+        self._url, self._model, self._terms = check_url(url), model, terms
 
     async def run(self, step: Step) -> Produced:
         import httpx2
@@ -60,9 +46,8 @@ class OpenAiExecutor:
         headers = {"authorization": f"Bearer {key}"} if key else {}
         timeout = httpx2.Timeout(_SILENT_SECONDS, connect=_CONNECT_SECONDS)
         async with httpx2.AsyncClient(timeout=timeout, headers=headers, follow_redirects=False) as http:
-            model = _Chat(http, f"{self._url}/chat/completions", self._model, self._patience_seconds)
-            tools = Tools(step, self._allowed, self._pass_on, self._sandbox)
-            return await converse(model, step, tools, self._limits)
+            model = _Chat(http, f"{self._url}/chat/completions", self._model, self._terms.patience_seconds)
+            return await converse(model, step, Tools(step, self._terms), self._terms.limits)
 
 
 def check_url(url: str) -> str:

@@ -12,6 +12,8 @@ import msgspec
 
 from redkey.runner.cost import Meter
 from redkey.runner.mail import Mail
+from redkey.runner.process import Limits
+from redkey.runner.sandbox import Sandbox
 from redkey.wire.step import StepInput, StepOutput
 
 
@@ -27,6 +29,19 @@ class Step(msgspec.Struct, frozen=True):
     log: Path | None = None
     # What the agent may write beside its directory: the repository that a worktree belongs to.
     writable: tuple[Path, ...] = ()
+
+
+class Terms(msgspec.Struct, frozen=True, kw_only=True):
+    """What an executor may do and take, the same for every step."""
+
+    # Beginnings of command lines that the agent may run without a sandbox.
+    allowed: tuple[str, ...] = ()
+    # Variables of the runner's environment that the agent gets.
+    pass_on: tuple[str, ...] = ()
+    limits: Limits = Limits()
+    # How long a busy or absent model is asked again.
+    patience_seconds: float = 60.0
+    sandbox: Sandbox | None = None
 
 
 class Produced(msgspec.Struct, frozen=True):

@@ -14,9 +14,7 @@ from typing import Final
 
 from redkey.errors import ConfigRefused
 from redkey.runner.executors.command import CommandExecutor, environment
-from redkey.runner.executors.port import Produced, Step
-from redkey.runner.process import Limits
-from redkey.runner.sandbox import Sandbox
+from redkey.runner.executors.port import Produced, Step, Terms
 
 HOST: Final = Path(__file__).with_name("python_host.py")
 # Set when the host should only import the function; the host does not import this module.
@@ -27,22 +25,14 @@ _CHECK_SECONDS: Final = 120.0
 class PythonExecutor:
     """Calls a function for each step. `path` are directories where its module is looked for."""
 
-    def __init__(
-        self,
-        target: str,
-        *,
-        path: Sequence[str] = (),
-        pass_on: Sequence[str] = (),
-        limits: Limits | None = None,
-        sandbox: Sandbox | None = None,
-    ) -> None:
+    def __init__(self, target: str, terms: Terms, *, path: Sequence[str] = ()) -> None:
         module, _, function = target.partition(":")
         if not all(part.isidentifier() for part in (*module.split("."), function)):
             raise ConfigRefused(f"{target[:100]!r} names no function; write module:function")
         # -P: neither the host's directory nor the working one may hold modules that are meant.
         host = [sys.executable, "-P", str(HOST), target, *path]
-        _check(host, target, pass_on)
-        self._command = CommandExecutor(host, pass_on=pass_on, limits=limits, sandbox=sandbox)
+        _check(host, target, terms.pass_on)
+        self._command = CommandExecutor(host, terms)
 
     async def run(self, step: Step) -> Produced:
         return await self._command.run(step)

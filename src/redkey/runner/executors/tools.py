@@ -16,10 +16,9 @@ from typing import Any, Final
 from redkey.errors import OutputRefused, RedKeyError
 from redkey.runner.artifacts import put_file, read_inside
 from redkey.runner.executors.command import environment, wrapped
-from redkey.runner.executors.port import Step
+from redkey.runner.executors.port import Step, Terms
 from redkey.runner.mail import OUTBOX_LIMIT, Mail, read_mail
 from redkey.runner.process import Limits, run
-from redkey.runner.sandbox import Sandbox
 from redkey.wire.step_paths import path_findings
 
 _FILE_BYTES: Final = 256 * 1024
@@ -68,11 +67,9 @@ _MESSAGE: Final = _tool(
 class Tools:
     """The tools of one step."""
 
-    def __init__(
-        self, step: Step, allowed: Sequence[str] = (), pass_on: Sequence[str] = (), sandbox: Sandbox | None = None
-    ) -> None:
-        self._step, self._directory, self._pass_on, self._sandbox = step, step.directory, tuple(pass_on), sandbox
-        self._allowed = [shlex.split(prefix) for prefix in allowed]
+    def __init__(self, step: Step, terms: Terms) -> None:
+        self._step, self._directory, self._terms = step, step.directory, terms
+        self._allowed = [shlex.split(prefix) for prefix in terms.allowed]
         self.mail: list[Mail] = []
 
     @property
@@ -155,9 +152,9 @@ class Tools:
             raise OutputRefused(f"this command is not allowed; allowed beginnings: {known}", code="command_not_allowed")
         with tempfile.TemporaryDirectory(prefix="redkey-tool-") as scratch:
             ended = await run(
-                wrapped(self._sandbox, words, self._step, Path(scratch)),
+                wrapped(self._terms.sandbox, words, self._step, Path(scratch)),
                 directory=self._directory,
-                environment=environment(self._pass_on) | {"TMPDIR": scratch},
+                environment=environment(self._terms.pass_on) | {"TMPDIR": scratch},
                 limits=Limits(seconds=_COMMAND_SECONDS, output_bytes=4 * 1024 * 1024),
             )
         said = f"{ended.output.decode('utf-8', 'replace')}\n{ended.complaint}".strip()

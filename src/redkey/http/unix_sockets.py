@@ -1,4 +1,4 @@
-"""Unix sockets: made private before anybody can connect, put in place of dead ones only, taken away at the end."""
+"""Unix sockets: private before anybody can connect, put in place of dead ones only, removed at the end."""
 
 from __future__ import annotations
 
@@ -9,18 +9,22 @@ import struct
 from contextlib import suppress
 from pathlib import Path
 
-from redkey.bus.home import PATH_LIMIT
 from redkey.errors import CannotListen
 
 BACKLOG = 4096
+# What the kernel takes for the path of a Unix socket, without the final NUL.
+PATH_LIMIT = 107
 
 
-def listen(path: Path) -> socket.socket:
-    """A socket that its owner alone may use, in place of one that nobody listens on any more."""
+def listen_unix(path: Path, *, taken: str = CannotListen.code) -> socket.socket:
+    """Open a Unix socket for its owner alone, in place of one that no process listens on any more.
+
+    `taken` is the code of the refusal when another process listens there.
+    """
     if len(os.fsencode(path)) > PATH_LIMIT:
-        message = f"{path} is too long for a Unix socket ({PATH_LIMIT} bytes); choose a shorter home"
+        message = f"{path} is too long for a Unix socket ({PATH_LIMIT} bytes); choose a shorter path"
         raise CannotListen(message, code="socket_path_too_long")
-    _remove_stale(path)
+    _remove_stale(path, taken)
     found = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         found.setblocking(False)
@@ -34,8 +38,8 @@ def listen(path: Path) -> socket.socket:
     return found
 
 
-def remove(path: Path) -> None:
-    """Take a socket away that was ours."""
+def remove_unix(path: Path) -> None:
+    """Remove a socket that was ours."""
     with suppress(OSError):
         if stat.S_ISSOCK(path.lstat().st_mode):
             path.unlink()
@@ -48,14 +52,14 @@ def peer_user(connection: socket.socket) -> int:
     return int(user)
 
 
-def _remove_stale(path: Path) -> None:
+def _remove_stale(path: Path, taken: str) -> None:
     try:
         mode = path.lstat().st_mode
     except FileNotFoundError:
         return
     if not stat.S_ISSOCK(mode):
-        # A link could lead anywhere, and a file is somebody's: neither is ours to take away.
-        raise CannotListen(f"{path} is there and is not a socket", code="not_a_socket")
+        # A link could lead anywhere, and a file is somebody's: neither is ours to remove.
+        raise CannotListen(f"{path} exists and is not a socket", code="not_a_socket")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(1.0)
         try:
@@ -64,5 +68,5 @@ def _remove_stale(path: Path) -> None:
             path.unlink(missing_ok=True)
             return
         except OSError as cause:
-            raise CannotListen(f"cannot tell whether somebody listens on {path}: {cause}") from cause
-    raise CannotListen(f"somebody listens on {path} already", code="bus_running")
+            raise CannotListen(f"cannot tell whether a process listens on {path}: {cause}") from cause
+    raise CannotListen(f"another process already listens on {path}", code=taken)
