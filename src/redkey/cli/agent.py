@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from redkey.cli.provision import ensure_roles
-from redkey.cli.screen import ago, print_facts, print_item, print_list, tell
+from redkey.cli.screen import ago, print_details, print_done, print_item, print_list
 from redkey.cli.session import agent_id_of, daily, ids_option, limit_option
 from redkey.cli.values import json_value
 
@@ -119,10 +119,8 @@ def _state(agent: Agent) -> str:
 def show(rk: RedKey, agent: str, as_json: bool) -> None:
     """One agent (id or slug), with what its card says."""
     found = rk.agents.get(agent_id_of(rk, agent))
-    if as_json:
-        print_item(found)
-        return
-    print_facts(
+    print_details(
+        found,
         [
             ("agent", found.agent_id),
             ("slug", found.slug),
@@ -137,7 +135,8 @@ def show(rk: RedKey, agent: str, as_json: bool) -> None:
             ("holds", found.live_claims),
             ("registered", ago(found.registered_at)),
             ("heard of", ago(found.last_act_at)),
-        ]
+        ],
+        as_json=as_json,
     )
 
 
@@ -174,10 +173,7 @@ def history(rk: RedKey, agent: str, limit: int, as_json: bool) -> None:
 def deactivate(rk: RedKey, agent: str, as_json: bool) -> None:
     """Let an agent claim nothing more."""
     done = rk.agents.deactivate(agent_id_of(rk, agent))
-    if as_json:
-        print_item(done)
-    else:
-        tell(f"{agent} is inactive", next_step=f"redkey agent activate {agent}")
+    print_done(done, f"{agent} is inactive", next_step=f"redkey agent activate {agent}", as_json=as_json)
 
 
 @command.command()
@@ -186,7 +182,4 @@ def deactivate(rk: RedKey, agent: str, as_json: bool) -> None:
 def activate(rk: RedKey, agent: str, as_json: bool) -> None:
     """Let a deactivated agent claim again."""
     done = rk.agents.update(agent_id_of(rk, agent), active=True)
-    if as_json:
-        print_item(done)
-    else:
-        tell(f"{agent} is active")
+    print_done(done, f"{agent} is active", as_json=as_json)

@@ -10,7 +10,7 @@ import click
 
 from redkey.cli.documents import FILE, check_documents
 from redkey.cli.report import report
-from redkey.cli.screen import print_item
+from redkey.cli.screen import print_done
 from redkey.cli.session import json_option
 from redkey.errors import Finding, RedKeyError
 from redkey.wire import decode
@@ -72,10 +72,7 @@ def show(file: str, as_json: bool) -> None:
     from redkey.runner.spec import load_card
 
     card = load_card(file)
-    if as_json:
-        print_item(card)
-    else:
-        click.echo("\n\n".join(identity_parts(card)))
+    print_done(card, "\n\n".join(identity_parts(card)), as_json=as_json)
 
 
 def _load_registry(path: Path) -> Registry:

@@ -12,7 +12,7 @@ import click
 
 from redkey.cli.next_step import command_for
 from redkey.cli.report import shown
-from redkey.cli.screen import ago, print_facts, print_item, tell
+from redkey.cli.screen import ago, print_done, print_facts, print_item
 from redkey.cli.session import agent_id_of, agent_option, daily, ids_option, queue_option
 from redkey.cli.values import json_value
 
@@ -124,10 +124,11 @@ def start(rk: RedKey, claim_id: str, as_json: bool) -> None:
 def heartbeat(ctx: click.Context, rk: RedKey, claim_id: str, as_json: bool) -> None:
     """Keep the lease. Exit code 1: it is lost, or the task was cancelled."""
     found = rk.claims.heartbeat(claim_id)
-    if as_json:
-        print_item(found)
-    else:
-        click.echo(found.state + (f", lease ends {ago(found.lease_expires_at)}" if found.lease_expires_at else ""))
+    print_done(
+        found,
+        found.state + (f", lease ends {ago(found.lease_expires_at)}" if found.lease_expires_at else ""),
+        as_json=as_json,
+    )
     ctx.exit(0 if found.state == "held" else 1)
 
 
@@ -200,7 +201,4 @@ def block(
 
 
 def _done(found: Any, as_json: bool) -> None:
-    if as_json:
-        print_item(found)
-    else:
-        tell(f"{found.task_id} {found.status}")
+    print_done(found, f"{found.task_id} {found.status}", as_json=as_json)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from redkey.cli.screen import print_facts, print_item, until_reader_leaves
+from redkey.cli.screen import print_details, print_item, until_reader_leaves
 from redkey.cli.session import daily, ids_option
 
 if TYPE_CHECKING:
@@ -73,10 +73,8 @@ def tail(
 def show(rk: RedKey, event_id: str, as_json: bool) -> None:
     """One event in full."""
     event = rk.events.get(event_id)
-    if as_json:
-        print_item(event)
-        return
-    print_facts(
+    print_details(
+        event,
         [
             ("event", event.event_id),
             ("type", event.type),
@@ -85,7 +83,8 @@ def show(rk: RedKey, event_id: str, as_json: bool) -> None:
             ("actor", f"{event.actor.type} {event.actor.id}"),
             ("subject", f"{event.subject.type} {event.subject.id}"),
             *event.data.items(),
-        ]
+        ],
+        as_json=as_json,
     )
 
 

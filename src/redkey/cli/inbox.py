@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from redkey.cli.screen import ago, print_item, print_list, tell
+from redkey.cli.screen import ago, print_done, print_item, print_list, tell
 from redkey.cli.session import daily, ids_option, limit_option
 
 if TYPE_CHECKING:
@@ -50,10 +50,7 @@ def list_messages(rk: RedKey, to: str | None, read_too: bool, limit: int, ids_on
 def read(rk: RedKey, message_id: str, as_json: bool) -> None:
     """Mark a message as read."""
     done = rk.inbox.read(message_id)
-    if as_json:
-        print_item(done)
-    else:
-        tell(f"{done.message_id} is read")
+    print_done(done, f"{done.message_id} is read", as_json=as_json)
 
 
 @command.command()

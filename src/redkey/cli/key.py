@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from redkey.cli.screen import ago, print_item, print_list, tell
+from redkey.cli.screen import ago, print_done, print_item, print_list, tell
 from redkey.cli.session import agent_id_of, daily, ids_option, json_option
 
 if TYPE_CHECKING:
@@ -44,10 +44,9 @@ def create(
     """
     agent_id = agent_id_of(rk, agent) if agent else None
     made = rk.keys.create(workspace or own_workspace(rk), scopes=scopes, name=name, agent_id=agent_id)
-    if as_json:
-        print_item(made)
-    else:
-        tell(f"{made.key_id}\n\n  {made.api_key}\n", next_step="keep the key: it is not shown again")
+    print_done(
+        made, f"{made.key_id}\n\n  {made.api_key}\n", next_step="keep the key: it is not shown again", as_json=as_json
+    )
 
 
 @command.command("list")
@@ -80,10 +79,7 @@ def list_keys(rk: RedKey, workspace: str | None, ids_only: bool, as_json: bool) 
 def revoke(rk: RedKey, key_id: str, workspace: str | None, as_json: bool) -> None:
     """Make a key invalid, at once and for good."""
     done = rk.keys.revoke(workspace or own_workspace(rk), key_id)
-    if as_json:
-        print_item(done)
-    else:
-        tell(f"{done.key_id} is revoked")
+    print_done(done, f"{done.key_id} is revoked", as_json=as_json)
 
 
 @command.command()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from redkey.cli.live import watch, watch_option
-from redkey.cli.screen import ago, print_facts, print_item, print_list, rich_table, tell
+from redkey.cli.screen import ago, print_done, print_facts, print_list, rich_table
 from redkey.cli.session import daily, ids_option
 
 if TYPE_CHECKING:
@@ -47,10 +47,9 @@ def create(rk: RedKey, name: str, as_json: bool, **settings: Any) -> None:
       redkey queue create podcast --lease 60 --max-attempts 3
     """
     made = rk.queues.create(name, **settings)
-    if as_json:
-        print_item(made)
-    else:
-        tell(made.queue_id, next_step=f"redkey task create --queue {made.queue_id} --title ...")
+    print_done(
+        made, made.queue_id, next_step=f"redkey task create --queue {made.queue_id} --title ...", as_json=as_json
+    )
 
 
 @command.command("list")
@@ -155,7 +154,4 @@ def resume(rk: RedKey, queue: str, as_json: bool) -> None:
 
 
 def _say(queue: Queue, as_json: bool) -> None:
-    if as_json:
-        print_item(queue)
-    else:
-        tell(f"{queue.queue_id} is {'paused' if queue.paused else 'open'}")
+    print_done(queue, f"{queue.queue_id} is {'paused' if queue.paused else 'open'}", as_json=as_json)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from redkey.cli.screen import ago, print_facts, print_item, print_list, tell
+from redkey.cli.screen import ago, print_details, print_done, print_list
 from redkey.cli.session import agent_id_of, daily, ids_option
 
 if TYPE_CHECKING:
@@ -26,10 +26,7 @@ def command() -> None:
 def create(rk: RedKey, name: str, description: str | None, capabilities: tuple[str, ...], as_json: bool) -> None:
     """Make the role NAME."""
     made = rk.roles.create(name, description=description, capabilities=capabilities or None)
-    if as_json:
-        print_item(made)
-    else:
-        tell(made.id, next_step=f"redkey role grant {made.id} AGENT")
+    print_done(made, made.id, next_step=f"redkey role grant {made.id} AGENT", as_json=as_json)
 
 
 @command.command("list")
@@ -53,10 +50,8 @@ def list_roles(rk: RedKey, ids_only: bool, as_json: bool) -> None:
 def show(rk: RedKey, role: str, as_json: bool) -> None:
     """One role, and who has it."""
     found = rk.roles.get(role)
-    if as_json:
-        print_item(found)
-        return
-    print_facts(
+    print_details(
+        found,
         [
             ("role", found.id),
             ("name", found.name),
@@ -64,7 +59,8 @@ def show(rk: RedKey, role: str, as_json: bool) -> None:
             ("capabilities", found.capabilities),
             ("agents", found.agents),
             ("created", ago(found.created_at)),
-        ]
+        ],
+        as_json=as_json,
     )
 
 
@@ -75,10 +71,7 @@ def show(rk: RedKey, role: str, as_json: bool) -> None:
 def grant(rk: RedKey, role: str, agent: str, as_json: bool) -> None:
     """Let AGENT (id or slug) claim tasks that need ROLE."""
     done = rk.roles.grant(role, agent_id_of(rk, agent))
-    if as_json:
-        print_item(done)
-    else:
-        tell(f"{agent} has {done.role_id}")
+    print_done(done, f"{agent} has {done.role_id}", as_json=as_json)
 
 
 @command.command()
@@ -88,7 +81,4 @@ def grant(rk: RedKey, role: str, agent: str, as_json: bool) -> None:
 def revoke(rk: RedKey, role: str, agent: str, as_json: bool) -> None:
     """Take ROLE from AGENT (id or slug); what it holds it may finish."""
     done = rk.roles.revoke(role, agent_id_of(rk, agent))
-    if as_json:
-        print_item(done)
-    else:
-        tell(f"{agent} has {done.role_id} no more")
+    print_done(done, f"{agent} has {done.role_id} no more", as_json=as_json)

@@ -101,6 +101,22 @@ def print_item(item: Any) -> None:
     print_json(msgspec.to_builtins(item))
 
 
+def print_done(item: Any, sentence: str, *, as_json: bool, next_step: str = "") -> None:
+    """What a command did: the server's answer as JSON, or a sentence and the next step."""
+    if as_json:
+        print_item(item)
+    else:
+        tell(sentence, next_step=next_step)
+
+
+def print_details(item: Any, facts: Iterable[tuple[str, Any]], *, as_json: bool) -> None:
+    """One thing in full: the server's answer as JSON, or a fact a line."""
+    if as_json:
+        print_item(item)
+    else:
+        print_facts(facts)
+
+
 @until_reader_leaves()
 def print_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """A table on standard output."""

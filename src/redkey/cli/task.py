@@ -14,7 +14,17 @@ from redkey.cli.next_step import command_for
 from redkey.cli.provision import ensure_queue, ensure_roles
 from redkey.cli.queue import STATES
 from redkey.cli.report import shown
-from redkey.cli.screen import ago, on_terminal, print_facts, print_item, print_list, rich_table, styled, tell
+from redkey.cli.screen import (
+    ago,
+    on_terminal,
+    print_details,
+    print_done,
+    print_item,
+    print_list,
+    rich_table,
+    styled,
+    tell,
+)
 from redkey.cli.session import daily, ids_option, limit_option, queue_option, slugs_of
 from redkey.cli.task_logs import logs
 from redkey.cli.values import document_file, json_value
@@ -147,10 +157,7 @@ def live_tasks(rk: RedKey, queue: str | None, states: tuple[str, ...] = _OPEN_ST
 def show(rk: RedKey, task_id: str, at: int | None, as_json: bool) -> None:
     """One task in full: what is asked, where it stands, how it went."""
     found = rk.tasks.get(task_id, at_sequence=at)
-    if as_json:
-        print_item(found)
-    else:
-        print_facts(_facts(found))
+    print_details(found, _facts(found), as_json=as_json)
 
 
 def _facts(task: Task) -> list[tuple[str, Any]]:
@@ -295,7 +302,4 @@ def unblock(rk: RedKey, task_id: str, answer: str | None, as_json: bool) -> None
 
 
 def _say(changed: Any, as_json: bool) -> None:
-    if as_json:
-        print_item(changed)
-    else:
-        tell(f"{changed.task_id} is {styled(changed.status)}")
+    print_done(changed, f"{changed.task_id} is {styled(changed.status)}", as_json=as_json)

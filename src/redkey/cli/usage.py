@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from redkey.cli.screen import print_facts, print_item, print_table
+from redkey.cli.screen import print_done, print_facts, print_item, print_table
 from redkey.cli.session import daily
 
 if TYPE_CHECKING:
@@ -58,10 +58,7 @@ def credits(rk: RedKey, as_json: bool) -> None:
 def grant(rk: RedKey, amount: int, workspace_id: str | None, as_json: bool) -> None:
     """Grant credits to a workspace (operators). From the first grant on, what is spent is limited."""
     done = rk.billing.grant(amount, workspace_id=workspace_id)
-    if as_json:
-        print_item(done)
-    else:
-        click.echo(f"{done.amount:,} {done.unit} granted to {done.workspace_id}")
+    print_done(done, f"{done.amount:,} {done.unit} granted to {done.workspace_id}", as_json=as_json)
 
 
 @command.command()

@@ -14,6 +14,7 @@ from redkey.cli.report import shown
 from redkey.cli.screen import (
     ago,
     on_terminal,
+    print_done,
     print_facts,
     print_item,
     print_list,
@@ -204,7 +205,4 @@ def cancel(rk: RedKey, workflow_id: str, as_json: bool) -> None:
 
 
 def _say(changed: Any, as_json: bool) -> None:
-    if as_json:
-        print_item(changed)
-    else:
-        tell(f"{changed.workflow_id} is {styled(changed.status)}")
+    print_done(changed, f"{changed.workflow_id} is {styled(changed.status)}", as_json=as_json)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from redkey.cli.key import own_workspace
-from redkey.cli.screen import ago, print_facts, print_item, print_list, tell
+from redkey.cli.screen import ago, print_done, print_facts, print_item, print_list, tell
 from redkey.cli.session import daily, ids_option
 
 if TYPE_CHECKING:
@@ -40,10 +40,12 @@ def list_workspaces(rk: RedKey, ids_only: bool, as_json: bool) -> None:
 def create(rk: RedKey, name: str | None, as_json: bool) -> None:
     """Begin a workspace. Its first key (scope admin) is shown here and never again."""
     made = rk.workspaces.create(name=name)
-    if as_json:
-        print_item(made)
-        return
-    tell(f"{made.workspace_id}\n\n  {made.api_key}\n", next_step="keep the key: it is not shown again")
+    print_done(
+        made,
+        f"{made.workspace_id}\n\n  {made.api_key}\n",
+        next_step="keep the key: it is not shown again",
+        as_json=as_json,
+    )
 
 
 _workspace_option = click.option("--workspace", metavar="ID", help="The workspace [your key's own].")
@@ -93,10 +95,7 @@ def raise_rules(rk: RedKey, rules: int, workspace: str | None, as_json: bool) ->
     upgrade all of them first.
     """
     raised = rk.workspaces.raise_rules(workspace or own_workspace(rk), rules)
-    if as_json:
-        print_item(raised)
-    else:
-        tell(f"{raised.workspace_id} is under rules {raised.rules}")
+    print_done(raised, f"{raised.workspace_id} is under rules {raised.rules}", as_json=as_json)
 
 
 def _route(text: str) -> tuple[str, list[str]]:
