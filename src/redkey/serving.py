@@ -80,18 +80,10 @@ def _within_open_files(config: Config) -> Config:
 def _run(config: Config, sockets: list[Any], say: Callable[[str], Any]) -> int:
     url = url_of(sockets[0])
     config = msgspec.structs.replace(config, public_url=config.public_url or url)
-    failures: list[BaseException] = []
-    host: Host | None = None
-
-    def on_fatal(cause: BaseException) -> None:
-        _log.critical("the store failed; the process stops", reason=str(cause))
-        failures.append(cause)
-        if host is not None:
-            host.stop()
-
+    fatal = _Fatal("the store failed; the process stops")
     with disk_failures():
         check_room(config.data.absolute(), _START_BYTES)
-        app = App(config, on_fatal)
+        app = App(config, fatal)
     uds = str(config.uds.absolute()) if config.uds is not None else None
 
     def on_ready() -> None:
@@ -107,11 +99,32 @@ def _run(config: Config, sockets: list[Any], say: Callable[[str], Any]) -> int:
         if not ip_address(sockets[0].getsockname()[0]).is_loopback:
             _log.warning("keys travel in the clear: put a proxy that speaks TLS before this server", url=url)
 
-    host = Host(app, config, on_ready)
+    code = _serve(Host(app, config, on_ready), sockets, fatal)
+    _log.info("stopped", url=url)
+    return code
+
+
+class _Fatal:
+    """Is told when the process cannot go on: stops the host, which then exits with code 1."""
+
+    def __init__(self, message: str) -> None:
+        self._message = message
+        self.happened = False
+        self.host: Host | None = None
+
+    def __call__(self, cause: BaseException) -> None:
+        _log.critical(self._message, reason=str(cause))
+        self.happened = True
+        if self.host is not None:
+            self.host.stop()
+
+
+def _serve(host: Host, sockets: list[Any], fatal: _Fatal) -> int:
+    """Serve until a signal comes or `fatal` is told; the exit code."""
+    fatal.host = host
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(host.serve(sockets))
-    _log.info("stopped", url=url)
-    return 1 if failures else 0
+    return 1 if fatal.happened else 0
 
 
 def _share_processor() -> None:
@@ -146,16 +159,8 @@ def serve_bus(
     config = _within_open_files(config)
     if not _is_loopback(config.host):
         raise CannotListen(f"the bus listens on this machine only, not on {config.host}", code="not_loopback")
-    failures: list[BaseException] = []
-    host: Host | None = None
-
-    def on_fatal(cause: BaseException) -> None:
-        _log.critical("the bus's log failed; the process stops", reason=str(cause))
-        failures.append(cause)
-        if host is not None:
-            host.stop()
-
-    bus = HostedBus(home, on_fatal, policy=policy)
+    fatal = _Fatal("the bus's log failed; the process stops")
+    bus = HostedBus(home, fatal, policy=policy)
     sockets = _listen_again(home, config) if finds_port else listen(config)
     told = [path for path in (home / "http.json", config.ready_file) if path is not None]
 
@@ -165,15 +170,12 @@ def serve_bus(
             replace_file(path, ready, 0o600)
         say(f"The bus of {home} listens at {home / 'coord.sock'} and {url_of(sockets[0])}/api (token in {home}/token)")
 
-    host = Host(bus, config, on_ready)
     try:
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(host.serve(sockets))
+        return _serve(Host(bus, config, on_ready), sockets, fatal)
     finally:
         close(sockets)
         for path in told:
             path.unlink(missing_ok=True)
-    return 1 if failures else 0
 
 
 def _listen_again(home: Path, config: Config) -> list[Any]:

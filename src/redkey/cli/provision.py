@@ -12,25 +12,27 @@ from redkey.errors import Conflict, NotFound
 
 if TYPE_CHECKING:
     from redkey.client import RedKey
+    from redkey.client.operation import Sync
+    from redkey.client.resources.queues import Queues
+    from redkey.client.resources.roles import Roles
 
 
 def ensure_queue(rk: RedKey, name: str) -> None:
-    """Make a queue that is not there yet, and say so."""
-    try:
-        rk.queues.get(name)
-    except NotFound:
-        # Somebody else may make it in the same moment.
-        with suppress(Conflict):
-            rk.queues.create(name, id=name)
-            click.echo(f"made the queue {name}", err=True)
+    """Create a queue that does not exist yet, and say so."""
+    _ensure(rk.queues, "queue", name)
 
 
 def ensure_roles(rk: RedKey, names: Iterable[str]) -> None:
-    """Make the roles that are not there yet, and say so."""
+    """Create the roles that do not exist yet, and say so."""
     for name in names:
-        try:
-            rk.roles.get(name)
-        except NotFound:
-            with suppress(Conflict):
-                rk.roles.create(name, id=name)
-                click.echo(f"made the role {name}", err=True)
+        _ensure(rk.roles, "role", name)
+
+
+def _ensure(resource: Queues[Sync] | Roles[Sync], what: str, name: str) -> None:
+    try:
+        resource.get(name)
+    except NotFound:
+        # Another process may create it at the same moment.
+        with suppress(Conflict):
+            resource.create(name, id=name)
+            click.echo(f"made the {what} {name}", err=True)

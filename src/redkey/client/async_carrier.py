@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx2
 
-from redkey.client.carrier import FAILURES, PIECE_BYTES, broken, client_options, timeout
+from redkey.client.carrier import FAILURES, PIECE_BYTES, broken, build_request, client_options
 from redkey.client.flow import OPENED, Answer, Broken, Send
 from redkey.client.policy import Policy
 from redkey.client.settings import Settings
@@ -37,7 +37,7 @@ class AsyncCarrier:
 
     async def send(self, sending: Send) -> Answer | Broken:
         try:
-            found = await self._http.send(self._request(sending))
+            found = await self._http.send(self._build(sending))
         except FAILURES as failure:
             return broken(failure)
         return Answer(found.status_code, found.headers, found.content)
@@ -46,7 +46,7 @@ class AsyncCarrier:
         """Begin to read an answer: `OPENED` for a success, else an `Answer` or `Broken`."""
         await opened.close()
         try:
-            found = await self._http.send(self._request(sending), stream=True)
+            found = await self._http.send(self._build(sending), stream=True)
             if found.is_success:
                 opened.take(found)
                 return OPENED
@@ -57,15 +57,8 @@ class AsyncCarrier:
         except FAILURES as failure:
             return broken(failure)
 
-    def _request(self, sending: Send) -> httpx2.Request:
-        return self._http.build_request(
-            sending.method,
-            sending.path,
-            params=sending.query,
-            headers={**sending.headers, **({} if sending.public else self._key)},
-            content=_pieces(sending.body) if isinstance(sending.body, Path) else sending.body,
-            timeout=timeout(sending),
-        )
+    def _build(self, sending: Send) -> httpx2.Request:
+        return build_request(self._http, sending, self._key, _pieces)
 
 
 async def _pieces(path: Path) -> AsyncIterator[bytes]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import socket
 import ssl
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -44,9 +44,20 @@ def client_options(settings: Settings, policy: Policy, tls: ssl.SSLContext | Non
     }
 
 
-def timeout(sending: Send) -> httpx2.Timeout:
-    """How long each part of a try may be silent."""
-    return httpx2.Timeout(sending.silence_seconds, connect=min(CONNECT_SECONDS, sending.silence_seconds), pool=None)
+def build_request(
+    http: httpx2.Client | httpx2.AsyncClient, sending: Send, key: dict[str, str], pieces: Callable[[Path], Any]
+) -> httpx2.Request:
+    """A request of either kind of client; `key` is its authorization, `pieces` reads a file that is the body."""
+    connect = min(CONNECT_SECONDS, sending.silence_seconds)
+    return http.build_request(
+        sending.method,
+        sending.path,
+        params=sending.query,
+        headers={**sending.headers, **({} if sending.public else key)},
+        content=pieces(sending.body) if isinstance(sending.body, Path) else sending.body,
+        # How long each part of a try may be silent.
+        timeout=httpx2.Timeout(sending.silence_seconds, connect=connect, pool=None),
+    )
 
 
 def broken(failure: Exception) -> Broken:
@@ -77,7 +88,7 @@ class Carrier:
 
     def send(self, sending: Send) -> Answer | Broken:
         try:
-            found = self._http.send(self._request(sending))
+            found = self._http.send(self._build(sending))
         except FAILURES as failure:
             return broken(failure)
         return Answer(found.status_code, found.headers, found.content)
@@ -86,7 +97,7 @@ class Carrier:
         """Begin to read an answer: `OPENED` for a success, else an `Answer` or `Broken`."""
         opened.close()
         try:
-            found = self._http.send(self._request(sending), stream=True)
+            found = self._http.send(self._build(sending), stream=True)
             if found.is_success:
                 opened.take(found)
                 return OPENED
@@ -97,15 +108,8 @@ class Carrier:
         except FAILURES as failure:
             return broken(failure)
 
-    def _request(self, sending: Send) -> httpx2.Request:
-        return self._http.build_request(
-            sending.method,
-            sending.path,
-            params=sending.query,
-            headers={**sending.headers, **({} if sending.public else self._key)},
-            content=_pieces(sending.body) if isinstance(sending.body, Path) else sending.body,
-            timeout=timeout(sending),
-        )
+    def _build(self, sending: Send) -> httpx2.Request:
+        return build_request(self._http, sending, self._key, _pieces)
 
 
 def _pieces(path: Path) -> Iterator[bytes]:

@@ -52,6 +52,8 @@ class _Resources(Generic[Mode]):
     policy: Policy
     _workers: list[Worker]
     _crew: Crew | None = None
+    _connection: Any
+    _transport: Any
 
     def worker(
         self,
@@ -86,6 +88,19 @@ class _Resources(Generic[Mode]):
             return handler
 
         return declare
+
+    def with_options(
+        self, *, timeout: float | None = None, max_retries: int | None = None, idempotency_key: str | None = None
+    ) -> Self:
+        """The same client over the same connections, with other options for the calls that are made through it."""
+        other = object.__new__(type(self))
+        other.settings, other._transport = self.settings, self._transport
+        other.policy = _changed(self.policy, timeout, max_retries, idempotency_key)
+        other._begin(self._connection)
+        return other
+
+    def _begin(self, connection: Any) -> None:
+        raise NotImplementedError
 
     def stop(self, *, at_once: bool = False) -> None:
         """End `run`, from whatever thread: handlers may finish, or what they hold is given back at once."""
@@ -147,18 +162,8 @@ class RedKey(_Resources[Sync]):
     def _begin(self, connection: Connection) -> None:
         from redkey.client.connection import SyncSender
 
-        self._connection = connection
+        self._connection: Connection = connection
         self._open(SyncSender(connection, self.policy))
-
-    def with_options(
-        self, *, timeout: float | None = None, max_retries: int | None = None, idempotency_key: str | None = None
-    ) -> RedKey:
-        """The same client over the same connections, with other options for the calls that are made through it."""
-        other = object.__new__(type(self))
-        other.settings, other._transport = self.settings, self._transport
-        other.policy = _changed(self.policy, timeout, max_retries, idempotency_key)
-        other._begin(self._connection)
-        return other
 
     def run(self, *, grace_seconds: float = 10.0) -> Tally:
         """Work until SIGTERM, SIGINT or `stop`: what became of the tasks.
@@ -215,18 +220,8 @@ class AsyncRedKey(_Resources[Async]):
     def _begin(self, connection: AsyncConnection) -> None:
         from redkey.client.async_connection import AsyncSender
 
-        self._connection = connection
+        self._connection: AsyncConnection = connection
         self._open(AsyncSender(connection, self.policy))
-
-    def with_options(
-        self, *, timeout: float | None = None, max_retries: int | None = None, idempotency_key: str | None = None
-    ) -> AsyncRedKey:
-        """The same client over the same connections, with other options for the calls that are made through it."""
-        other = object.__new__(type(self))
-        other.settings, other._transport = self.settings, self._transport
-        other.policy = _changed(self.policy, timeout, max_retries, idempotency_key)
-        other._begin(self._connection)
-        return other
 
     async def run(self, *, grace_seconds: float = 10.0) -> Tally:
         """Work until SIGTERM, SIGINT, `stop` or cancellation: what became of the tasks.

@@ -104,6 +104,12 @@ class FailClaim(msgspec.Struct, frozen=True):
     claim_next: ClaimNext | None = None
 
 
+# What only the holder of a claim may ask for.
+HolderCommand = (
+    StartClaim | ReleaseClaim | HeartbeatClaim | BlockClaim | AddArtifact | PlanClaim | CompleteClaim | FailClaim
+)
+
+
 def claim_task(world: World, command: ClaimTask, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:
     agent = acting_agent(world, actor, command.agent_id)
     live = world.tasks.get(command.task_id)

@@ -7,14 +7,7 @@ from redkey.commands import claims, policies, registry, tasks, workflows
 Command = (
     claims.ClaimNext
     | claims.ClaimTask
-    | claims.StartClaim
-    | claims.ReleaseClaim
-    | claims.HeartbeatClaim
-    | claims.BlockClaim
-    | claims.AddArtifact
-    | claims.PlanClaim
-    | claims.CompleteClaim
-    | claims.FailClaim
+    | claims.HolderCommand
     | tasks.CreateTask
     | tasks.CancelTask
     | tasks.RetryTask

@@ -11,16 +11,6 @@ from redkey.commands.past import Wanted
 from redkey.reducers.world import World
 
 C = TypeVar("C", bound=Command)
-_Holding = (
-    claims.StartClaim
-    | claims.ReleaseClaim
-    | claims.HeartbeatClaim
-    | claims.BlockClaim
-    | claims.AddArtifact
-    | claims.PlanClaim
-    | claims.CompleteClaim
-    | claims.FailClaim
-)
 _OnTask = tasks.CancelTask | tasks.UnblockTask | tasks.AddMessage | tasks.RaiseConcern
 _OnWorkflow = workflows.PauseWorkflow | workflows.ResumeWorkflow | workflows.CancelWorkflow
 
@@ -39,7 +29,7 @@ def _claimed_task(world: World, command: claims.ClaimTask) -> Wanted:
     )
 
 
-def _held(world: World, command: _Holding) -> Wanted | None:
+def _held(world: World, command: claims.HolderCommand) -> Wanted | None:
     return None if command.claim_id in world.claims else Wanted(claim_id=command.claim_id)
 
 

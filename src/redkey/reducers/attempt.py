@@ -45,26 +45,7 @@ CLAIM_NOT_CURRENT = "claim_not_current"
 MISSING_ARTIFACT = "missing_artifact"
 VERIFICATION_FAILED = "verification_failed"
 
-# Every wire that stands on the stream of an attempt.
-TaskEvent = (
-    TaskCreated
-    | TaskAvailable
-    | TaskClaimed
-    | TaskStarted
-    | ArtifactReady
-    | TaskPlanCreated
-    | TaskLeaseExtended
-    | TaskLeaseExpired
-    | TaskReleased
-    | TaskBlocked
-    | TaskUnblocked
-    | TaskComplete
-    | TaskFailed
-    | TaskCancelled
-    | MessageAdded
-    | ReviewConcern
-)
-# Those that name the claim they act under.
+# The wires on the stream of an attempt that name the claim they act under.
 HolderEvent = (
     TaskStarted
     | ArtifactReady
@@ -75,6 +56,17 @@ HolderEvent = (
     | TaskBlocked
     | TaskComplete
     | TaskFailed
+)
+# Every wire that stands on the stream of an attempt.
+TaskEvent = (
+    TaskCreated
+    | TaskAvailable
+    | TaskClaimed
+    | TaskUnblocked
+    | TaskCancelled
+    | MessageAdded
+    | ReviewConcern
+    | HolderEvent
 )
 
 
