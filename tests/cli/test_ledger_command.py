@@ -14,9 +14,10 @@ from click.testing import CliRunner, Result
 
 from redkey.cli import main
 from redkey.readmodel.digest import rows_digest
+from redkey.stores.opening import open_signing
 from redkey.stores.sqlite import SqliteStore
 from tests.services.tampering import BASE, records, sql
-from tests.services.workshop import Workshop, checked, lived_in, open_signing
+from tests.services.workshop import Workshop, checked, lived_in
 
 REDKEY = Path(sys.executable).with_name("redkey")
 

@@ -131,17 +131,14 @@ def test_wrong_keys_and_addresses_are_a_wrong_use(directory: Path, tmp_path: Pat
     assert "note_malformed" in result.output
 
 
+def serving(directory: Path) -> list[str | Path]:
+    """The command that serves a witness on a free port."""
+    return [Path(sys.executable).with_name("redkey"), "witness", "serve", "--dir", directory, "--listen", "127.0.0.1:0"]
+
+
 @pytest.fixture
 def server(directory: Path) -> Iterator[tuple[str, int]]:
-    command = [
-        Path(sys.executable).with_name("redkey"),
-        "witness",
-        "serve",
-        "--dir",
-        directory,
-        "--listen",
-        "127.0.0.1:0",
-    ]
+    command = serving(directory)
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout
@@ -232,15 +229,7 @@ def test_a_client_that_goes_away_and_a_disk_that_refuses_do_no_harm(server: tupl
 
 
 def test_what_was_cosigned_survives_a_kill(directory: Path) -> None:
-    command = [
-        Path(sys.executable).with_name("redkey"),
-        "witness",
-        "serve",
-        "--dir",
-        directory,
-        "--listen",
-        "127.0.0.1:0",
-    ]
+    command = serving(directory)
     last = 0
     for size in (5, 17, 31):
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:

@@ -16,12 +16,13 @@ import pytest
 
 from redkey.errors import StoreRefused
 from redkey.services.fsck.report import Report
+from redkey.stores.opening import open_signing
 from redkey.stores.sqlite import SqliteStore
 from tests.crash.append_run import DATA, acknowledged
 from tests.crash.proofs import KILLED
 from tests.crash.recording import History, record_run, spread
 from tests.crash.tracing import KILL, Tracer
-from tests.services.workshop import checked, open_signing
+from tests.services.workshop import checked
 
 SHARES = 4
 # Every other syscall or so in the ordinary size; the store's own script is killed at each of its own.

@@ -16,12 +16,8 @@ TASK_ID = "0.0.4815162"
 
 def brief_wire(**payload: Any) -> dict[str, Any]:
     """A whole Brief Wire for Quinn; `payload` replaces fields."""
-    return {
-        "wire": "1.0",
-        "type": "brief",
-        "sender": "system",
-        "ts": "2026-04-28T00:00:00Z",
-        "payload": {
+    return _wire(
+        {
             "goal": "The login page refuses expired sessions.",
             "context": "Sessions are kept for 30 days today.\nThe middleware reads them from Storage.",
             "constraints": ["No new dependency"],
@@ -36,8 +32,12 @@ def brief_wire(**payload: Any) -> dict[str, Any]:
             "escalation_triggers": ["The session format is not documented"],
             "env": {"client_id": "bezeliq", "task_id": TASK_ID, "repo_url": "https://example.com/login.git"},
             **payload,
-        },
-    }
+        }
+    )
+
+
+def _wire(payload: dict[str, Any]) -> dict[str, Any]:
+    return {"wire": "1.0", "type": "brief", "sender": "system", "ts": "2026-04-28T00:00:00Z", "payload": payload}
 
 
 def quinns_brief(**payload: Any) -> Brief:
@@ -60,17 +60,13 @@ def assignment(**more: Any) -> Assignment:
 
 def brief_asking(**contract: Any) -> dict[str, Any]:
     """A small Brief Wire with an output contract."""
-    return {
-        "wire": "1.0",
-        "type": "brief",
-        "sender": "system",
-        "ts": "2026-04-28T00:00:00Z",
-        "payload": {
+    return _wire(
+        {
             "goal": "It is done.",
             "constraints": [],
             "acceptance_criteria": ["It is."],
             "output_contract": {"output_ref_required": False, "min_length": 0, **contract},
             "escalation_triggers": [],
             "env": {"client_id": "test", "task_id": "0.0.1"},
-        },
-    }
+        }
+    )

@@ -18,6 +18,7 @@ from redkey.services.cards import TakenIn, take_in
 from redkey.wire import files
 from redkey.wire.canonical import canonical
 from redkey.wire.lint import Registry
+from tests.api.acts import CARD
 
 NO_KEYS = PinnedKeys()
 OLD = {
@@ -71,15 +72,7 @@ def test_a_0_x_card_and_a_1_0_card_come_down_to_the_same_form() -> None:
 
 
 def test_the_cards_of_the_seed_are_taken_in() -> None:
-    seed_004 = {
-        "name": "Research Agent",
-        "description": "Finds and summarizes source material",
-        "url": "https://agent.example.com/a2a",
-        "version": "1.0.0",
-        "skills": [],
-        "capabilities": {},
-    }
-    assert take_in(seed_004, NO_KEYS).slug == "research-agent"
+    assert take_in(CARD, NO_KEYS).slug == "research-agent"
     quinn = files.load("definitions/cards/quinn.json")
     taken = take_in(quinn, NO_KEYS, Registry(frozenset(), frozenset(), frozenset(quinn["output_types"])))
     assert (taken.slug, taken.slug_given) == ("quinn", True)

@@ -18,13 +18,14 @@ from redkey.ledger.witness import Request
 from redkey.services.backup import MANIFEST, Restored, begin_epoch, read_manifest
 from redkey.stores.clock import SystemClock
 from redkey.stores.memory import MemoryStore
+from redkey.stores.opening import open_signing
 from redkey.stores.sqlite import SqliteStore
 from redkey.stores.sqlite.copying import read_backup, take_backup, unpacked
 from redkey.stores.witness import WitnessDirectory, create_witness
 from redkey.wire.decode import decode
 from tests.services.tampering import sql
 from tests.services.test_receipts import Counter
-from tests.services.workshop import LARGE, Workshop, checked, lived_in, open_signing
+from tests.services.workshop import LARGE, Workshop, checked, lived_in
 
 WHEN = "2026-05-07T18:15:00Z"
 

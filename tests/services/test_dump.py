@@ -91,7 +91,7 @@ def test_erased_content_is_in_no_dump(directory: Path) -> None:
 
 def test_a_loaded_store_is_a_log_of_its_own(directory: Path, tmp_path: Path) -> None:
     again = loaded(lines_of(directory), tmp_path / "again")
-    from tests.services.workshop import open_signing
+    from redkey.stores.opening import open_signing
 
     with SqliteStore(again) as store:
         signing = open_signing(store)

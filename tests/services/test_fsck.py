@@ -22,13 +22,14 @@ from redkey.services.fsck.check import Fsck
 from redkey.services.fsck.report import Report
 from redkey.services.receipts import receipt_for
 from redkey.stores.keys import SignerKeys, read_key
+from redkey.stores.opening import open_signing
 from redkey.stores.sqlite import SqliteStore
 from redkey.stores.sqlite.inspection import Inspection
 from redkey.wire.canonical import canonical
 from redkey.wire.decode import decode
 from tests.services import tampering
 from tests.services.tampering import BASE, records, rewrite, sign_again, sql, swap
-from tests.services.workshop import LARGE, SECRET, Workshop, checked, lived_in, open_signing
+from tests.services.workshop import LARGE, SECRET, Workshop, checked, lived_in
 
 
 @pytest.fixture

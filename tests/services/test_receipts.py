@@ -17,9 +17,10 @@ from redkey.ledger.verify import Policy, Verdict, verify_receipt, verify_record_
 from redkey.readmodel.rows import void_row
 from redkey.services.receipts import named_content, proof_for, receipt_for
 from redkey.services.signing import Signing
+from redkey.stores.opening import open_signing
 from redkey.stores.sqlite import SqliteStore
 from redkey.wire.decode import decode
-from tests.services.workshop import LARGE, SECRET, Workshop, lived_in, open_signing
+from tests.services.workshop import LARGE, SECRET, Workshop, lived_in
 
 URL = "https://redkey.example"
 

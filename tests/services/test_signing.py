@@ -24,9 +24,10 @@ from redkey.services.signing import Signing, SigningSchedule
 from redkey.stores.clock import SystemClock
 from redkey.stores.keys import SignerKeys
 from redkey.stores.memory import MemoryStore
+from redkey.stores.opening import open_signing
 from redkey.stores.sqlite import SqliteStore
 from redkey.wire.decode import decode
-from tests.services.workshop import Workshop, checked, lived_in, open_signing
+from tests.services.workshop import Workshop, checked, lived_in
 
 
 @pytest.fixture

@@ -27,24 +27,20 @@ from redkey.commands.registry import (
 )
 from redkey.commands.tasks import CreateTask
 from redkey.ledger import content
-from redkey.ledger.checkpoint import log_name
 from redkey.ledger.ports import Content
 from redkey.readmodel.rows import load_world
 from redkey.reducers.world import SECOND, World
 from redkey.services.fsck.check import Fsck
 from redkey.services.fsck.report import Report
-from redkey.services.log_facts import open_log
 from redkey.services.outcome import Outcome
-from redkey.services.signing import Signing
 from redkey.services.submission import Submission
 from redkey.services.unit_of_work import TopicWork
 from redkey.services.workspaces import begin_workspace
-from redkey.stores.keys import SignerKeys
+from redkey.stores.opening import open_signing
 from redkey.stores.sqlite import SqliteStore
 from redkey.stores.sqlite.inspection import Inspection
-from redkey.wire.ids import ulid
+from tests.desk import START, CountedIds
 
-START = 1_790_000_000 * SECOND
 QUEUE = "queue_podcast"
 ROLE = "role_researcher"
 SECRET = b"a line that must be gone when it was erased"
@@ -67,21 +63,6 @@ class CountedClock:
 
     def advance(self, seconds: float) -> None:
         self._passed += int(seconds * SECOND)
-
-
-class CountedIds:
-    """Ids in the order they were asked for."""
-
-    def __init__(self, lane: int = 0) -> None:
-        self._count = lane << 40
-
-    def ulid(self) -> str:
-        self._count += 1
-        return ulid(START // 1_000_000, self._count.to_bytes(10))
-
-    def nonce(self) -> bytes:
-        self._count += 1
-        return self._count.to_bytes(16)
 
 
 class Workshop:
@@ -182,12 +163,6 @@ class Workshop:
         self.clock.advance(1000)
         self.work(20, unfinished=5)
         self.signing.sign()
-
-
-def open_signing(store: SqliteStore) -> Signing:
-    """The signing service of a data directory, as the server has it."""
-    log = open_log(store, os.urandom(16))
-    return Signing(store, SignerKeys(store.directory / "keys", log_name(log.log_id)))
 
 
 def _remove(folder: Path, owner: int) -> None:

@@ -58,6 +58,17 @@ class Process:
 Start = Callable[[str, str], Process]
 
 
+def assert_each_won_once(rk: RedKey, racers: list[Process], tasks: list[str]) -> None:
+    """Wait for every task, stop the racers, and count who said that it won what."""
+    for made in tasks:
+        until(rk, "task.complete", made)
+    for racer in racers:
+        racer.process.send_signal(signal.SIGTERM)
+        assert racer.finish() == 0, racer.said
+    won = Counter(word for racer in racers for line in racer.said for word in re.findall(r"won (\S+)", line))
+    assert won == dict.fromkeys(tasks, 1)
+
+
 @pytest.fixture
 def start_worker(place: Place) -> Iterator[Start]:
     started: list[Process] = []
@@ -145,13 +156,7 @@ def test_racers_win_each_task_once_and_a_missed_task_is_not_claimed_again(rk: Re
     tasks = [waiting, *(task(rk, required_roles=["racer"] if number else []) for number in range(12))]
     rk.roles.create("somebody else", id="other")
     other = task(rk, required_roles=["other"])
-    for made in tasks:
-        until(rk, "task.complete", made)
-    for racer in racers:
-        racer.process.send_signal(signal.SIGTERM)
-        assert racer.finish() == 0, racer.said
-    won = Counter(word for racer in racers for line in racer.said for word in re.findall(r"won (\S+)", line))
-    assert won == dict.fromkeys(tasks, 1)
+    assert_each_won_once(rk, racers, tasks)
     agents = {agent.slug: agent.agent_id for agent in rk.agents.list()}
     for name in names:
         tried = Counter(one.task_id for one in rk.agents.claim_history(agents[name]))
@@ -166,10 +171,4 @@ def test_two_processes_of_one_agent_do_not_do_one_task_twice(rk: RedKey, start_w
     for racer in racers:
         racer.hear(r"works on podcast")
     tasks = [task(rk) for _ in range(8)]
-    for made in tasks:
-        until(rk, "task.complete", made)
-    for racer in racers:
-        racer.process.send_signal(signal.SIGTERM)
-        assert racer.finish() == 0, racer.said
-    won = Counter(word for racer in racers for line in racer.said for word in re.findall(r"won (\S+)", line))
-    assert won == dict.fromkeys(tasks, 1)
+    assert_each_won_once(rk, racers, tasks)
