@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
+from redkey.client.problem import retry_after
 from redkey.errors import AgentUnavailable, ConfigRefused, RedKeyError, StepFailed
 from redkey.runner.cost import Meter, PriceTable, Rates, Usage
 from redkey.runner.envelope import step_input
 from redkey.runner.executors.openai import OpenAiExecutor, answers, check_url
-from redkey.runner.executors.patience import retry_after
 from redkey.runner.executors.port import Produced, Step, Terms
 from redkey.runner.process import Limits
 from tests.runner.models import Answer, ModelServer, Problem, Reply, model_server

@@ -60,7 +60,7 @@ def error_of(status: int, headers: Mapping[str, str], body: bytes) -> ApiError:
         advice=problem.advice,
         errors=[Finding(one.code, one.pointer or one.path, one.message) for one in problem.errors],
         request_id=headers.get("x-request-id", ""),
-        retry_after_seconds=_retry_after(headers),
+        retry_after_seconds=retry_after(headers.get("retry-after")),
     )
 
 
@@ -71,9 +71,8 @@ def _read(body: bytes) -> _Problem:
         return _Problem()
 
 
-def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds, or a date of HTTP; what is neither is not there."""
-    text = headers.get("retry-after", "").strip()
+def retry_after(text: str | None) -> float | None:
+    """The seconds that a `Retry-After` header asks for, as a number or a date of HTTP; None when it says neither."""
     if not text:
         return None
     try:

@@ -11,11 +11,12 @@ import os
 from collections.abc import Sequence
 from typing import Any, Final
 
+from redkey.client.problem import retry_after
 from redkey.errors import ConfigRefused, StepFailed
 from redkey.runner.cost import Usage
 from redkey.runner.evaluate import Question, Verdict, read_verdict
 from redkey.runner.executors.conversation import Answered, Call, Turn, converse
-from redkey.runner.executors.patience import Busy, patiently, retry_after
+from redkey.runner.executors.patience import Busy, patiently
 from redkey.runner.executors.port import Produced, Step, Terms
 from redkey.runner.executors.tools import Tools
 from redkey.runner.quoting import quote

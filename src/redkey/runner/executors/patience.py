@@ -12,7 +12,6 @@ import logging
 import random
 import time
 from collections.abc import Awaitable, Callable
-from email.utils import parsedate_to_datetime
 from typing import Final, TypeVar
 
 from redkey.errors import AgentUnavailable
@@ -49,17 +48,3 @@ async def patiently(call: Callable[[], Awaitable[T]], patience_seconds: float) -
             _log.warning("%s; trying again in %.1f seconds", busy.message, wanted)
             await asyncio.sleep(wanted)
             pause = min(pause * 2, _LONGEST_SECONDS)
-
-
-def retry_after(value: str | None) -> float | None:
-    """The seconds in a `retry-after` header: a number, or a date; None when it says nothing."""
-    if not value:
-        return None
-    try:
-        return max(0.0, float(value))
-    except ValueError:
-        pass
-    try:
-        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
-    except (TypeError, ValueError):
-        return None
