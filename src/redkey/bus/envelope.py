@@ -118,8 +118,7 @@ def read_line(line: bytes) -> Envelope:
     ):
         return _read_slowly(line)
     # What others will have to read is read strictly; of the envelope itself only the fields of its version go on.
-    newer = found.v == 1
-    return Envelope(
+    envelope = Envelope(
         v=found.v,
         type=found.type,
         id=found.id,
@@ -131,12 +130,17 @@ def read_line(line: bytes) -> Envelope:
         corr=found.corr,
         payload=_strictly(found.payload),
         ack=found.ack,
-        seq=found.seq if newer else None,
-        idempotency_key=found.idempotency_key if newer else None,
-        payload_ref=found.payload_ref if newer else None,
-        content_type=found.content_type if newer else None,
-        size=found.size if newer else None,
-        meta=_strictly(found.meta) if newer else None,
+    )
+    if found.v == 0:
+        return envelope
+    return msgspec.structs.replace(
+        envelope,
+        seq=found.seq,
+        idempotency_key=found.idempotency_key,
+        payload_ref=found.payload_ref,
+        content_type=found.content_type,
+        size=found.size,
+        meta=_strictly(found.meta),
     )
 
 
