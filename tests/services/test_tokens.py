@@ -14,8 +14,8 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
 from redkey.commands.caller import Caller
+
 from redkey.commands.registry import CreateKey
 from redkey.ledger.signer import Signer
 from redkey.services.keys import KeyRing, Principal, digest_of
