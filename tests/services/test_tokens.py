@@ -14,8 +14,8 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from redkey.commands.caller import Caller
 
+from redkey.commands.actor import Actor
 from redkey.commands.registry import CreateKey
 from redkey.ledger.signer import Signer
 from redkey.services.keys import KeyRing, Principal, digest_of
@@ -37,7 +37,7 @@ class Issuer:
         key_id = "key_" + ids.ulid()
         text = self.keys.text(key_id)
         create = CreateKey(key_id, text.rpartition("_")[0], scopes, secret_sha256=digest_of(text))
-        begin_workspace(store, ids, open_signing(store), Caller("", key_id, frozenset(scopes)), create)
+        begin_workspace(store, ids, open_signing(store), Actor("", key_id, frozenset(scopes)), create)
         principal = self.keys.authenticate(text)
         assert principal is not None
         self.principal = principal
@@ -80,8 +80,8 @@ def test_a_token_grants_what_it_names_until_it_ends(issuer: Issuer) -> None:
     token = issuer.issue()
     found = issuer.accepts(token)
     assert found is not None
-    assert (found.caller.key_id, found.caller.scopes, found.expires_at) == (
-        issuer.principal.caller.key_id,
+    assert (found.actor.key_id, found.actor.scopes, found.expires_at) == (
+        issuer.principal.actor.key_id,
         {"produce"},
         _NOW + 60,
     )
