@@ -178,7 +178,7 @@ def streams_have_no_gap(wires: Sequence[Wire]) -> None:
 
 
 def requests_are_recorded_once(wires: Sequence[Wire]) -> None:
-    """I7: a request with a key is on the ledger once (within the window that keys are kept for)."""
+    """I7: a request with a key is on the ledger once."""
     seen: dict[str, int] = {}
     for place, wire in enumerate(wires, 1):
         idem = wire["payload"].get("idem")

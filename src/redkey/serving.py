@@ -36,7 +36,7 @@ _YOUNG_OBJECTS = 20_000
 # Where the HTTP face of a bus listens unless it is told otherwise.
 BUS_PORT = 8701
 # How long a thread may keep the interpreter while the event loop waits for it; Python's own 5 ms add up.
-_SWITCH_SECONDS = 0.0005
+_SWITCH_SECONDS = 0.0001
 
 
 class Ready(msgspec.Struct, frozen=True, rename="camel"):

@@ -1,7 +1,7 @@
 """A greedy caller: four large requests of one key at any time, as a process of its own.
 
-`python -m tests.api.greedy URL KEY` says `ready` once the first of each kind was answered, and goes on until its
-standard input ends; then it prints how often each kind was answered how.
+`python -m tests.api.greedy URL KEY KINDS` says `ready` when it could begin, begins with the first line of its standard
+input, and goes on until the input ends; then it prints how often each kind was answered how.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import sys
 import threading
-import time
 from collections import Counter
 from http.client import HTTPConnection
 from typing import Any
@@ -53,12 +52,13 @@ class Greedy:
 
     def run(self) -> None:
         self._send(self._connection(), "/queues", json.dumps({"id": QUEUE, "name": "greedy"}).encode())
-        threads = [threading.Thread(target=self._ask, args=(kind,)) for kind in self._kinds]
+        bodies = [json.dumps(REQUESTS[kind][1], separators=(",", ":")).encode() for kind in self._kinds]
+        asked = zip(self._kinds, bodies, strict=True)
+        threads = [threading.Thread(target=self._ask, args=(kind, data)) for kind, data in asked]
+        print("ready", flush=True)
+        sys.stdin.readline()
         for thread in threads:
             thread.start()
-        while sum(self.answers.values()) < len(threads):
-            time.sleep(0.01)
-        print("ready", flush=True)
         sys.stdin.read()
         self._over.set()
         for thread in threads:
@@ -68,9 +68,8 @@ class Greedy:
     def _connection(self) -> HTTPConnection:
         return HTTPConnection(self._host, self._port, timeout=60)
 
-    def _ask(self, kind: str) -> None:
-        path, body = REQUESTS[kind]
-        data, connection = json.dumps(body, separators=(",", ":")).encode(), self._connection()
+    def _ask(self, kind: str, data: bytes) -> None:
+        path, connection = REQUESTS[kind][0], self._connection()
         while not self._over.is_set():
             status, retry_after = self._send(connection, path, data)
             self.answers[f"{kind} {status}"] += 1

@@ -10,6 +10,7 @@ from redkey.commands.decision import Refused
 from redkey.config import Cost
 from redkey.services.costs import FREE_BYTES, FREE_TASKS, Costs, cost_of_bytes, cost_of_tasks
 from tests.api.greedy import OBJECT, PLAN, QUEUE
+from tests.http.raw import connect
 
 
 class Clock:
@@ -58,6 +59,12 @@ def test_large_bodies_and_plans_are_charged_for_by_default(start: Any) -> None:
         # A plan is charged for its tasks, wherever it comes from; what is small stays free.
         assert client.post("/workflows", {"queueId": QUEUE, "plan": PLAN}).status == 429
         assert client.post(f"/queues/{QUEUE}/tasks", {"title": "small"}).status == 201
+        # The body of a request that is refused is not waited for.
+        head = f"POST /queues/{QUEUE}/tasks HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {client.key}\r\n"
+        head += "content-type: application/json\r\ncontent-length: 700000\r\n\r\n"
+        with connect(server) as sock:
+            sock.sendall(head.encode() + b"{")
+            assert sock.recv(12) == b"HTTP/1.1 429"
     unlimited = Cost(per_second=0, workspace_per_second=0)
     for _ in range(3):
         Costs(unlimited, Clock()).charge("key", "workspace", 10**9)

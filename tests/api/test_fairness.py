@@ -23,8 +23,6 @@ REQUESTS = 2000 if LONG else 600
 ROUNDS = 5 if LONG else 2
 # How much longer than in quiet times the slowest of a hundred requests may take.
 TIMES = 5
-# What a test machine itself makes wait now and then, whoever asks.
-NOISE_SECONDS = 0.005
 # A directory of its own is made in it.
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108
 
@@ -88,6 +86,8 @@ def test_one_greedy_key_does_not_slow_another_tenant(quick_server: Server, kinds
             assert greedy.stdin is not None
             assert greedy.stdout is not None
             assert greedy.stdout.readline() == "ready\n"
+            greedy.stdin.write("begin\n")
+            greedy.stdin.flush()
             crowded += victim.seconds(REQUESTS)
             greedy.stdin.close()
             answers = json.loads(greedy.stdout.read())
@@ -96,4 +96,4 @@ def test_one_greedy_key_does_not_slow_another_tenant(quick_server: Server, kinds
     before, during = percentile(quiet, 0.99), percentile(crowded, 0.99)
     print(f"{kinds}: p50 {percentile(quiet, 0.5) * 1e3:.1f} -> {percentile(crowded, 0.5) * 1e3:.1f} ms, ")
     print(f"p99 {before * 1e3:.1f} -> {during * 1e3:.1f} ms; {answers}")
-    assert during < TIMES * max(before, NOISE_SECONDS), f"p99 {before * 1e3:.1f} ms -> {during * 1e3:.1f} ms"
+    assert during < TIMES * before, f"p99 {before * 1e3:.1f} ms -> {during * 1e3:.1f} ms"

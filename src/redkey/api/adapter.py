@@ -27,7 +27,7 @@ from redkey.http import problems
 from redkey.http.exchange import Exchange, header_lines
 from redkey.http.files import File
 from redkey.http.problems import Declined
-from redkey.http.request import BodyReader, Empty, QueryReader, check_media, read_body
+from redkey.http.request import BodyReader, Empty, QueryReader, check_media, declared_size, read_body
 from redkey.http.route import Route, Table
 from redkey.http.security import SECURITY
 from redkey.services.caller import Pending, authority_ended
@@ -171,7 +171,11 @@ class Api:
 
     async def _receive(self, call: Call) -> Any:
         """Handle a request whose body has not been received whole yet."""
-        result = self._handle(call, await read_body(call.exchange, call.endpoint.body_limit))
+        exchange, limit = call.exchange, call.endpoint.body_limit
+        if cost_of_bytes(declared_size(exchange.headers, limit) or 0):
+            # Receiving a large body to refuse it would hold up others as often as its sender tries.
+            call.services.costs.check(call.actor.key_id, call.topic)
+        result = self._handle(call, await read_body(exchange, limit))
         return await result if iscoroutine(result) else result
 
     # The reply.

@@ -25,6 +25,8 @@ def _by_seldomest() -> dict[str, list[str]]:
 
 
 _MARKS = _by_seldomest()
+# What may be, or hold, text.
+_TELLING = (str, dict, list, tuple)
 
 
 class Secret(NamedTuple):
@@ -80,9 +82,9 @@ def _words(value: Any) -> list[str]:
             words.append(part)
         elif isinstance(part, dict):
             words.extend(part)
-            pending.extend(part.values())
+            pending.extend([item for item in part.values() if isinstance(item, _TELLING)])
         elif isinstance(part, list | tuple):
-            pending.extend(part)
+            pending.extend([item for item in part if isinstance(item, _TELLING)])
     return words
 
 

@@ -29,6 +29,8 @@ from redkey.wire.events import Ref
 
 # What is larger is worked on beside the event loop.
 LARGE_BYTES = 16 * 1024
+# How long it rests after each step while several workspaces write, in times of the step.
+_REST = 2
 # Stands in a command whose content is yet to come, or was recorded before.
 NO_CONTENT = Ref(bytes=0, sha256="")
 
@@ -241,10 +243,10 @@ def authority_ended() -> Refused:
 
 
 def _do(work: Callable[[], T], shared: bool) -> T:
-    """Work, and rest as long as it took where others wait for the interpreter."""
+    """Work, and rest for a while where others wait for the interpreter: most of it is theirs."""
     begun = time.perf_counter()
     try:
         return work()
     finally:
         if shared:
-            time.sleep(time.perf_counter() - begun)
+            time.sleep(_REST * (time.perf_counter() - begun))

@@ -65,15 +65,18 @@ class Costs:
             Budgets(limits.workspace_per_second, limits.workspace_burst, now) if limits.workspace_per_second else None
         )
 
-    def charge(self, key: str, workspace: str, cost: int) -> None:
-        """Let a key spend units of its own and of its workspace; Refused when either has spent too much before."""
-        asked = [(self._keys, key, "key"), (self._workspaces, workspace, "workspace")]
-        for budgets, name, what in asked:
+    def check(self, key: str, workspace: str) -> None:
+        """Refused when a key or its workspace has spent too much before."""
+        for budgets, name, what in ((self._keys, key, "key"), (self._workspaces, workspace, "workspace")):
             wait = budgets.wait_seconds(name) if budgets is not None else 0
             if wait:
                 seconds = math.ceil(wait)
                 detail = f"This {what} asked for much large work; wait {seconds} s, or send it in smaller requests."
                 raise Refused(429, "cost_limited", detail, retry_seconds=seconds)
-        for budgets, name, _ in asked:
+
+    def charge(self, key: str, workspace: str, cost: int) -> None:
+        """Let a key spend units of its own and of its workspace; Refused when either has spent too much before."""
+        self.check(key, workspace)
+        for budgets, name in ((self._keys, key), (self._workspaces, workspace)):
             if budgets is not None:
                 budgets.spend(name, cost)

@@ -95,11 +95,13 @@ def check_visitor(unit: Unit, caller: Actor, works: Mapping[str, TopicWork]) -> 
         # The server itself, before there is any workspace.
         return
     topic = topic_of(unit, caller.workspace_id)
-    if topic is not None and topic in works:
+    if topic is None:
+        check_key(None, caller)
+    elif topic in works:
         check_key(works[topic].key(caller.key_id), caller)
-        return
-    row = unit.row(topic, "key", caller.key_id) if topic is not None else None
-    check_key(entity(row) if row is not None else None, caller)
+    else:
+        row = unit.row(topic, "key", caller.key_id)
+        check_key(entity(row) if row is not None else None, caller)
 
 
 def topic_of(reader: Reader, workspace_id: str) -> str | None:

@@ -45,7 +45,9 @@ def is_plain(value: Any) -> bool:
             if type(key) is not str or not key.isascii():
                 return False
             kind = type(item)
-            if kind is not str and kind is not bool and not is_plain(item):
+            if kind is str or kind is bool or (kind is int and -LARGEST_INTEGER <= item <= LARGEST_INTEGER):
+                continue
+            if not is_plain(item):
                 return False
         return True
     if kind is int:

@@ -19,6 +19,7 @@ import orjson
 
 from redkey.errors import JsonRefused, pointer
 from redkey.wire.canonical import LARGEST_INTEGER, is_plain
+from redkey.wire.load import load
 
 DEPTH_LIMIT = 64
 SIZE_LIMIT = 1024 * 1024
@@ -36,7 +37,7 @@ def decode(data: bytes, *, size_limit: int = SIZE_LIMIT, depth_limit: int = DEPT
     if len(data) > size_limit:
         raise JsonRefused(f"{len(data):,} bytes of JSON; the limit is {size_limit:,}", code="json_too_large")
     try:
-        value = orjson.loads(data)
+        value = load(data)
     except orjson.JSONDecodeError:
         return _judge(data, depth_limit)
     shallow = data.count(b"{") + data.count(b"[") <= depth_limit

@@ -14,7 +14,8 @@ CREATE TABLE topic (
 
 -- The ledger. A position is topic.number * 2^40 + sequence, so each topic is one run of the table in its own
 -- order, and its head is the last row of that run: there is no second place that could disagree. `subjects` is
--- a JSON array: "#" and the wire id, then the ids of what the record speaks of.
+-- a JSON array: "#" and the wire id, then the ids of what the record speaks of; a request with an idempotency key has
+-- "keyed", and "idem:" with half of the key's hash.
 CREATE TABLE record (
   position INTEGER PRIMARY KEY,
   timestamp INTEGER NOT NULL,

@@ -1,0 +1,89 @@
+"""Large JSON texts, read in pieces: one call of a parser keeps the interpreter from every other thread until it ends.
+
+The text of a large object or array is cut at commas, and each piece is parsed for itself. A piece that parses was cut
+between two members: behind a comma inside a string or a nested value, something would be left open. What cannot be cut
+is taken apart one level deeper, or parsed whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import orjson
+
+# A piece is parsed in less than a millisecond.
+PIECE_BYTES = 32 * 1024
+# How many commas are tried as the end of a piece, and how deep large values are taken apart.
+_TRIES = 8
+_DEPTH = 8
+_SPACE = b" \t\n\r"
+_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_items = msgspec.json.Decoder(list[msgspec.Raw]).decode
+
+
+def load(data: bytes, piece_bytes: int = PIECE_BYTES) -> Any:
+    """What `orjson.loads` gives, or its JSONDecodeError."""
+    if len(data) <= 2 * piece_bytes:
+        return orjson.loads(data)
+    try:
+        return _load(data, piece_bytes, _DEPTH)
+    except (ValueError, msgspec.DecodeError, RecursionError):
+        # The parser of the whole text says what is wrong with it.
+        return orjson.loads(data)
+
+
+def _load(data: bytes, piece_bytes: int, depth: int) -> Any:
+    if len(data) <= 2 * piece_bytes or not depth:
+        return orjson.loads(data)
+    text = data.strip(_SPACE)
+    if text[:1] == b"{" and text[-1:] == b"}":
+        made: dict[str, Any] = {}
+        for piece in _pieces(text, piece_bytes):
+            if piece is None:
+                return {key: _load(bytes(raw), piece_bytes, depth - 1) for key, raw in _members(text).items()}
+            made.update(piece)
+        return made
+    if text[:1] == b"[" and text[-1:] == b"]":
+        found: list[Any] = []
+        for piece in _pieces(text, piece_bytes):
+            if piece is None:
+                return [_load(bytes(raw), piece_bytes, depth - 1) for raw in _items(text)]
+            found.extend(piece)
+        return found
+    return orjson.loads(data)
+
+
+def _pieces(text: bytes, piece_bytes: int) -> Iterator[Any]:
+    """The members of an object or array, some at a time; None, and no more, where it cannot be cut."""
+    opening, closing = text[:1], text[-1:]
+    begin, end = 1, len(text) - 1
+    while end - begin > 2 * piece_bytes:
+        comma = begin + piece_bytes
+        for _ in range(_TRIES):
+            comma = text.find(b",", comma, end)
+            if comma < 0:
+                yield None
+                return
+            piece = _parsed(opening + text[begin:comma] + closing)
+            # An empty piece would let a comma pass that has nothing before it.
+            if piece:
+                break
+            comma += 1
+        else:
+            yield None
+            return
+        yield piece
+        begin = comma + 1
+    last = orjson.loads(opening + text[begin:end] + closing)
+    if not last:
+        raise orjson.JSONDecodeError("a comma without a member after it", "", 0)
+    yield last
+
+
+def _parsed(text: bytes) -> Any:
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return None
