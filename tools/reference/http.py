@@ -17,8 +17,9 @@ and `admin` keys may do everything in their workspace. A running server shows th
 document at `/openapi.json`.
 
 Requests that write take an `Idempotency-Key` header: sent again with the same key and body, a request is answered with
-the same bytes. What is refused is answered with `application/problem+json`: see [errors](errors.md). Lists are
-`{items, next}`; give `next` back as `after` for the following page.
+the same bytes for a day, and refused after that (410 `idempotency_key_expired`). What is refused is answered with
+`application/problem+json`: see [errors](errors.md). Lists are `{items, next}`; give `next` back as `after` for the
+following page.
 """
 _LINE = 118
 # What nearly every operation may answer stands in the introduction to errors, not at each of them.
