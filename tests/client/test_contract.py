@@ -20,8 +20,6 @@ from redkey.http.route import Route
 
 # Where one method cannot have the name that the API has, or gives what the API leaves to HTTP.
 PARAMETERS = {
-    "agent_card": "card",
-    "agent_card_url": "card_url",
     "from_": "since",
     "at": "at_sequence",
     "queue_id": "queue",

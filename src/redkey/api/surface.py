@@ -6,14 +6,12 @@ from dataclasses import replace
 from types import ModuleType
 
 from redkey.api import (
-    agents,
     content,
     definitions,
     docs,
     events,
     gates,
     health,
-    inbox,
     ledger,
     oauth,
     policies,
@@ -26,7 +24,7 @@ from redkey.api import (
 from redkey.api.bound import bound
 from redkey.http.route import OPERATOR, Route
 from redkey.services.use_case import UseCase
-from redkey.services.use_cases import claims, holds, queues, roles, tasks
+from redkey.services.use_cases import agents, claims, holds, inbox, queues, roles, tasks
 
 FAMILIES = (
     workspaces,

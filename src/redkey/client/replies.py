@@ -12,27 +12,13 @@ import msgspec
 
 from redkey.client.problem import error_of
 from redkey.errors import ApiError
+from redkey.shapes.fields import SecretReply as SecretReply
 
 Item = TypeVar("Item")
 
 
 class Reply(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
     """What the server answers: camelCase in JSON, snake_case here. Fields that this SDK does not know are ignored."""
-
-
-class SecretReply(Reply, frozen=True, kw_only=True):
-    """A reply that carries a secret, shown once by the server and never by `repr`."""
-
-    def __repr__(self) -> str:
-        shown = (
-            f"{name}={'***' if name in _SECRETS and value else repr(value)}"
-            for name in self.__struct_fields__
-            if (value := getattr(self, name)) is not None
-        )
-        return f"{type(self).__name__}({', '.join(shown)})"
-
-
-_SECRETS = frozenset({"api_key", "access_token"})
 
 
 class Page(msgspec.Struct, Generic[Item], frozen=True):

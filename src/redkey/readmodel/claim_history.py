@@ -2,38 +2,26 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from redkey.ledger.ports import Reader
 from redkey.ledger.record import Record, iso_time
-from redkey.readmodel.view import View
-from redkey.wire.decode import decode
-from redkey.wire.ids import event_id, stated
+from redkey.shapes.agents import ClaimHistoryItem
+from redkey.wire.envelope import wire_of
+from redkey.wire.events import TaskClaimed, TaskClaimMissed, TaskClaimRejected
+from redkey.wire.ids import event_id, parse_stream
 
-_STATUS = {"task.claimed": "claimed", "task.claim_missed": "missed", "task.claim_rejected": "rejected"}
+_STATUS: dict[type, str] = {TaskClaimed: "claimed", TaskClaimMissed: "missed", TaskClaimRejected: "rejected"}
 _PAGE = 500
 # An agent's events are mostly other things; a page ends early, with its cursor, rather than look through more.
 _LOOKED_AT = 5000
 
 
-class HistoryItem(View, frozen=True, kw_only=True):
-    """One claim and its outcome."""
-
-    task_id: str
-    claim_id: str
-    status: str
-    reason: str = ""
-    winning_claim_id: str = ""
-    winning_agent_id: str = ""
-    lease_expires_at: str = ""
-    at: str
-    event_id: str
-    sequence: int
-
-
 def claim_history(
     reader: Reader, topic: str, agent_id: str, before: int, limit: int
-) -> tuple[list[HistoryItem], int | None]:
+) -> tuple[list[ClaimHistoryItem], int | None]:
     """The outcomes of an agent's claims, newest first, below a sequence; and where the next page begins."""
-    found: list[HistoryItem] = []
+    found: list[ClaimHistoryItem] = []
     looked = 0
     while looked < _LOOKED_AT:
         records = reader.events(topic, agent_id, before, _PAGE, newest_first=True)
@@ -49,21 +37,30 @@ def claim_history(
     return found, before
 
 
-def _item(record: Record, agent_id: str) -> HistoryItem | None:
-    wire = decode(record.wire)
-    status = _STATUS.get(wire["type"])
-    if status is None or stated(wire, "agent_id") != agent_id:
+def _item(record: Record, agent_id: str) -> ClaimHistoryItem | None:
+    wire = wire_of(record.wire)
+    payload = wire.payload
+    if not isinstance(payload, TaskClaimed | TaskClaimMissed | TaskClaimRejected):
         return None
-    payload = wire["payload"]
-    return HistoryItem(
-        task_id=stated(wire, "task_id"),
-        claim_id=payload["claim_id"],
-        status=status,
-        reason=payload.get("reason", ""),
-        winning_claim_id=payload.get("winning_claim_id", ""),
-        winning_agent_id=payload.get("winning_agent_id", ""),
-        lease_expires_at=payload.get("lease_expires_at", ""),
+    # A claim that was won is on the task's stream, one that was not on the agent's; the payload names the other.
+    subject = parse_stream(wire.stream.stream_id).subject
+    if (payload.agent_id or subject) != agent_id:
+        return None
+    item = ClaimHistoryItem(
+        task_id=payload.task_id or subject,
+        claim_id=payload.claim_id,
+        status=_STATUS[type(payload)],
         at=iso_time(record.timestamp),
-        event_id=event_id(wire["wire_id"]),
+        event_id=event_id(wire.wire_id),
         sequence=record.sequence,
+    )
+    if isinstance(payload, TaskClaimed):
+        return replace(item, lease_expires_at=payload.lease_expires_at or "")
+    if isinstance(payload, TaskClaimRejected):
+        return replace(item, reason=payload.reason)
+    return replace(
+        item,
+        reason=payload.reason,
+        winning_claim_id=payload.winning_claim_id,
+        winning_agent_id=payload.winning_agent_id,
     )

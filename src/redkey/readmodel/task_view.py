@@ -6,10 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from redkey.ledger.record import iso_time
-from redkey.readmodel.view import Document, View, moment
+from redkey.readmodel.view import Document, moment
 from redkey.reducers.entities import PRIORITIES, Artifact, Message, Queue, Task
 from redkey.shapes import queues, tasks
 from redkey.shapes.claims import Assignment, Upstream
+from redkey.shapes.inbox import InboxMessage
 from redkey.shapes.tasks import Blocker, Failure, TaskHold, TaskSummary
 
 Read = Callable[[str], Document | None]
@@ -197,30 +198,13 @@ def _artifact(artifact: Artifact, read: Read) -> tasks.Artifact:
     )
 
 
-class MessageView(View, frozen=True, kw_only=True):
-    """An inbox message."""
-
-    message_id: str
-    to: str
-    sender: str
-    priority: int
-    message_type: str
-    subject: str = ""
-    body: str = ""
-    action_required: bool
-    ref_task_id: str = ""
-    sent_at: str
-    read_at: str | None = None
-    erased: bool = False
-
-
 # What a message says that RedKey itself sent: its text is the document of what happened.
 _SUBJECTS = {"task.blocked": "A task is blocked", "exec.gate": "A task waits for approval"}
 
 
-def message_view(message: Message, document: Document | None) -> MessageView:
+def message_view(message: Message, document: Document | None) -> InboxMessage:
     said = document or {}
-    return MessageView(
+    return InboxMessage(
         message_id=message.message_id,
         to=message.to.removeprefix("agent:"),
         sender=message.sender,

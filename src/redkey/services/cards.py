@@ -14,6 +14,7 @@ import msgspec
 
 from redkey.errors import Finding, WireRefused
 from redkey.services.card_signatures import PinnedKeys
+from redkey.shapes.agents import AuthRequirement, Endpoint, Skill
 from redkey.wire.a2a_card import A2aCard, capabilities, read_a2a_card, slug, slugs
 from redkey.wire.canonical import canonical
 from redkey.wire.card import AgentCard, read_card
@@ -22,30 +23,6 @@ from redkey.wire.lint import Registry, lint_card
 CARD_BYTES = 64 * 1024
 # Names that mean somebody else wherever a slug is read.
 RESERVED = frozenset({"human", "system", "exec", "runner"})
-
-
-class Endpoint(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """Where an agent is reached, and what it speaks there."""
-
-    url: str
-    binding: str = ""
-    protocol_version: str = ""
-
-
-class CardSkill(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """One thing an agent says it can do."""
-
-    id: str
-    name: str = ""
-    description: str = ""
-    tags: tuple[str, ...] = ()
-
-
-class AuthRequirement(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """One way in which an agent asks its callers to authenticate."""
-
-    name: str
-    type: str = ""
 
 
 class NormalCard(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -57,7 +34,7 @@ class NormalCard(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True
     version: str = ""
     provider: str = ""
     endpoints: tuple[Endpoint, ...] = ()
-    skills: tuple[CardSkill, ...] = ()
+    skills: tuple[Skill, ...] = ()
     auth_requirements: tuple[AuthRequirement, ...] = ()
     # What the protocol says of itself: streaming, pushNotifications and the like.
     features: tuple[str, ...] = ()
@@ -113,7 +90,11 @@ def _a2a(value: dict[str, Any], keys: PinnedKeys) -> TakenIn:
 
 def _normal_a2a(card: A2aCard) -> NormalCard:
     endpoints = tuple(
-        Endpoint(one.url, one.protocol_binding or one.transport, one.protocol_version or card.protocol_version)
+        Endpoint(
+            url=one.url,
+            binding=one.protocol_binding or one.transport,
+            protocol_version=one.protocol_version or card.protocol_version,
+        )
         for one in card.interfaces()
     )
     return NormalCard(
@@ -123,16 +104,18 @@ def _normal_a2a(card: A2aCard) -> NormalCard:
         version=card.version,
         provider=card.provider.organization if card.provider is not None else "",
         endpoints=endpoints,
-        skills=tuple(CardSkill(one.id, one.name, one.description, tuple(one.tags)) for one in card.skills),
+        skills=tuple(
+            Skill(id=one.id, name=one.name, description=one.description, tags=tuple(one.tags)) for one in card.skills
+        ),
         auth_requirements=_auth(card),
         features=tuple(sorted(name for name, value in card.capabilities.items() if value is True)),
     )
 
 
 def _auth(card: A2aCard) -> tuple[AuthRequirement, ...]:
-    named = [AuthRequirement(name, _scheme_type(scheme)) for name, scheme in card.security_schemes.items()]
+    named = [AuthRequirement(name=name, type=_scheme_type(scheme)) for name, scheme in card.security_schemes.items()]
     older = card.authentication.schemes if card.authentication is not None else []
-    return (*named, *(AuthRequirement(scheme, scheme.lower()) for scheme in older))
+    return (*named, *(AuthRequirement(name=scheme, type=scheme.lower()) for scheme in older))
 
 
 def _scheme_type(scheme: Mapping[str, Any]) -> str:
@@ -178,5 +161,5 @@ def _normal_redkey(card: AgentCard) -> NormalCard:
         name=card.identity.name,
         format=f"redkey/{card.card_version}",
         description=card.scope,
-        skills=tuple(CardSkill(made, phrase) for phrase in card.capabilities if (made := slug(phrase))),
+        skills=tuple(Skill(id=made, name=phrase) for phrase in card.capabilities if (made := slug(phrase))),
     )

@@ -42,6 +42,21 @@ class Reply(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_
     """
 
 
+class SecretReply(Reply, frozen=True, kw_only=True):
+    """A reply that carries a secret, shown once by the server and never by `repr`."""
+
+    def __repr__(self) -> str:
+        shown = (
+            f"{name}={'***' if name in _SECRETS and value else repr(value)}"
+            for name in self.__struct_fields__
+            if (value := getattr(self, name)) is not None
+        )
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+_SECRETS = frozenset({"api_key", "access_token"})
+
+
 class PageQuery(Body, frozen=True, kw_only=True):
     """Which part of a list: at most `limit` items after the cursor that the page before gave as `next`."""
 

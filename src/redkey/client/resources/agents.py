@@ -7,114 +7,19 @@ from typing import Any, Literal
 
 from redkey.client.flow import Flowing
 from redkey.client.operation import Listing, Mode, Operation, Resource, Stream
-from redkey.client.replies import Page, Remark, Reply, SecretReply
+from redkey.client.replies import Page
 from redkey.client.request import Request, at, beat, get, patch, post
 from redkey.client.resources.inbox import InboxMessage
 from redkey.client.resources.ledger import Event, Order, events_at, following
-
-
-class Endpoint(Reply, frozen=True, kw_only=True):
-    """Where an agent says it is reached."""
-
-    url: str
-    binding: str = ""
-    protocol_version: str = ""
-
-
-class Skill(Reply, frozen=True, kw_only=True):
-    """What an agent says it can do."""
-
-    id: str
-    name: str = ""
-    description: str = ""
-    tags: tuple[str, ...] = ()
-
-
-class AuthRequirement(Reply, frozen=True, kw_only=True):
-    """How an agent asks its callers to authenticate."""
-
-    name: str
-    type: str = ""
-
-
-class AgentVerification(Reply, frozen=True, kw_only=True):
-    """Whether anybody vouches for the card: the id of a pinned key that signed it, or an admin's word."""
-
-    status: str
-    key_id: str = ""
-
-
-class Agent(Reply, frozen=True, kw_only=True):
-    """An agent: what its card says, which is data from a stranger, and what the ledger knows."""
-
-    agent_id: str
-    slug: str
-    active: bool
-    lost: bool
-    name: str = ""
-    description: str = ""
-    framework: str = ""
-    endpoint: str = ""
-    endpoints: tuple[Endpoint, ...] = ()
-    card_format: str = ""
-    version: str = ""
-    provider: str = ""
-    capabilities: tuple[str, ...]
-    skills: tuple[Skill, ...] = ()
-    auth_requirements: tuple[AuthRequirement, ...] = ()
-    features: tuple[str, ...] = ()
-    verification: AgentVerification
-    eligible_roles: tuple[str, ...] = ()
-    roles: tuple[str, ...]
-    live_claims: int
-    capacity: int | None = None
-    in_use: int | None = None
-    registered_at: str
-    last_act_at: str
-    card_url: str = ""
-    card: dict[str, Any] | None = None
-    erased: bool = False
-
-
-class RegisteredAgent(Agent, frozen=True, kw_only=True):
-    """The agent as it was registered; `apiKey` is shown here and never again."""
-
-    event_id: str
-    api_key: str = ""
-    warnings: tuple[Remark, ...] = ()
-
-    __repr__ = SecretReply.__repr__
-
-
-class AgentHeard(Reply, frozen=True, kw_only=True):
-    """The agent was heard of; only what changes something is an event."""
-
-    agent_id: str
-    status: str
-    event_id: str = ""
-
-
-class DeactivatedAgent(Reply, frozen=True, kw_only=True):
-    """The agent may claim nothing more."""
-
-    agent_id: str
-    event_id: str
-    status: str
-
-
-class ClaimHistoryItem(Reply, frozen=True, kw_only=True):
-    """One claim and its outcome."""
-
-    task_id: str
-    claim_id: str
-    status: str
-    reason: str = ""
-    winning_claim_id: str = ""
-    winning_agent_id: str = ""
-    lease_expires_at: str = ""
-    at: str
-    event_id: str
-    sequence: int
+from redkey.shapes.agents import Agent as Agent
+from redkey.shapes.agents import AgentHeard as AgentHeard
+from redkey.shapes.agents import AgentVerification as AgentVerification
+from redkey.shapes.agents import AuthRequirement as AuthRequirement
+from redkey.shapes.agents import ClaimHistoryItem as ClaimHistoryItem
+from redkey.shapes.agents import DeactivatedAgent as DeactivatedAgent
+from redkey.shapes.agents import Endpoint as Endpoint
+from redkey.shapes.agents import RegisteredAgent as RegisteredAgent
+from redkey.shapes.agents import Skill as Skill
 
 
 class Agents(Resource[Mode]):

@@ -5,51 +5,13 @@ from __future__ import annotations
 from typing import Literal
 
 from redkey.client.operation import Listing, Mode, Operation, Resource
-from redkey.client.replies import Page, Reply
+from redkey.client.replies import Page
 from redkey.client.request import Request, at, get, post
-
-MessageType = Literal["task.feedback", "status.update", "task.blocked", "exec.gate", "question", "info"]
-
-
-class SentMessage(Reply, frozen=True, kw_only=True):
-    """One message that was sent."""
-
-    message_id: str
-    to: str
-    event_id: str
-
-
-class SentMessages(Reply, frozen=True, kw_only=True):
-    """What was sent; to a role, one message went to each active agent that has it."""
-
-    message_id: str
-    event_id: str
-    messages: tuple[SentMessage, ...]
-
-
-class InboxMessage(Reply, frozen=True, kw_only=True):
-    """An inbox message."""
-
-    message_id: str
-    to: str
-    sender: str
-    priority: int
-    message_type: str
-    subject: str = ""
-    body: str = ""
-    action_required: bool
-    ref_task_id: str = ""
-    sent_at: str
-    read_at: str | None = None
-    erased: bool = False
-
-
-class MessageRead(Reply, frozen=True, kw_only=True):
-    """The message is read; an event only when it was not before."""
-
-    message_id: str
-    event_id: str = ""
-    status: str
+from redkey.shapes.inbox import InboxMessage as InboxMessage
+from redkey.shapes.inbox import MessageRead as MessageRead
+from redkey.shapes.inbox import MessageType as MessageType
+from redkey.shapes.inbox import SentMessage as SentMessage
+from redkey.shapes.inbox import SentMessages as SentMessages
 
 
 class Inbox(Resource[Mode]):

@@ -1,0 +1,227 @@
+"""Agents: registered by their cards, listed, changed, deactivated; their heartbeats, and how their claims went."""
+
+from __future__ import annotations
+
+import msgspec
+
+from redkey.commands.decision import Refused, not_found, wrong
+from redkey.commands.registry import CreateKey, DeactivateAgent, HeartbeatAgent, RegisterAgent, UpdateAgent
+from redkey.ledger.ports import Content
+from redkey.readmodel.agent_view import agent_view
+from redkey.readmodel.claim_history import claim_history
+from redkey.readmodel.rows import entity
+from redkey.readmodel.view import read_document
+from redkey.reducers import entities
+from redkey.services.caller import NO_CONTENT, Caller, Pending
+from redkey.services.keys import digest_of
+from redkey.services.outcome import Outcome
+from redkey.services.place import Place
+from redkey.services.use_case import use_case
+from redkey.services.use_cases.card_intake import fetch_card, keep_card, take_card
+from redkey.services.use_cases.pages import page_by_key, sequence_after
+from redkey.services.use_cases.texts import keep
+from redkey.shapes import agents
+from redkey.shapes.agents import (
+    Agent,
+    AgentBeat,
+    AgentFilter,
+    AgentHeard,
+    AgentPatch,
+    AgentRegistration,
+    ClaimHistoryItem,
+    DeactivatedAgent,
+    RegisteredAgent,
+)
+from redkey.shapes.fields import Page, PageQuery, given
+from redkey.shapes.tasks import Advice
+from redkey.wire.events import AgentRegistered, AgentUpdated, KeyCreated
+from redkey.wire.ids import event_id, parse_stream
+from redkey.wire.names import ROLE_ID, role_id
+
+
+@use_case(agents.REGISTER_CARD)
+async def register_card(caller: Caller, new: AgentRegistration) -> RegisteredAgent:
+    """Register an agent by its card."""
+    if new.workspace_id and new.workspace_id != caller.actor.workspace_id:
+        raise Refused(404, "workspace_not_found", "There is no such workspace for this key.")
+    if caller.is_repeat:
+        # The card may be gone from its place by now; what was recorded of it is not.
+        registration = Pending(RegisterAgent("", "", NO_CONTENT), _registered)
+    else:
+        registration = await _registration(caller, new)
+    agent = await caller.settled(registration)
+    if not new.issue_key:
+        return agent
+    return msgspec.structs.replace(agent, api_key=await _issue_key(caller, agent.agent_id))
+
+
+async def _registration(caller: Caller, new: AgentRegistration) -> Pending[RegisteredAgent]:
+    if (new.card is None) == (not new.card_url):
+        raise wrong("card_missing", "/agentCard", "give an agentCard or an agentCardUrl, and not both")
+    if new.card_url:
+        card, url = await fetch_card(caller, new.card_url)
+    else:
+        card, url = take_card(caller, new.card), ""
+    ref, content = keep_card(caller, card, new.framework, _role_ids(new.eligible_roles), url)
+    command = RegisterAgent(
+        "agt_" + caller.means.ids.ulid(),
+        card.slug,
+        ref,
+        card.capabilities,
+        "verified" if card.verified_by else "unverified",
+        card.slug_given,
+    )
+    return Pending(command, _registered, (content,))
+
+
+def _role_ids(names: tuple[str, ...]) -> tuple[str, ...]:
+    for index, name in enumerate(names):
+        if not ROLE_ID.fullmatch(role_id(name)):
+            raise wrong("role_invalid", f"/eligibleRoles/{index}", "a role is a name of letters, digits, dot, dash")
+    return tuple(dict.fromkeys(role_id(name) for name in names))
+
+
+def _registered(outcome: Outcome, place: Place) -> RegisteredAgent:
+    """The reply of a registration: the agent as its records made it, even if it has changed since."""
+    record, *more = outcome.records
+    payload = record.event.payload
+    if type(payload) is not AgentRegistered:
+        raise AssertionError("a registration without its record")
+    capabilities = payload.capabilities
+    for one in more:
+        if type(one.event.payload) is AgentUpdated:
+            capabilities += one.event.payload.capabilities or ()
+    agent = entities.Agent(
+        agent_id=parse_stream(record.event.stream.stream_id).subject,
+        slug=payload.slug,
+        card_sha256=payload.card_ref.sha256,
+        registered_at=record.timestamp,
+        last_act_at=record.timestamp,
+        verification=payload.verification,
+        capabilities=capabilities,
+    )
+    document = place.document(agent.card_sha256)
+    return RegisteredAgent(
+        **msgspec.structs.asdict(agent_view(agent, document)),
+        event_id=event_id(record.event.wire_id),
+        warnings=msgspec.convert((document or {}).get("warnings", ()), tuple[Advice, ...]),
+    )
+
+
+async def _issue_key(caller: Caller, agent_id: str) -> str:
+    """A key that acts as one agent; the same one when the request is repeated."""
+    keys = caller.means.keys
+    key_id = "key_" + caller.means.ids.ulid()
+    text = keys.text(key_id)
+    command = CreateKey(key_id, text.rpartition("_")[0], ("agent",), agent_id, secret_sha256=digest_of(text))
+
+    def recorded(outcome: Outcome, place: Place) -> str:
+        payload = outcome.records[0].event.payload
+        if type(payload) is not KeyCreated:
+            raise AssertionError("a key without its record")
+        return keys.text(payload.key_id)
+
+    return await caller.settled(Pending(command, recorded, part="key"))
+
+
+def read_agent(caller: Caller, agent_id: str) -> entities.Agent:
+    """The agent with an id; not found when there is none in the workspace."""
+    row = caller.means.store.row(caller.topic, "agent", agent_id)
+    if row is None:
+        raise not_found("agent")
+    agent: entities.Agent = entity(row)
+    return agent
+
+
+def _show(caller: Caller, agent: entities.Agent, *, whole: bool = False) -> Agent:
+    return agent_view(agent, read_document(caller.means.store, caller.topic, agent.card_sha256), whole=whole)
+
+
+@use_case(agents.LIST_AGENTS)
+def list_agents(caller: Caller, asked: AgentFilter) -> Page[Agent]:
+    """The agents of the workspace."""
+    found: Page[entities.Agent]
+    if asked.slug is not None:
+        named = caller.means.coordinator.peek(caller.topic).slugs.get(asked.slug)
+        found = Page((read_agent(caller, named),) if named is not None and not asked.after else ())
+    else:
+        found = page_by_key(caller, "agent", asked, lambda agent: agent)
+    return Page(tuple(_show(caller, agent) for agent in found.items if _is_asked_for(agent, asked)), found.next)
+
+
+def _is_asked_for(agent: entities.Agent, asked: AgentFilter) -> bool:
+    if asked.role is not None and role_id(asked.role) not in agent.roles:
+        return False
+    return asked.active is None or agent.active == asked.active
+
+
+@use_case(agents.GET_AGENT)
+def get_agent(caller: Caller, agent_id: str) -> Agent:
+    """One agent, with its card."""
+    return _show(caller, read_agent(caller, agent_id), whole=True)
+
+
+@use_case(agents.PATCH_AGENT)
+def patch_agent(caller: Caller, agent_id: str, patch: AgentPatch) -> Pending[Agent]:
+    """Change an agent: its card, its slug, whether it is verified or active."""
+    agent = read_agent(caller, agent_id)
+    if patch == AgentPatch():
+        raise wrong("nothing_to_change", "", "name at least one field to change")
+    command = UpdateAgent(agent_id, patch.slug, verification=patch.verification or "", active=patch.active)
+    contents: tuple[Content, ...] = ()
+    document = read_document(caller.means.store, caller.topic, agent.card_sha256) or {}
+    stated = given(patch, "framework")
+    if patch.eligible_roles is not None:
+        stated["eligibleRoles"] = list(_role_ids(patch.eligible_roles))
+    if patch.card is not None:
+        card, said = take_card(caller, patch.card), {**document, **stated}
+        ref, content = keep_card(caller, card, said.get("framework", ""), tuple(said.get("eligibleRoles", ())))
+        contents = (content,)
+        verified = "verified" if card.verified_by else "unverified"
+        command = msgspec.structs.replace(
+            command, card_ref=ref, capabilities=card.capabilities, verification=patch.verification or verified
+        )
+    elif stated:
+        if not document:
+            raise wrong("card_erased", "/agentCard", "the card was erased; send one")
+        ref, content = keep(caller, {**document, **stated})
+        command, contents = msgspec.structs.replace(command, card_ref=ref), (content,)
+
+    def reply(outcome: Outcome, place: Place) -> Agent:
+        changed = place.world.agents[agent_id]
+        return agent_view(changed, place.document(changed.card_sha256), whole=True)
+
+    return Pending(command, reply, contents)
+
+
+@use_case(agents.HEARTBEAT_AGENT)
+def heartbeat_agent(caller: Caller, agent_id: str, beat: AgentBeat) -> Pending[AgentHeard]:
+    """Tell that the agent is alive; recorded when something changed or it was silent for a while."""
+
+    def reply(outcome: Outcome, place: Place) -> AgentHeard:
+        record = outcome.first("agent.heartbeat")
+        happened = event_id(record.event.wire_id) if record is not None else ""
+        return AgentHeard(agent_id=agent_id, status="alive", event_id=happened)
+
+    return Pending(HeartbeatAgent(agent_id, beat.capacity, beat.in_use), reply)
+
+
+@use_case(agents.DEACTIVATE_AGENT)
+def deactivate_agent(caller: Caller, agent_id: str) -> Pending[DeactivatedAgent]:
+    """Deactivate an agent: it claims nothing more; what it holds runs out."""
+
+    def reply(outcome: Outcome, place: Place) -> DeactivatedAgent:
+        happened = event_id(outcome.records[0].event.wire_id)
+        return DeactivatedAgent(agent_id=agent_id, status="deactivated", event_id=happened)
+
+    return Pending(DeactivateAgent(agent_id), reply)
+
+
+@use_case(agents.LIST_CLAIM_HISTORY)
+def list_claim_history(caller: Caller, agent_id: str, asked: PageQuery) -> Page[ClaimHistoryItem]:
+    """How an agent's claims went, the newest first: won, missed, rejected."""
+    agent = read_agent(caller, agent_id)
+    items, following = claim_history(
+        caller.means.store, caller.topic, agent.agent_id, sequence_after(asked), asked.limit
+    )
+    return Page(tuple(items), str(following) if following else None)

@@ -1,0 +1,139 @@
+"""The inbox: messages to an agent, to the holders of a role, or to the humans, by priority, then by age."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from redkey.shapes.fields import Body, Id, Name, Page, PageQuery, Reply, TaskId, Text, one_of
+from redkey.shapes.operation import AGENT, PRODUCE, READ, Operation
+
+MessageType = Literal["task.feedback", "status.update", "task.blocked", "exec.gate", "question", "info"]
+
+
+class NewInboxMessage(Body, frozen=True, kw_only=True):
+    """The payload of seed 000's inbox wire. `to` is an agent (id or slug), a role, or human; `toAgent` is the same."""
+
+    to: Name | None = None
+    to_agent: Name | None = None
+    priority: Annotated[int, Meta(ge=1, le=3)] = 3
+    message_type: MessageType = "info"
+    ref_task_id: TaskId | None = None
+    subject: Annotated[str, Meta(min_length=1, max_length=500)]
+    body: Text = ""
+    action_required: bool = False
+    # The agent whose words these are, where a runner speaks for it.
+    agent_id: Id | None = None
+
+
+class InboxFilter(PageQuery, frozen=True, kw_only=True):
+    """Whose messages; with `unread`, only those that are not read yet."""
+
+    to: Name | None = None
+    unread: bool = False
+
+
+class AgentInboxFilter(PageQuery, frozen=True, kw_only=True):
+    """With `unread`, only the messages that are not read yet."""
+
+    unread: bool = False
+
+
+class SentMessage(Reply, frozen=True, kw_only=True):
+    """One message that was sent."""
+
+    message_id: str
+    to: str
+    event_id: str
+
+
+class SentMessages(Reply, frozen=True, kw_only=True):
+    """What was sent; to a role, one message went to each active agent that has it."""
+
+    message_id: str
+    event_id: str
+    messages: tuple[SentMessage, ...]
+
+
+class InboxMessage(Reply, frozen=True, kw_only=True):
+    """An inbox message."""
+
+    message_id: str
+    to: str
+    sender: str
+    priority: int
+    message_type: str
+    subject: str = ""
+    body: str = ""
+    action_required: bool
+    ref_task_id: str = ""
+    sent_at: str
+    read_at: str | None = None
+    erased: bool = False
+
+
+class MessageRead(Reply, frozen=True, kw_only=True):
+    """The message is read; an event only when it was not before."""
+
+    message_id: str
+    event_id: str = ""
+    status: Annotated[str, one_of("read")]
+
+
+SEND_MESSAGE = Operation(
+    "send_message",
+    "POST",
+    "/inbox",
+    (*PRODUCE, *AGENT),
+    body=NewInboxMessage,
+    reply=SentMessages,
+    status=201,
+    summary="Send a message to an agent, to a role or to the humans.",
+    description="Send a message; `agentId` is the agent that a runner speaks for.",
+    replies={404: "The caller may not speak for agentId, or there is no such agent."},
+    example={
+        "to": "human",
+        "priority": 2,
+        "messageType": "question",
+        "subject": "Which audience?",
+        "body": "The brief names none.",
+        "actionRequired": True,
+    },
+    method_name="inbox.send",
+    positional=("to", "subject"),
+)
+LIST_INBOX = Operation(
+    "list_inbox",
+    "GET",
+    "/inbox",
+    READ,
+    query=InboxFilter,
+    reply=Page[InboxMessage],
+    summary="Messages to the humans or to an agent, by priority, then by age.",
+    description="The messages to the humans, or to one agent; an agent key sees its own only.",
+    replies={404: "An agent key asks for an inbox that is not its agent's."},
+    method_name="inbox.list",
+)
+LIST_AGENT_INBOX = Operation(
+    "list_agent_inbox",
+    "GET",
+    "/agents/{agent_id}/inbox",
+    READ,
+    query=AgentInboxFilter,
+    reply=Page[InboxMessage],
+    summary="Messages to an agent, by priority, then by age.",
+    description="The messages to an agent.",
+    method_name="agents.inbox",
+)
+READ_MESSAGE = Operation(
+    "read_message",
+    "POST",
+    "/inbox/{message_id}/read",
+    (*PRODUCE, *AGENT),
+    reply=MessageRead,
+    summary="Mark a message as read.",
+    method_name="inbox.read",
+)
+
+OPERATIONS = (SEND_MESSAGE, LIST_INBOX, LIST_AGENT_INBOX, READ_MESSAGE)
