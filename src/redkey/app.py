@@ -36,9 +36,11 @@ from redkey.ledger.checkpoint import log_name
 from redkey.ledger.note import parse_key
 from redkey.ledger.trust import TrustedKey, witness_keys
 from redkey.services.authority import Authority
+from redkey.services.caller import Caller
 from redkey.services.coordinator import Coordinator
 from redkey.services.costs import Costs
 from redkey.services.keys import KEY_SHAPE, KEY_TEXT, KeyRing, digest_of
+from redkey.services.notices import Notices
 from redkey.services.recovery import FIRST_KEY_SCOPES
 from redkey.services.signing import SigningSchedule
 from redkey.services.subscriptions import Subscriptions
@@ -139,10 +141,7 @@ class App:
             self.workspace_id,
             self._admit_to_bus,
             KnownHosts((urlsplit(config.public_url).hostname or "", config.host), addresses=True),
-            store,
-            self.coordinator,
-            self.subscriptions,
-            ids,
+            Notices(store, self.subscriptions),
             on_fatal,
         )
         self.metrics.gauge("requests_open", "Requests that are being answered.", lambda: self.api.open)
@@ -172,14 +171,16 @@ class App:
         except Declined as declined:
             code = "unauthenticated" if declined.status == 401 else declined.code
             raise BusRefused(declined.message, code=code) from declined
-        caller = principal.actor
+        actor, caller = principal.actor, Caller(self.services)
+        caller.authenticated(principal)
         return BusCaller(
-            workspace=caller.workspace_id,
-            key_id=caller.key_id,
-            scopes=caller.scopes,
-            agent_id=caller.agent_id,
-            may_write=caller.scopes != {"read"},
+            workspace=actor.workspace_id,
+            key_id=actor.key_id,
+            scopes=actor.scopes,
+            agent_id=actor.agent_id,
+            may_write=actor.scopes != {"read"},
             hold=partial(self.authority.hold, principal),
+            ledger_caller=caller,
         )
 
     async def start(self) -> None:

@@ -10,15 +10,13 @@ from pathlib import Path
 
 import structlog
 
-from redkey.bus.bridge import Bridge, Nonces
+from redkey.bus.bridge import Bridge
 from redkey.bus.http.face import Gate, HttpFace
 from redkey.bus.http.origin import KnownHosts
 from redkey.bus.standing import StandingBus
 from redkey.errors import CannotListen
 from redkey.http.exchange import Exchange
-from redkey.ledger.ports import SequencedStore
-from redkey.services.coordinator import Coordinator
-from redkey.services.subscriptions import Subscriptions
+from redkey.services.notices import Notices
 
 _log = structlog.get_logger("redkey.bus")
 _ABSENT = b'{"error":"weave coordinator unavailable","code":"bus_elsewhere"}'
@@ -33,16 +31,12 @@ class AttachedBus:
         workspace_id: str,
         gate: Gate,
         hosts: KnownHosts,
-        store: SequencedStore,
-        coordinator: Coordinator,
-        subscriptions: Subscriptions,
-        nonces: Nonces,
+        notices: Notices,
         on_fatal: Callable[[BaseException], None],
     ) -> None:
         """`workspace_id` is where sessions belong that are made through the Unix socket, by this machine's owner."""
         self._home, self._workspace_id, self._gate, self._on_fatal = home, workspace_id, gate, on_fatal
-        self._hosts, self._store, self._coordinator = hosts, store, coordinator
-        self._subscriptions, self._nonces = subscriptions, nonces
+        self._hosts, self._notices = hosts, notices
         self._standing: StandingBus | None = None
         self._face: HttpFace | None = None
         self._bridge: Bridge | None = None
@@ -58,7 +52,7 @@ class AttachedBus:
         await standing.start()
         self._standing = standing
         bus = standing.bus
-        self._bridge = Bridge(bus, self._store, self._coordinator, self._subscriptions, self._nonces)
+        self._bridge = Bridge(bus, self._notices)
         self._bridge.start()
         self._face = HttpFace(bus, self._gate, self._hosts, self._bridge)
 

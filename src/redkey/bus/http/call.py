@@ -22,6 +22,7 @@ from redkey.bus.polls import Poll
 from redkey.bus.state import MESSAGE, Agent, Decided, Record, Session, Write
 from redkey.errors import BusRefused
 from redkey.http.exchange import Exchange
+from redkey.services.caller import Caller
 
 T = TypeVar("T")
 Headers = Mapping[bytes, bytes]
@@ -40,6 +41,8 @@ class BusCaller(msgspec.Struct, frozen=True, kw_only=True):
     may_write: bool = True
     # Calls what it is given when the authority of the caller ends; gives what to call when it is over.
     hold: Callable[[Callable[[], None]], Callable[[], None]] | None = None
+    # The same as use cases know it; None where the bus stands alone.
+    ledger_caller: Caller | None = None
 
     @property
     def manages(self) -> bool:
@@ -89,10 +92,17 @@ class Call:
 
     @property
     def bridge(self) -> Bridge:
-        """The way to the ledger of a bus inside a server."""
+        """The way from the ledger, of a bus inside a server."""
         if self._bridge is None:
-            raise BusRefused("this bus stands alone, without a ledger", code="no_ledger")
+            raise _no_ledger()
         return self._bridge
+
+    @property
+    def ledger_caller(self) -> Caller:
+        """Who asks, for use cases; of a bus inside a server."""
+        if self.caller.ledger_caller is None:
+            raise _no_ledger()
+        return self.caller.ledger_caller
 
     # What was asked.
 
@@ -215,3 +225,7 @@ class Call:
             return None
         digest = sha256("\n".join((self.scope, self.key, *parts)).encode()).hexdigest()
         return f"{digest[:8]}-{digest[8:12]}-4{digest[13:16]}-a{digest[17:20]}-{digest[20:32]}"
+
+
+def _no_ledger() -> BusRefused:
+    return BusRefused("this bus stands alone, without a ledger", code="no_ledger")

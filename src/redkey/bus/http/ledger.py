@@ -7,8 +7,8 @@ import msgspec
 from redkey.bus.http import shapes
 from redkey.bus.http.call import Answer, Call
 from redkey.bus.http.routes import bus_route
+from redkey.bus.recording import record
 from redkey.bus.shown import find_message
-from redkey.commands.actor import Actor
 from redkey.errors import BusRefused
 from redkey.http.route import READ
 
@@ -34,11 +34,11 @@ async def bus_unbind(call: Call) -> Answer:
 
 async def bus_record(call: Call, body: shapes.Recording) -> Answer:
     """Record a message as an Inbox Wire: its words become content, the ledger gets their hash."""
-    who = call.caller
     if not call.sees(find_message(call.bus, call.session, call.names["message_id"])):
         raise BusRefused("message not found", code="message_not_found")
-    caller = Actor(who.workspace, who.key_id, who.scopes, who.agent_id)
-    mail = await call.bridge.record(call.session, caller, call.names["message_id"], body.to, body.priority)
+    caller = call.ledger_caller
+    sent = await record(call.bus, call.session, caller, call.names["message_id"], body.to, body.priority)
+    mail = shapes.BusMail(sent.message_id, sent.to, sent.event_id)
     return Answer(201 if mail.event_id else 200, msgspec.to_builtins(mail))
 
 

@@ -73,8 +73,11 @@ def _sent(outcome: Outcome, place: Place) -> SentMessages:
     return SentMessages(message_id=sent[0].message_id, event_id=sent[0].event_id, messages=sent)
 
 
-def find_recipient(caller: Caller, name: str) -> str | None:
-    """Who is meant by a name: `human`, `agent:ID` (by id or slug) or `role:ID`; None if the workspace has none such."""
+def recipient(caller: Caller, name: str, pointer: str = "/to", *, or_humans: bool = False) -> str:
+    """Who is meant by a name: `human`, `agent:ID` (by id or slug) or `role:ID`.
+
+    A name that the workspace does not know is refused at its place in the request, or means the humans.
+    """
     if name == HUMANS:
         return name
     world = caller.means.coordinator.peek(caller.topic)
@@ -83,15 +86,11 @@ def find_recipient(caller: Caller, name: str) -> str | None:
     if agent_id is not None:
         return f"agent:{agent_id}"
     role = role_id(name.removeprefix("role:"))
-    return f"role:{role}" if role in world.roles else None
-
-
-def recipient(caller: Caller, name: str, pointer: str = "/to") -> str:
-    """As `find_recipient`, for a name that a request gives at `pointer`; refused if the workspace has none such."""
-    found = find_recipient(caller, name)
-    if found is None:
-        raise wrong("recipient_unknown", pointer, "there is no such agent or role in this workspace")
-    return found
+    if role in world.roles:
+        return f"role:{role}"
+    if or_humans:
+        return HUMANS
+    raise wrong("recipient_unknown", pointer, "there is no such agent or role in this workspace")
 
 
 @use_case(inbox.LIST_INBOX)
