@@ -253,13 +253,41 @@ def test_a_recording_that_makes_no_sense_is_refused(
     assert admin.post(f"{base}/messages/none/record", {}).json["code"] == "message_not_found"
 
 
-def test_a_secret_is_not_recorded(admin: Client, session: str) -> None:
-    base = f"/api/sessions/{session}"
-    admin.post(f"{base}/agents", {"id": "bob"})
-    text = f"the key is {with_checksum('ghp_')}"
-    headers = {"prefer": "return=representation"}
-    sent = admin.post(f"{base}/messages", {"text": text, "agent_ids": ["bob"]}, headers=headers).json[0]
-    assert admin.post(f"{base}/messages/{sent['id']}/record", {}).json["code"] == "secret_detected"
+def say(admin: Client, session: str, dst: str, text: str) -> str:
+    """Say something to an agent of a session; the path at which it is recorded."""
+    base, headers = f"/api/sessions/{session}", {"prefer": "return=representation"}
+    admin.post(f"{base}/agents", {"id": dst})
+    sent = admin.post(f"{base}/messages", {"text": text, "agent_ids": [dst]}, headers=headers).json[0]
+    return f"{base}/messages/{sent['id']}/record"
+
+
+def test_a_recording_is_refused_as_the_inbox_refuses(server: Server, api: Client, admin: Client, session: str) -> None:
+    """One recipient rule, one secret rule and one judgement of scopes for both doors."""
+    secret = f"the key is {with_checksum('ghp_')}"
+    plain, secretly = (say(admin, session, "bob", text) for text in ("hello", secret))
+    operator = key_of(api, server, "operator")
+    with bus(server, operator) as bus_operator, Client(server.url, operator) as api_operator:
+        for recorded, sent in (
+            (admin.post(plain, {"to": "nobody"}), api.post("/inbox", {"to": "nobody", "subject": "hello"})),
+            (admin.post(secretly, {}), api.post("/inbox", {"to": "human", "subject": secret})),
+            (bus_operator.post(plain, {}), api_operator.post("/inbox", {"to": "human", "subject": "hello"})),
+        ):
+            problem = sent.json
+            assert recorded.status == sent.status == problem["status"]
+            assert recorded.json == {"error": problem["detail"], "code": problem["code"]}
+
+
+def test_a_recording_without_a_recipient_goes_to_whom_it_was_said(api: Client, admin: Client, session: str) -> None:
+    """By the rule of the inbox: an agent, else a role; a name that the workspace does not know means the humans."""
+    agent = register(api, "Told by Slug")
+    api.post("/roles", {"name": "Told by Role"})
+    for name, to in (
+        (agent["slug"], f"agent:{agent['agentId']}"),
+        ("told_by_role", "role:role_told_by_role"),
+        ("stranger", "human"),
+    ):
+        reply = admin.post(say(admin, session, name, f"to {name}"), {})
+        assert (reply.status, reply.json["to"]) == (201, to)
 
 
 def test_what_was_recorded_when_the_server_died_is_told_once_after_it() -> None:
