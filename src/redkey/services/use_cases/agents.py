@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
-from redkey.commands.decision import Refused, not_found, wrong
+from redkey.commands.decision import Refused, wrong
 from redkey.commands.registry import CreateKey, DeactivateAgent, HeartbeatAgent, RegisterAgent, UpdateAgent
 from redkey.ledger.ports import Content
 from redkey.readmodel.agent_view import agent_view
 from redkey.readmodel.claim_history import claim_history
-from redkey.readmodel.rows import entity
 from redkey.readmodel.view import read_document
 from redkey.reducers import entities
 from redkey.services.caller import NO_CONTENT, Caller, Pending
@@ -18,7 +17,7 @@ from redkey.services.outcome import Outcome
 from redkey.services.place import Place
 from redkey.services.use_case import use_case
 from redkey.services.use_cases.card_intake import fetch_card, keep_card, take_card
-from redkey.services.use_cases.pages import page_by_key, sequence_after
+from redkey.services.use_cases.pages import page_by_key, read_entity, sequence_after
 from redkey.services.use_cases.texts import keep
 from redkey.shapes import agents
 from redkey.shapes.agents import (
@@ -126,10 +125,7 @@ async def _issue_key(caller: Caller, agent_id: str) -> str:
 
 def read_agent(caller: Caller, agent_id: str) -> entities.Agent:
     """The agent with an id; not found when there is none in the workspace."""
-    row = caller.means.store.row(caller.topic, "agent", agent_id)
-    if row is None:
-        raise not_found("agent")
-    agent: entities.Agent = entity(row)
+    agent: entities.Agent = read_entity(caller, "agent", agent_id)
     return agent
 
 

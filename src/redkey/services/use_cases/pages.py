@@ -1,17 +1,25 @@
-"""Pages of lists: where a cursor leads, and the page of a list of rows."""
+"""Rows as use cases read them: one entity by its key, where a cursor leads, a page of a list."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from redkey.commands.decision import Refused, wrong
+from redkey.commands.decision import Refused, not_found, wrong
 from redkey.ledger.ports import Row
 from redkey.readmodel.rows import entity
 from redkey.services.caller import Caller
 from redkey.shapes.fields import Page, PageQuery
 
 Item = TypeVar("Item")
+
+
+def read_entity(caller: Caller, kind: str, key: str) -> Any:
+    """What is kept under a key; not found when the workspace has none such."""
+    row = caller.means.store.row(caller.topic, kind, key)
+    if row is None:
+        raise not_found(kind)
+    return entity(row)
 
 
 def place_after(asked: PageQuery) -> tuple[int, str]:

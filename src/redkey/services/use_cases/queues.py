@@ -9,7 +9,7 @@ from redkey.commands.registry import CreateQueue, UpdateQueue
 from redkey.ledger.ports import Content
 from redkey.readmodel.available import available
 from redkey.readmodel.plan_text import task_document
-from redkey.readmodel.rows import entity, task_list
+from redkey.readmodel.rows import task_list
 from redkey.readmodel.task_view import queue_view, summary_view
 from redkey.readmodel.view import read_document
 from redkey.reducers import entities
@@ -18,7 +18,7 @@ from redkey.services.outcome import Outcome
 from redkey.services.place import Place
 from redkey.services.subscriptions import Filter
 from redkey.services.use_case import use_case
-from redkey.services.use_cases.pages import page_by_key, page_by_place, place_after
+from redkey.services.use_cases.pages import page_by_key, page_by_place, place_after, read_entity
 from redkey.services.use_cases.texts import keep
 from redkey.shapes import queues
 from redkey.shapes.fields import Page, PageQuery, given
@@ -55,10 +55,7 @@ def _created(outcome: Outcome, place: Place) -> CreatedQueue:
 
 def read_queue(caller: Caller, name: str) -> entities.Queue:
     """The queue with any of its names; not found when there is none in the workspace."""
-    row = caller.means.store.row(caller.topic, "queue", queue_id(name))
-    if row is None:
-        raise not_found("queue")
-    queue: entities.Queue = entity(row)
+    queue: entities.Queue = read_entity(caller, "queue", queue_id(name))
     return queue
 
 

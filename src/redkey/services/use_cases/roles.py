@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from redkey.commands.decision import not_found, wrong
+from redkey.commands.decision import wrong
 from redkey.commands.registry import CreateRole, GrantRole, RevokeRole
 from redkey.readmodel.agent_view import role_view
-from redkey.readmodel.rows import entity
 from redkey.readmodel.view import read_document
 from redkey.reducers import entities
 from redkey.services.caller import Caller, Pending
 from redkey.services.outcome import Outcome
 from redkey.services.place import Place
 from redkey.services.use_case import use_case
-from redkey.services.use_cases.pages import page_by_key
+from redkey.services.use_cases.pages import page_by_key, read_entity
 from redkey.services.use_cases.texts import keep
 from redkey.shapes import roles
 from redkey.shapes.fields import Page, PageQuery, given
@@ -66,10 +65,7 @@ def list_roles(caller: Caller, asked: PageQuery) -> Page[Role]:
 @use_case(roles.GET_ROLE)
 def get_role(caller: Caller, name: str) -> Role:
     """One role, with the agents that have it."""
-    row = caller.means.store.row(caller.topic, "role", role_id(name))
-    if row is None:
-        raise not_found("role")
-    return _show(caller, entity(row))
+    return _show(caller, read_entity(caller, "role", role_id(name)))
 
 
 @use_case(roles.GRANT_ROLE)

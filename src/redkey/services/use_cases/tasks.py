@@ -11,7 +11,6 @@ from redkey.commands.decision import Refused, not_found, wrong
 from redkey.commands.tasks import AddMessage, CancelTask, RaiseConcern, RetryTask, UnblockTask
 from redkey.readmodel.context_view import context_state
 from redkey.readmodel.explain import explain
-from redkey.readmodel.rows import entity
 from redkey.readmodel.task_at import task_at
 from redkey.readmodel.task_messages import task_messages
 from redkey.readmodel.task_view import task_view
@@ -23,7 +22,7 @@ from redkey.services.place import Place
 from redkey.services.problems import describe
 from redkey.services.use_case import use_case
 from redkey.services.use_cases.new_task import create
-from redkey.services.use_cases.pages import sequence_after
+from redkey.services.use_cases.pages import read_entity, sequence_after
 from redkey.services.use_cases.pieces import in_pieces
 from redkey.services.use_cases.queues import read_queue
 from redkey.services.use_cases.texts import keep, keep_then
@@ -76,10 +75,7 @@ async def create_tasks(caller: Caller, queue: str, batch: NewTasks) -> TaskResul
 
 def read_task(caller: Caller, task_id: str) -> entities.Task:
     """The task with an id; not found when there is none in the workspace."""
-    row = caller.means.store.row(caller.topic, "task", task_id)
-    if row is None:
-        raise not_found("task")
-    task: entities.Task = entity(row)
+    task: entities.Task = read_entity(caller, "task", task_id)
     return task
 
 
