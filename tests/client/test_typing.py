@@ -40,13 +40,13 @@ async def handle_async(ctx: AsyncContext) -> None:
 REVEALED = [
     "resources.tasks.CreatedTask",
     "resources.claims.Claimed",
-    "operation.Pages[redkey.client.resources.agents.Agent]",
+    "operation.Pages[redkey.shapes.agents.Agent]",
     "connection.Emission[redkey.client.resources.ledger.Event]",
     "resources.claims.ArtifactAdded",
     "def (ctx: redkey.client.worker.context.WorkContext[redkey.client.operation.Sync]) -> ",
     "resources.tasks.Task",
     "resources.ledger.Event",
-    "resources.agents.Agent",
+    "shapes.agents.Agent",
     "resources.tasks.MessageAdded",
 ]
 
