@@ -14,6 +14,7 @@ from redkey.readmodel.rows import place
 from redkey.reducers.entities import Agent, Queue, Task
 from redkey.reducers.world import World
 from redkey.wire.canonical import canonical
+from redkey.wire.catalogue import VERSION
 
 AGENT = "agt_01JTMX9A2B3C4D5E6F7G8H9JKN"
 
@@ -86,7 +87,9 @@ def test_a_history_among_many_other_events_ends_early_with_its_cursor() -> None:
             "type": event,
             "wire_id": f"wire_{sequence:026d}",
             "sender": "system",
-            "stream": {"stream_id": f"agent:{AGENT}"},
+            "stream": {"context_id": "workspace:wk_1", "stream_seq": sequence, "stream_id": f"agent:{AGENT}"},
+            "ts": "2026-11-16T12:00:00Z",
+            "wire": VERSION,
             "payload": payload,
         }
         return Record("t", sequence, sequence, "1.0.2", b"", canonical(wire))
