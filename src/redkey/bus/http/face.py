@@ -64,8 +64,6 @@ _STATUS = {
     "too_many_agents": 429,
     "unavailable": 503,
     "no_ledger": 409,
-    "secret_detected": 422,
-    "recipient_unknown": 422,
     "rate_limited": 429,
 }
 
