@@ -56,6 +56,7 @@ verify: $(READY)  ## prove that everything generated is current
 generate: $(READY)  ## write everything generated anew
 	$(BIN)/python -m tools.events
 	$(BIN)/python -m tools.fixtures
+	$(BIN)/python -m tools.sdk
 	$(BIN)/python -m tools.reference
 
 bench: $(READY)  ## measure everything, beside what people use instead, and write bench/RESULTS.md

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from tools import events, fixtures, reference
+from tools import events, fixtures, reference, sdk
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -14,6 +14,7 @@ ROOT = Path(__file__).resolve().parents[1]
 GENERATORS: list[tuple[str, str, Callable[[], dict[str, bytes]], str]] = [
     ("event structs", events.FILE, events.generated, "python -m tools.events"),
     ("derived fixtures", fixtures.FOLDER, fixtures.generated, "python -m tools.fixtures"),
+    ("SDK calls", sdk.FOLDER, sdk.generated, "python -m tools.sdk"),
     ("reference", reference.FOLDER, reference.generated, "python -m tools.reference"),
 ]
 

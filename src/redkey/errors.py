@@ -50,7 +50,7 @@ everything at once. A lost race or a refused claim is a result, never an excepti
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -422,3 +422,23 @@ class RateLimited(ApiError):
 
 class ServerFailed(ApiError):
     """The server cannot take the request now (5xx)."""
+
+
+_BY_CODE: Mapping[str, type[ApiError]] = {"lease_lost": LeaseLost, "already_terminal": AlreadyTerminal}
+_BY_STATUS: Mapping[int, type[ApiError]] = {
+    400: Invalid,
+    401: Unauthorized,
+    402: CreditsExhausted,
+    403: Forbidden,
+    404: NotFound,
+    409: Conflict,
+    413: Invalid,
+    415: Invalid,
+    422: Invalid,
+    429: RateLimited,
+}
+
+
+def api_error_type(status: int, code: str) -> type[ApiError]:
+    """The class of a refusal, by its code, else by its status."""
+    return _BY_CODE.get(code) or _BY_STATUS.get(status) or (ServerFailed if status >= 500 else ApiError)

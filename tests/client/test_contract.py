@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 import typing
 from collections.abc import Iterator
 from typing import Any
@@ -12,7 +11,7 @@ import msgspec
 import pytest
 
 from redkey.api.surface import routes
-from redkey.client import clients
+from redkey.client import RedKey
 from redkey.client.operation import Listing, Operation, Resource, Stream
 from redkey.client.replies import Page
 from redkey.client.request import camel
@@ -131,14 +130,13 @@ ROUTES = {route.operation_id: route for route in routes()}
 
 def resources() -> dict[str, type[Resource[Any]]]:
     """The resources of a client, by their names."""
-    source = inspect.getsource(clients)
-    found = re.findall(r"self\.(\w+): (\w+)\[Mode\]", source)
-    return {name: getattr(clients, kind) for name, kind in found}
+    with RedKey("http://127.0.0.1:1", "rk_a_b") as rk:
+        return {name: type(value) for name, value in vars(rk).items() if isinstance(value, Resource)}
 
 
 def declared(name: str) -> Any:
     resource, _, method = METHODS[name].partition(".")
-    return vars(resources()[resource])[method]
+    return getattr(resources()[resource], method)
 
 
 def hints(method: Any) -> dict[str, Any]:
@@ -194,8 +192,8 @@ def test_every_operation_has_its_method_and_every_method_its_operation() -> None
     methods = {
         f"{name}.{method}"
         for name, kind in resources().items()
-        for method, value in vars(kind).items()
-        if isinstance(value, kinds)
+        for method in dir(kind)
+        if isinstance(getattr(kind, method), kinds)
     }
     # Other ways to ask for the same: streamed, in pieces, as text.
     others = {"agents.follow", "workflows.follow", "workflows.mermaid", "content.pieces"}

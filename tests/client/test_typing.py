@@ -38,16 +38,16 @@ async def handle_async(ctx: AsyncContext) -> None:
     reveal_type(await ctx.progress("half"))
 """
 REVEALED = [
-    "resources.tasks.CreatedTask",
-    "resources.claims.Claimed",
+    "shapes.tasks.CreatedTask",
+    "shapes.claims.Claimed",
     "operation.Pages[redkey.shapes.agents.Agent]",
     "connection.Emission[redkey.client.resources.ledger.Event]",
-    "resources.claims.ArtifactAdded",
+    "shapes.claims.ArtifactAdded",
     "def (ctx: redkey.client.worker.context.WorkContext[redkey.client.operation.Sync]) -> ",
-    "resources.tasks.Task",
+    "shapes.tasks.Task",
     "resources.ledger.Event",
     "shapes.agents.Agent",
-    "resources.tasks.MessageAdded",
+    "shapes.tasks.MessageAdded",
 ]
 
 

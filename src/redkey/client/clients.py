@@ -8,25 +8,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from redkey.client.calls.families import Families
 from redkey.client.operation import Async, ClientSender, Mode, Sync
 from redkey.client.policy import Policy
-from redkey.client.resources.agents import Agents
-from redkey.client.resources.claims import Claims
-from redkey.client.resources.content import Content
-from redkey.client.resources.definitions import Definitions
-from redkey.client.resources.gates import Gates
-from redkey.client.resources.inbox import Inbox
-from redkey.client.resources.ledger import Events, Ledger
-from redkey.client.resources.queues import Queues
-from redkey.client.resources.receipts import Checkpoints, Receipts
-from redkey.client.resources.roles import Roles
-from redkey.client.resources.server import OAuth, Server
-from redkey.client.resources.tasks import Tasks
-from redkey.client.resources.usage import Billing, Usage
-from redkey.client.resources.workflows import Workflows
-from redkey.client.resources.workspaces import Keys, Workspaces
 from redkey.client.settings import Settings, find_settings
 from redkey.client.worker.declared import ClaimMode, Worker
 from redkey.errors import CallMisused
@@ -45,8 +31,8 @@ H = TypeVar("H", bound=Callable[..., Any])
 _KEY = re.compile(r"[ -~]{1,255}")
 
 
-class _Resources(Generic[Mode]):
-    """Every family of operations, over one sender."""
+class _Client(Families[Mode]):
+    """What both clients are: every family of calls, and workers."""
 
     settings: Settings
     policy: Policy
@@ -109,33 +95,14 @@ class _Resources(Generic[Mode]):
 
     def _open(self, sender: ClientSender) -> None:
         self._workers = []
-        self.workspaces: Workspaces[Mode] = Workspaces(sender)
-        self.keys: Keys[Mode] = Keys(sender)
-        self.oauth: OAuth[Mode] = OAuth(sender)
-        self.agents: Agents[Mode] = Agents(sender)
-        self.roles: Roles[Mode] = Roles(sender)
-        self.queues: Queues[Mode] = Queues(sender)
-        self.tasks: Tasks[Mode] = Tasks(sender)
-        self.claims: Claims[Mode] = Claims(sender)
-        self.definitions: Definitions[Mode] = Definitions(sender)
-        self.workflows: Workflows[Mode] = Workflows(sender)
-        self.gates: Gates[Mode] = Gates(sender)
-        self.inbox: Inbox[Mode] = Inbox(sender)
-        self.ledger: Ledger[Mode] = Ledger(sender)
-        self.events: Events[Mode] = Events(sender)
-        self.receipts: Receipts[Mode] = Receipts(sender)
-        self.checkpoints: Checkpoints[Mode] = Checkpoints(sender)
-        self.content: Content[Mode] = Content(sender)
-        self.usage: Usage[Mode] = Usage(sender)
-        self.billing: Billing[Mode] = Billing(sender)
-        self.server: Server[Mode] = Server(sender)
+        super()._open(sender)
 
     def __repr__(self) -> str:
         """Where it calls, never with which key."""
         return f"{type(self).__name__}({self.settings.shown_url!r})"
 
 
-class RedKey(_Resources[Sync]):
+class RedKey(_Client[Sync]):
     """The sync client. Threads may share one; close it, or use it in a `with` block.
 
     `url` is `http://host:port`, `https://host` or `unix:/path/to/socket`. What is not given comes from `REDKEY_URL`,
@@ -197,7 +164,7 @@ class RedKey(_Resources[Sync]):
         self.close()
 
 
-class AsyncRedKey(_Resources[Async]):
+class AsyncRedKey(_Client[Async]):
     """The async client, for one event loop; close it, or use it in an `async with` block. Configured like `RedKey`."""
 
     def __init__(

@@ -7,25 +7,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from redkey import errors
-from redkey.errors import ApiError, Finding
-
-_BY_CODE: Mapping[str, type[ApiError]] = {
-    "lease_lost": errors.LeaseLost,
-    "already_terminal": errors.AlreadyTerminal,
-}
-_BY_STATUS: Mapping[int, type[ApiError]] = {
-    400: errors.Invalid,
-    401: errors.Unauthorized,
-    402: errors.CreditsExhausted,
-    403: errors.Forbidden,
-    404: errors.NotFound,
-    409: errors.Conflict,
-    413: errors.Invalid,
-    415: errors.Invalid,
-    422: errors.Invalid,
-    429: errors.RateLimited,
-}
+from redkey.errors import ApiError, Finding, api_error_type
 
 
 class _Wrong(msgspec.Struct, frozen=True):
@@ -52,8 +34,7 @@ def error_of(status: int, headers: Mapping[str, str], body: bytes) -> ApiError:
     """The error that an answer is; it need not come from RedKey: proxies answer too."""
     problem = _read(body)
     code = problem.code or problem.error or f"http_{status}"
-    kind = _BY_CODE.get(code) or _BY_STATUS.get(status) or (errors.ServerFailed if status >= 500 else ApiError)
-    return kind(
+    return api_error_type(status, code)(
         status,
         code,
         problem.detail or problem.error_description or problem.title or f"The server answered {status}.",

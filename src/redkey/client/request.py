@@ -73,6 +73,16 @@ def delete(path: str, reply: Any, /) -> Request[Any]:
     return Request("DELETE", path, reader(reply), keyed=True)
 
 
+def without_key(request: Request[T]) -> Request[T]:
+    """The same request without the key of the client, for what everybody may ask."""
+    return msgspec.structs.replace(request, public=True)
+
+
+def as_object(value: Any) -> Any:
+    """An object of a body: a shape as it is, a dict with its fields by the names of the API."""
+    return given(value) if isinstance(value, Mapping) else value
+
+
 def at(*segments: str) -> str:
     """A path of these segments; an id that is empty or walks up the path would name something else."""
     for segment in segments:

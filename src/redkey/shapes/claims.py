@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import UNSET, Meta, UnsetType, field
 
 from redkey.shapes.fields import (
     BATCH_LIMIT,
@@ -215,7 +215,7 @@ class BatchedCompletion(Completion, frozen=True, kw_only=True):
 class Completions(Body, frozen=True, kw_only=True):
     """Up to 500 completions; each gets its own result."""
 
-    claims: Annotated[list[BatchedCompletion], Meta(min_length=1, max_length=BATCH_LIMIT)]
+    completions: Annotated[list[BatchedCompletion], Meta(min_length=1, max_length=BATCH_LIMIT)] = field(name="claims")
 
 
 class ClaimResult(Reply, frozen=True, kw_only=True):
@@ -302,7 +302,7 @@ CLAIM_TASK = Operation(
     body=ClaimRequest,
     reply=ClaimOutcome,
     summary="Claim a task: exactly one agent wins, and every other learns who.",
-    description="Claim a task: claimed, missed with the winner's name, or rejected with the reason.",
+    description="Claim a task: exactly one agent wins, every other learns who. A lost race is a reply, not an error.",
     example={"agentId": _AGENT_ID, "leaseSeconds": 600, "idempotencyKey": "claim-task_456-agt_123-001"},
     reply_example=_CLAIMED,
     method_name="tasks.claim",
@@ -365,6 +365,7 @@ HEARTBEAT_CLAIM = Operation(
     summary="Keep the lease, and learn whether it holds.",
     description="Keep the lease, and learn whether the task is still held.",
     replies={},
+    sends_key=False,
     method_name="claims.heartbeat",
 )
 BLOCK_CLAIM = Operation(

@@ -43,6 +43,8 @@ class Operation:
     # Statuses beyond those that follow from the declaration: status -> when it is given.
     replies: Mapping[int, str] = field(default_factory=dict)
     idempotent: bool = True
+    # False where one call too many does no harm: the SDK sends no key, so the server need not keep the reply.
+    sends_key: bool = True
     # How a request that is repeated under its key gets the same bytes. "records": told again from what it recorded, and
     # kept when it recorded nothing; "parts": the same for a batch, whose parts have keys of their own; "bytes": kept as
     # it was sent, because the reply shows the state of its moment.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from redkey.errors import ApiError, Finding, api_error_type
 from redkey.shapes.fields import Reply
 
 
@@ -25,6 +26,13 @@ class Problem(msgspec.Struct, frozen=True, rename="camel"):
     detail: str
     advice: str
     errors: tuple[Wrong, ...] = ()
+
+    @property
+    def error(self) -> ApiError:
+        """The error that the SDK raises for it: what became of one part of a batch, as if it had been sent alone."""
+        errors = [Finding(one.code, one.pointer, one.message) for one in self.errors]
+        kind = api_error_type(self.status, self.code)
+        return kind(self.status, self.code, self.detail, advice=self.advice, errors=errors)
 
 
 class NextStep(Reply, frozen=True, kw_only=True):

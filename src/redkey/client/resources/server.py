@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import urlencode
 
-import msgspec
-
 from redkey.client.operation import Mode, Operation, Resource
 from redkey.client.replies import Reply, SecretReply
-from redkey.client.request import Request, get, reader
+from redkey.client.request import Request, get, reader, without_key
 
 _FORM = "application/x-www-form-urlencoded"
 
@@ -66,23 +64,18 @@ class JsonWebKeySet(Reply, rename=None, frozen=True, kw_only=True):
     keys: tuple[JsonWebKey, ...]
 
 
-def _public(request: Request[Any]) -> Request[Any]:
-    """The same request without the client's key, which these answers do not need."""
-    return msgspec.structs.replace(request, public=True)
-
-
 class Server(Resource[Mode]):
     """What operators look at."""
 
     @Operation
     def health(self) -> Request[Health]:
         """The process is alive."""
-        return _public(get("/healthz", Health))
+        return without_key(get("/healthz", Health))
 
     @Operation
     def ready(self) -> Request[Readiness]:
         """The server can serve."""
-        return _public(get("/readyz", Readiness))
+        return without_key(get("/readyz", Readiness))
 
     @Operation
     def metrics(self) -> Request[str]:
@@ -92,12 +85,12 @@ class Server(Resource[Mode]):
     @Operation
     def openapi(self) -> Request[dict[str, Any]]:
         """The OpenAPI document of the server."""
-        return _public(get("/openapi.json", dict[str, Any]))
+        return without_key(get("/openapi.json", dict[str, Any]))
 
     @Operation
     def docs(self) -> Request[str]:
         """The same as a page, in HTML."""
-        return _public(get("/docs", str, accept="text/html"))
+        return without_key(get("/docs", str, accept="text/html"))
 
 
 class OAuth(Resource[Mode]):
@@ -113,9 +106,9 @@ class OAuth(Resource[Mode]):
     @Operation
     def metadata(self) -> Request[OAuthMetadata]:
         """Where tokens are given and checked (RFC 8414)."""
-        return _public(get("/.well-known/oauth-authorization-server", OAuthMetadata))
+        return without_key(get("/.well-known/oauth-authorization-server", OAuthMetadata))
 
     @Operation
     def key_set(self) -> Request[JsonWebKeySet]:
         """The public keys of access tokens."""
-        return _public(get("/.well-known/jwks.json", JsonWebKeySet))
+        return without_key(get("/.well-known/jwks.json", JsonWebKeySet))

@@ -131,7 +131,7 @@ async def complete_claims(caller: Caller, batch: Completions) -> ClaimResults:
             caller.answers_beside_records(refused)
             return ClaimResult(problem=describe(refused))
 
-    return ClaimResults(items=await in_pieces(caller, batch.claims, one, ClaimResult))
+    return ClaimResults(items=await in_pieces(caller, batch.completions, one, ClaimResult))
 
 
 async def _complete(

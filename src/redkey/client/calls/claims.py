@@ -1,0 +1,151 @@
+"""Claims: how agents get tasks, and everything that a holder does until its claim ends.
+
+Written by `python -m tools.sdk` from the declared operations; `make verify` proves it current.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from msgspec import UNSET
+
+from redkey.client.operation import Mode, Operation, Resource
+from redkey.client.request import Request, as_object, at, beat, post
+from redkey.shapes.claims import (
+    ArtifactAdded,
+    BatchedCompletion,
+    BlockerType,
+    ClaimChanged,
+    ClaimEnded,
+    ClaimNext,
+    ClaimResults,
+    FailureKind,
+    Heartbeat,
+    Readiness,
+)
+
+
+class Claims(Resource[Mode]):
+    """Claims: how agents get tasks, and everything that a holder does until its claim ends."""
+
+    @Operation
+    def complete_many(self, completions: Sequence[BatchedCompletion | Mapping[str, Any]]) -> Request[ClaimResults]:
+        """Complete up to 500 claims, each with its own result."""
+        return post("/claims/complete", ClaimResults, claims=[as_object(one) for one in completions])
+
+    @Operation
+    def start(self, claim_id: str) -> Request[ClaimChanged]:
+        """Say that the work has begun."""
+        return post(at("claims", claim_id, "start"), ClaimChanged)
+
+    @Operation
+    def release(self, claim_id: str) -> Request[ClaimChanged]:
+        """Give the task back: others may claim it at once."""
+        return post(at("claims", claim_id, "release"), ClaimChanged)
+
+    @Operation
+    def heartbeat(self, claim_id: str) -> Request[Heartbeat]:
+        """Keep the lease, and learn whether the task is still held."""
+        return beat(at("claims", claim_id, "heartbeat"), Heartbeat)
+
+    @Operation
+    def block(
+        self,
+        claim_id: str,
+        reason: str,
+        *,
+        blocker_type: BlockerType,
+        suggested_resolution: str | None = None,
+        depends_on: Sequence[str] | None = None,
+    ) -> Request[ClaimChanged]:
+        """Say that the work cannot go on, and let those know who can lift the block."""
+        return post(
+            at("claims", claim_id, "block"),
+            ClaimChanged,
+            reason=reason,
+            blocker_type=blocker_type,
+            suggested_resolution=suggested_resolution,
+            depends_on=depends_on,
+        )
+
+    @Operation
+    def add_artifact(
+        self,
+        claim_id: str,
+        name: str,
+        *,
+        content: Any = UNSET,
+        content_base64: str | None = None,
+        uri: str | None = None,
+        sha256: str | None = None,
+        bytes: int | None = None,
+        media_type: str | None = None,
+        readiness: Readiness | None = None,
+        artifact_id: str | None = None,
+        derived_from: Sequence[str] | None = None,
+    ) -> Request[ArtifactAdded]:
+        """Add an artifact: inline, as content put before, or elsewhere by URI and hash."""
+        return post(
+            at("claims", claim_id, "artifacts"),
+            ArtifactAdded,
+            name=name,
+            content=content,
+            content_base64=content_base64,
+            uri=uri,
+            sha256=sha256,
+            bytes=bytes,
+            media_type=media_type,
+            readiness=readiness,
+            artifact_id=artifact_id,
+            derived_from=derived_from,
+        )
+
+    @Operation
+    def plan(self, claim_id: str, plan: Mapping[str, Any] | Sequence[Any]) -> Request[ClaimChanged]:
+        """Tell how the holder means to go about it."""
+        return post(at("claims", claim_id, "plan"), ClaimChanged, plan=plan)
+
+    @Operation
+    def complete(
+        self,
+        claim_id: str,
+        *,
+        output: Any = None,
+        summary: str | None = None,
+        artifact_ids: Sequence[str] | None = None,
+        cost_usd: float | None = None,
+        duration_seconds: int | None = None,
+        semantic: Literal["pass", "fail", "skipped"] | None = None,
+        attempts: int | None = None,
+        notes: str | None = None,
+        claim_next: ClaimNext | Mapping[str, Any] | None = None,
+    ) -> Request[ClaimEnded]:
+        """Complete a task, and ask for the next one in the same request if there is more to do."""
+        return post(
+            at("claims", claim_id, "complete"),
+            ClaimEnded,
+            output=output,
+            summary=summary,
+            artifact_ids=artifact_ids,
+            cost_usd=cost_usd,
+            duration_seconds=duration_seconds,
+            semantic=semantic,
+            attempts=attempts,
+            notes=notes,
+            claim_next=as_object(claim_next),
+        )
+
+    @Operation
+    def fail(
+        self,
+        claim_id: str,
+        reason: str,
+        *,
+        kind: FailureKind | None = None,
+        claim_next: ClaimNext | Mapping[str, Any] | None = None,
+    ) -> Request[ClaimEnded]:
+        """Say that a task could not be done; another attempt follows when its policy has one left."""
+        return post(
+            at("claims", claim_id, "fail"), ClaimEnded, reason=reason, kind=kind, claim_next=as_object(claim_next)
+        )

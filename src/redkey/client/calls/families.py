@@ -1,0 +1,51 @@
+"""Every family of calls.
+
+Written by `python -m tools.sdk` from the declared operations; `make verify` proves it current.
+"""
+
+from __future__ import annotations
+
+from typing import Generic
+
+from redkey.client.calls.queues import Queues
+from redkey.client.calls.roles import Roles
+from redkey.client.operation import ClientSender, Mode
+from redkey.client.resources.agents import Agents
+from redkey.client.resources.claims import Claims
+from redkey.client.resources.content import Content
+from redkey.client.resources.definitions import Definitions
+from redkey.client.resources.gates import Gates
+from redkey.client.resources.inbox import Inbox
+from redkey.client.resources.ledger import Events, Ledger
+from redkey.client.resources.receipts import Checkpoints, Receipts
+from redkey.client.resources.server import OAuth, Server
+from redkey.client.resources.tasks import Tasks
+from redkey.client.resources.usage import Billing, Usage
+from redkey.client.resources.workflows import Workflows
+from redkey.client.resources.workspaces import Keys, Workspaces
+
+
+class Families(Generic[Mode]):
+    """Every family of calls, over one sender."""
+
+    def _open(self, sender: ClientSender) -> None:
+        self.agents: Agents[Mode] = Agents(sender)
+        self.billing: Billing[Mode] = Billing(sender)
+        self.checkpoints: Checkpoints[Mode] = Checkpoints(sender)
+        self.claims: Claims[Mode] = Claims(sender)
+        self.content: Content[Mode] = Content(sender)
+        self.definitions: Definitions[Mode] = Definitions(sender)
+        self.events: Events[Mode] = Events(sender)
+        self.gates: Gates[Mode] = Gates(sender)
+        self.inbox: Inbox[Mode] = Inbox(sender)
+        self.keys: Keys[Mode] = Keys(sender)
+        self.ledger: Ledger[Mode] = Ledger(sender)
+        self.oauth: OAuth[Mode] = OAuth(sender)
+        self.queues: Queues[Mode] = Queues(sender)
+        self.receipts: Receipts[Mode] = Receipts(sender)
+        self.roles: Roles[Mode] = Roles(sender)
+        self.server: Server[Mode] = Server(sender)
+        self.tasks: Tasks[Mode] = Tasks(sender)
+        self.usage: Usage[Mode] = Usage(sender)
+        self.workflows: Workflows[Mode] = Workflows(sender)
+        self.workspaces: Workspaces[Mode] = Workspaces(sender)

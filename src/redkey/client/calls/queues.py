@@ -1,0 +1,103 @@
+"""Queues: made, seen, set; what lies in them, and what of it may be claimed now.
+
+Written by `python -m tools.sdk` from the declared operations; `make verify` proves it current.
+"""
+
+from __future__ import annotations
+
+from redkey.client.operation import Listing, Mode, Operation, Resource
+from redkey.client.request import Request, at, get, patch, post
+from redkey.shapes.claims import ClaimNextOutcome
+from redkey.shapes.fields import Page
+from redkey.shapes.queues import CreatedQueue, Queue
+from redkey.shapes.tasks import Priority
+
+
+class Queues(Resource[Mode]):
+    """Queues: made, seen, set; what lies in them, and what of it may be claimed now."""
+
+    @Operation
+    def claim_next(
+        self, queue: str, agent_id: str, *, lease_seconds: int | None = None, count: int | None = None, wait: float = 0
+    ) -> Request[ClaimNextOutcome]:
+        """Claim the next task of a queue, waiting for one if asked to; it comes with its input and brief."""
+        return post(
+            at("queues", queue, "claim-next"),
+            ClaimNextOutcome,
+            wait_seconds=wait,
+            agent_id=agent_id,
+            lease_seconds=lease_seconds,
+            count=count,
+            wait=wait or None,
+        )
+
+    @Operation
+    def create(
+        self,
+        name: str,
+        *,
+        id: str | None = None,
+        description: str | None = None,
+        lease_seconds: int | None = None,
+        max_attempts: int | None = None,
+        priority: Priority | None = None,
+        paused: bool | None = None,
+        allow_secrets: bool | None = None,
+        max_live_claims: int | None = None,
+        max_lease_losses: int | None = None,
+    ) -> Request[CreatedQueue]:
+        """Create a queue; without an id it is named after its name."""
+        return post(
+            "/queues",
+            CreatedQueue,
+            name=name,
+            id=id,
+            description=description,
+            lease_seconds=lease_seconds,
+            max_attempts=max_attempts,
+            priority=priority,
+            paused=paused,
+            allow_secrets=allow_secrets,
+            max_live_claims=max_live_claims,
+            max_lease_losses=max_lease_losses,
+        )
+
+    @Listing
+    def list(self, *, limit: int | None = None, after: str | None = None) -> Request[Page[Queue]]:
+        """The queues of the workspace, by id."""
+        return get("/queues", Page[Queue], limit=limit, after=after)
+
+    @Operation
+    def get(self, queue: str) -> Request[Queue]:
+        """One queue and its settings."""
+        return get(at("queues", queue), Queue)
+
+    @Operation
+    def update(
+        self,
+        queue: str,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        lease_seconds: int | None = None,
+        max_attempts: int | None = None,
+        priority: Priority | None = None,
+        paused: bool | None = None,
+        allow_secrets: bool | None = None,
+        max_live_claims: int | None = None,
+        max_lease_losses: int | None = None,
+    ) -> Request[Queue]:
+        """Change a queue: its settings, its limits, its name; pause it or let it go on."""
+        return patch(
+            at("queues", queue),
+            Queue,
+            name=name,
+            description=description,
+            lease_seconds=lease_seconds,
+            max_attempts=max_attempts,
+            priority=priority,
+            paused=paused,
+            allow_secrets=allow_secrets,
+            max_live_claims=max_live_claims,
+            max_lease_losses=max_lease_losses,
+        )

@@ -1,0 +1,49 @@
+"""Roles: eligibility to claim certain tasks.
+
+Written by `python -m tools.sdk` from the declared operations; `make verify` proves it current.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from redkey.client.operation import Listing, Mode, Operation, Resource
+from redkey.client.request import Request, at, delete, get, post
+from redkey.shapes.fields import Page
+from redkey.shapes.roles import CreatedRole, Role, RoleGrant
+
+
+class Roles(Resource[Mode]):
+    """Roles: eligibility to claim certain tasks."""
+
+    @Operation
+    def create(
+        self,
+        name: str,
+        *,
+        id: str | None = None,
+        description: str | None = None,
+        capabilities: Sequence[str] | None = None,
+    ) -> Request[CreatedRole]:
+        """Create a role."""
+        return post("/roles", CreatedRole, name=name, id=id, description=description, capabilities=capabilities)
+
+    @Listing
+    def list(self, *, limit: int | None = None, after: str | None = None) -> Request[Page[Role]]:
+        """The roles of the workspace, by id."""
+        return get("/roles", Page[Role], limit=limit, after=after)
+
+    @Operation
+    def get(self, role: str) -> Request[Role]:
+        """One role, with the agents that have it."""
+        return get(at("roles", role), Role)
+
+    @Operation
+    def grant(self, role: str, agent_id: str) -> Request[RoleGrant]:
+        """Make an agent eligible for the tasks that need a role."""
+        return post(at("roles", role, "agents", agent_id), RoleGrant)
+
+    @Operation
+    def revoke(self, role: str, agent_id: str) -> Request[RoleGrant]:
+        """Take a role from an agent; what it holds it may finish."""
+        return delete(at("roles", role, "agents", agent_id), RoleGrant)
