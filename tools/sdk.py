@@ -216,7 +216,7 @@ def _call(operation: Operation, names: Names) -> str:
     lines = [
         f"    @{kind}",
         f"    def {_method(operation)}({', '.join(signature)}) -> Request[{reply}]:",
-        _docstring(max(operation.description, operation.summary, key=len), 8),
+        _docstring(operation.purpose, 8),
         f"        return {_request(operation, asked, reply, accept, names)}",
     ]
     return "\n".join([*lines, ""])

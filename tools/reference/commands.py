@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import click
 
-from redkey.cli import SECTIONS, main
+from redkey.cli import COMMANDS, SECTIONS, main
 from tools.reference.markdown import table
 
 _INTRO = """# Commands
@@ -21,8 +21,9 @@ def page() -> str:
     """Every command and subcommand, by the sections of the help."""
     parts = [_INTRO]
     context = click.Context(main, info_name="redkey")
-    for title, section in SECTIONS.items():
-        parts.append(f"## {title}\n")
+    further = {"More": [name for name in main.list_commands(context) if name not in COMMANDS]}
+    for title, section in {**SECTIONS, **further}.items():
+        parts += [f"## {title}\n"] if section else []
         for name in section:
             command = main.get_command(context, name)
             if command is None:

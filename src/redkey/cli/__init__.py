@@ -86,18 +86,26 @@ MEANT: Mapping[str, str] = {
 }
 
 
+def _further_groups() -> dict[str, str]:
+    """The groups that declared operations name and no section has, with their purposes."""
+    from redkey.shapes.operations import command_groups
+
+    return {name: purpose for name, purpose in command_groups().items() if name not in COMMANDS}
+
+
 class LazyGroup(click.Group):
     """A group that knows its commands by name and imports one only to run it or to show its own help."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
+        return [*COMMANDS, *_further_groups()]
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """A word that is no command is answered with the one that was probably meant."""
         word = args[0]
-        if word not in COMMANDS and not word.startswith("-") and not ctx.resilient_parsing:
+        known = word in COMMANDS or word in _further_groups()
+        if not known and not word.startswith("-") and not ctx.resilient_parsing:
             from difflib import get_close_matches
 
             meant = MEANT.get(word) or next(iter(get_close_matches(word, COMMANDS)), None)
@@ -107,7 +115,12 @@ class LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
-            return None
+            purpose = _further_groups().get(cmd_name)
+            if purpose is None:
+                return None
+            from redkey.cli.declared import declared_group
+
+            return declared_group(cmd_name, purpose)
         found: click.Command = importlib.import_module(f"redkey.cli.{COMMANDS[cmd_name][0]}").command
         return found
 
@@ -117,12 +130,19 @@ class LazyGroup(click.Group):
         for title, section in SECTIONS.items():
             with formatter.section(title):
                 formatter.write_dl([(name.ljust(widest), line) for name, (_, line) in section.items()])
+        further = _further_groups()
+        if further:
+            with formatter.section("More"):
+                formatter.write_dl([(name.ljust(widest), line) for name, line in further.items()])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """The names that fit, without importing what they name: the shell waits at every key."""
         from click.shell_completion import CompletionItem
 
-        return [CompletionItem(name, help=line) for name, (_, line) in COMMANDS.items() if name.startswith(incomplete)]
+        fitting = {name: line for name, (_, line) in COMMANDS.items() if name.startswith(incomplete)}
+        if not fitting:
+            fitting = {name: line for name, line in _further_groups().items() if name.startswith(incomplete)}
+        return [CompletionItem(name, help=line) for name, line in fitting.items()]
 
     def invoke(self, ctx: click.Context) -> Any:
         """Every refusal of RedKey's own ends as a sentence on stderr and exit 1, never as a traceback."""

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from redkey.cli.declared import add_declared
+from redkey.cli.look import Look
 from redkey.cli.next_step import command_for
 from redkey.cli.report import shown
 from redkey.cli.screen import ago, print_done, print_facts, print_item
@@ -21,8 +23,6 @@ if TYPE_CHECKING:
 
 _lease_option = click.option("--lease", "lease_seconds", type=int, metavar="SECONDS", help="How long it lasts.")
 _claim = click.argument("claim_id", metavar="CLAIM")
-_FAILURES = ("error", "timeout", "verification", "rejected")
-_BLOCKERS = ("spec_gap", "dependency", "tool_failure", "ambiguity", "resource", "verification_fail", "auth")
 
 
 @click.group()
@@ -112,14 +112,6 @@ def _say(ctx: click.Context, found: Any, ids_only: bool, as_json: bool) -> None:
 @command.command()
 @_claim
 @daily
-def start(rk: RedKey, claim_id: str, as_json: bool) -> None:
-    """Say that the work has begun."""
-    _done(rk.claims.start(claim_id), as_json)
-
-
-@command.command()
-@_claim
-@daily
 @click.pass_context
 def heartbeat(ctx: click.Context, rk: RedKey, claim_id: str, as_json: bool) -> None:
     """Keep the lease. Exit code 1: it is lost, or the task was cancelled."""
@@ -130,14 +122,6 @@ def heartbeat(ctx: click.Context, rk: RedKey, claim_id: str, as_json: bool) -> N
         as_json=as_json,
     )
     ctx.exit(0 if found.state == "held" else 1)
-
-
-@command.command()
-@_claim
-@daily
-def release(rk: RedKey, claim_id: str, as_json: bool) -> None:
-    """Give the task back, for another agent."""
-    _done(rk.claims.release(claim_id), as_json)
 
 
 @command.command()
@@ -169,36 +153,20 @@ def _add(rk: RedKey, claim_id: str, text: str) -> str:
     return rk.claims.add_artifact(claim_id, name, sha256=kept.sha256).artifact_id
 
 
-@command.command()
-@_claim
-@click.option("--reason", required=True, help="Why it could not be done.")
-@click.option(
-    "--kind", type=click.Choice(["error", "timeout", "verification", "rejected"]), default="error", show_default=True
-)
-@daily
-def fail(rk: RedKey, claim_id: str, reason: str, kind: Any, as_json: bool) -> None:
-    """Say that the task could not be done."""
-    _done(rk.claims.fail(claim_id, reason, kind=kind), as_json)
-
-
-@command.command()
-@_claim
-@click.option("--reason", required=True, help="What stands in the way.")
-@click.option("--type", "blocker_type", type=click.Choice(_BLOCKERS), required=True, help="Of which kind it is.")
-@click.option("--suggestion", "suggested_resolution", help="What would lift it.")
-@daily
-def block(
-    rk: RedKey,
-    claim_id: str,
-    reason: str,
-    blocker_type: Any,
-    suggested_resolution: str | None,
-    as_json: bool,
-) -> None:
-    """Say that the work cannot go on; whoever can lift the block is told."""
-    done = rk.claims.block(claim_id, reason, blocker_type=blocker_type, suggested_resolution=suggested_resolution)
-    _done(done, as_json)
-
-
 def _done(found: Any, as_json: bool) -> None:
     print_done(found, f"{found.task_id} {found.status}", as_json=as_json)
+
+
+_DONE = Look(told="{task_id} {status}")
+add_declared(
+    command,
+    "claim",
+    {
+        "start": _DONE,
+        "release": _DONE,
+        "fail": Look(told="{task_id} {status}", options={"claim_next": ""}),
+        "block": Look(
+            told="{task_id} {status}", options={"blocker_type": "--type", "suggested_resolution": "--suggestion"}
+        ),
+    },
+)

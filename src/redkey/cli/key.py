@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from redkey.cli.screen import ago, print_done, print_item, print_list, tell
-from redkey.cli.session import agent_id_of, daily, ids_option, json_option
+from redkey.cli.session import agent_id_of, daily, ids_option, json_option, own_workspace
 
 if TYPE_CHECKING:
     from redkey.client import RedKey
@@ -119,11 +119,3 @@ def recover(directory: Path, workspace: str, as_json: bool) -> None:
         return
     told = f"{directory / CREDENTIALS} has it now" if kept else "keep the key: it is not shown again"
     tell(f"{made.key_id} of {made.workspace_id} ({', '.join(made.scopes)})\n\n  {made.api_key}\n", next_step=told)
-
-
-def own_workspace(rk: RedKey) -> str:
-    """The workspace that is meant when none is named; an operator may have to choose."""
-    found = list(rk.workspaces.list())
-    if len(found) != 1:
-        raise click.UsageError("this key sees several workspaces: name one with --workspace (redkey workspace list)")
-    return found[0].workspace_id

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from redkey.cli.declared import add_declared
 from redkey.cli.live import watch, watch_option
+from redkey.cli.look import Look
 from redkey.cli.screen import ago, print_done, print_facts, print_list, rich_table
 from redkey.cli.session import daily, ids_option
 
@@ -22,34 +24,6 @@ _TITLES = ("QUEUE", "STATE", "LEASE", "ATTEMPTS", "PRIORITY", "NAME")
 @click.group()
 def command() -> None:
     """Make queues, see what lies in them, pause them."""
-
-
-def _settings(function: Any) -> Any:
-    for option in (
-        click.option("--description", help="What it is for."),
-        click.option("--max-live-claims", type=int, metavar="N", help="How many claims one agent may hold."),
-        click.option("--priority", type=click.Choice(["urgent", "high", "normal", "low"]), help="Of its tasks."),
-        click.option("--max-attempts", type=int, metavar="N", help="How often a task is tried."),
-        click.option("--lease", "lease_seconds", type=int, metavar="SECONDS", help="How long a claim lasts."),
-    ):
-        function = option(function)
-    return function
-
-
-@command.command()
-@click.argument("name")
-@_settings
-@daily
-def create(rk: RedKey, name: str, as_json: bool, **settings: Any) -> None:
-    """Make the queue NAME.
-
-    \b
-      redkey queue create podcast --lease 60 --max-attempts 3
-    """
-    made = rk.queues.create(name, **settings)
-    print_done(
-        made, made.queue_id, next_step=f"redkey task create --queue {made.queue_id} --title ...", as_json=as_json
-    )
 
 
 @command.command("list")
@@ -130,15 +104,6 @@ def watch_queue(rk: RedKey, queue: str, as_json: bool) -> None:
 
 @command.command()
 @click.argument("queue")
-@_settings
-@daily
-def update(rk: RedKey, queue: str, as_json: bool, **settings: Any) -> None:
-    """Change the settings of QUEUE; what is not given stays."""
-    _say(rk.queues.update(queue, **settings), as_json)
-
-
-@command.command()
-@click.argument("queue")
 @daily
 def pause(rk: RedKey, queue: str, as_json: bool) -> None:
     """Let nobody claim from QUEUE; running claims go on."""
@@ -154,4 +119,22 @@ def resume(rk: RedKey, queue: str, as_json: bool) -> None:
 
 
 def _say(queue: Queue, as_json: bool) -> None:
-    print_done(queue, f"{queue.queue_id} is {'paused' if queue.paused else 'open'}", as_json=as_json)
+    print_done(queue, _told(queue), as_json=as_json)
+
+
+def _told(queue: Queue) -> str:
+    return f"{queue.queue_id} is {'paused' if queue.paused else 'open'}"
+
+
+add_declared(
+    command,
+    "queue",
+    {
+        "create": Look(
+            told="{queue_id}",
+            next_step="redkey task create --queue {queue_id} --title ...",
+            examples=("redkey queue create podcast --lease 60 --max-attempts 3",),
+        ),
+        "update": Look(told=_told),
+    },
+)

@@ -72,3 +72,11 @@ def agent_id_of(rk: RedKey, name: str) -> str:
     for agent in rk.agents.list(slug=name):
         return agent.agent_id
     raise click.UsageError(f"there is no agent {name}; see redkey agent list, or redkey agent register {name}")
+
+
+def own_workspace(rk: RedKey) -> str:
+    """The workspace that is meant when none is named; an operator may have to choose."""
+    found = list(rk.workspaces.list())
+    if len(found) != 1:
+        raise click.UsageError("this key sees several workspaces: name one with --workspace (redkey workspace list)")
+    return found[0].workspace_id

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from redkey.cli.declared import add_declared
 from redkey.cli.live import watch, watch_option
+from redkey.cli.look import Look
 from redkey.cli.next_step import command_for
 from redkey.cli.provision import ensure_queue, ensure_roles
 from redkey.cli.queue import STATES
@@ -18,7 +20,6 @@ from redkey.cli.screen import (
     ago,
     on_terminal,
     print_details,
-    print_done,
     print_item,
     print_list,
     rich_table,
@@ -276,30 +277,5 @@ def explain(rk: RedKey, task_id: str, as_json: bool) -> None:
             click.echo(click.style(f"    next: {shown(following)}", dim=True))
 
 
-@command.command()
-@click.argument("task_id", metavar="TASK")
-@daily
-def cancel(rk: RedKey, task_id: str, as_json: bool) -> None:
-    """End a task at once; whoever holds it learns it at its next call."""
-    _say(rk.tasks.cancel(task_id), as_json)
-
-
-@command.command()
-@click.argument("task_id", metavar="TASK")
-@daily
-def retry(rk: RedKey, task_id: str, as_json: bool) -> None:
-    """Try a failed or cancelled task again, as a new attempt."""
-    _say(rk.tasks.retry(task_id), as_json)
-
-
-@command.command()
-@click.argument("task_id", metavar="TASK")
-@click.option("--answer", help="What lifts the block; whoever takes the task up reads it.")
-@daily
-def unblock(rk: RedKey, task_id: str, answer: str | None, as_json: bool) -> None:
-    """Answer a block, so that the task can be claimed again."""
-    _say(rk.tasks.unblock(task_id, answer=answer), as_json)
-
-
-def _say(changed: Any, as_json: bool) -> None:
-    print_done(changed, f"{changed.task_id} is {styled(changed.status)}", as_json=as_json)
+_CHANGED = Look(told="{task_id} is {status}")
+add_declared(command, "task", {"cancel": _CHANGED, "retry": _CHANGED, "unblock": _CHANGED})

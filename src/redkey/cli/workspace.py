@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from redkey.cli.key import own_workspace
 from redkey.cli.screen import ago, print_done, print_facts, print_item, print_list, tell
-from redkey.cli.session import daily, ids_option
+from redkey.cli.session import daily, ids_option, own_workspace
 
 if TYPE_CHECKING:
     from redkey.client import RedKey

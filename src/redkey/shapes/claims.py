@@ -234,18 +234,18 @@ class ClaimResults(Reply, frozen=True, kw_only=True):
 class FailureReport(Body, frozen=True, kw_only=True):
     """Why it could not be done."""
 
-    reason: Annotated[str, Meta(min_length=1, max_length=65536)]
-    kind: FailureKind = "error"
+    reason: Annotated[str, Meta(min_length=1, max_length=65536, description="Why it could not be done.")]
+    kind: Annotated[FailureKind, Meta(description="What kind of failure it is.")] = "error"
     claim_next: ClaimNext | None = None
 
 
 class BlockReport(Body, frozen=True, kw_only=True):
     """What stands in the way, and who or what could lift it."""
 
-    reason: Annotated[str, Meta(min_length=1, max_length=65536)]
-    blocker_type: BlockerType
-    suggested_resolution: Text = ""
-    depends_on: Annotated[tuple[TaskId, ...], Meta(max_length=4)] = ()
+    reason: Annotated[str, Meta(min_length=1, max_length=65536, description="What stands in the way.")]
+    blocker_type: Annotated[BlockerType, Meta(description="What kind of block it is.")]
+    suggested_resolution: Annotated[Text, Meta(description="What would lift it.")] = ""
+    depends_on: Annotated[tuple[TaskId, ...], Meta(max_length=4, description="A task that must complete first.")] = ()
 
 
 class HolderPlan(Body, frozen=True, kw_only=True):
@@ -344,6 +344,7 @@ START_CLAIM = Operation(
     summary="Say that the work has begun.",
     replies=_STALE,
     method_name="claims.start",
+    command="claim start CLAIM",
 )
 RELEASE_CLAIM = Operation(
     "release_claim",
@@ -355,6 +356,7 @@ RELEASE_CLAIM = Operation(
     description="Give the task back: others may claim it at once.",
     replies=_STALE,
     method_name="claims.release",
+    command="claim release CLAIM",
 )
 HEARTBEAT_CLAIM = Operation(
     "heartbeat_claim",
@@ -381,6 +383,7 @@ BLOCK_CLAIM = Operation(
     example={"reason": "The brief names no audience.", "blockerType": "spec_gap"},
     method_name="claims.block",
     positional=("reason",),
+    command="claim block CLAIM",
 )
 ADD_ARTIFACT = Operation(
     "add_artifact",
@@ -436,6 +439,7 @@ FAIL_CLAIM = Operation(
     example={"reason": "The source is behind a login.", "kind": "error"},
     method_name="claims.fail",
     positional=("reason",),
+    command="claim fail CLAIM",
 )
 
 OPERATIONS = (

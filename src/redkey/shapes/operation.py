@@ -7,9 +7,11 @@ From a declaration follow the HTTP route, its entry in the OpenAPI document, the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 # Who may call: any one of these scopes is enough, and admin keys may do everything in their workspace.
 READ = ("read", "produce", "agent", "runner")
@@ -66,7 +68,8 @@ class Operation:
     method_name: str = ""
     # The fields of the body or the query that the SDK's method takes by position, after those of the path.
     positional: tuple[str, ...] = ()
-    # The command of the command line that is made from this declaration, in words: `role create`.
+    # The command of the command line that is made from this declaration: its words, then the parameters that are
+    # arguments, as in `role grant ROLE AGENT`; every other parameter is an option.
     command: str = ""
 
     @property
@@ -80,6 +83,11 @@ class Operation:
         return tuple(part[1:-1] for part in self.path.split("/") if part.startswith("{"))
 
     @property
+    def purpose(self) -> str:
+        """What it does: the fuller of its two texts."""
+        return max(self.description, self.summary, key=len)
+
+    @property
     def writes(self) -> bool:
         return self.method in ("POST", "PUT", "PATCH", "DELETE")
 
@@ -87,3 +95,20 @@ class Operation:
     def takes_key(self) -> bool:
         """Whether an Idempotency-Key means something here; a streamed body is its own key."""
         return self.writes and self.idempotent and not self.streamed
+
+
+# The use cases that stand beside their declarations.
+ANSWERS: dict[Operation, Callable[..., Any]] = {}
+
+
+def answers(operation: Operation) -> Callable[[Function], Function]:
+    """Declare the use case of an operation beside it: for what needs nothing but the caller and what it is given.
+
+    It is called like any use case (`redkey.services.use_case`): the caller first, then path, body, query.
+    """
+
+    def declare(run: Function) -> Function:
+        ANSWERS[operation] = run
+        return run
+
+    return declare

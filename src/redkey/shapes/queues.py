@@ -27,13 +27,18 @@ class QueueSettings(Body, frozen=True, kw_only=True):
     """What a queue decides for its tasks; what is not given keeps its value."""
 
     lease_seconds: LeaseSeconds | None = None
-    max_attempts: Attempts | None = None
-    priority: Priority | None = None
-    paused: bool | None = None
-    # Whether text that looks like a secret may be put into this queue's tasks.
-    allow_secrets: bool | None = None
-    max_live_claims: Annotated[int, Meta(ge=1, le=1_000_000)] | None = None
-    max_lease_losses: Annotated[int, Meta(ge=1, le=999)] | None = None
+    max_attempts: Annotated[Attempts, Meta(description="How often a task is tried.")] | None = None
+    priority: Annotated[Priority, Meta(description="Of tasks that have none of their own.")] | None = None
+    paused: Annotated[bool, Meta(description="Whether it is paused: nothing is claimed from it.")] | None = None
+    allow_secrets: (
+        Annotated[bool, Meta(description="Whether its tasks may hold text that looks like a secret.")] | None
+    ) = None
+    max_live_claims: (
+        Annotated[int, Meta(ge=1, le=1_000_000, description="How many claims one agent may hold.")] | None
+    ) = None
+    max_lease_losses: (
+        Annotated[int, Meta(ge=1, le=999, description="How many leases of a task may expire before it fails.")] | None
+    ) = None
 
     def on_wire(self) -> dict[str, Any]:
         """The given settings under their names on the ledger."""
@@ -48,16 +53,16 @@ class QueueSettings(Body, frozen=True, kw_only=True):
 class NewQueue(QueueSettings, frozen=True, kw_only=True):
     """A queue; without an id it is named after its name."""
 
-    id: Word = ""
+    id: Annotated[Word, Meta(description="Its id [derived from its name].")] = ""
     name: Name
-    description: Text = ""
+    description: Annotated[Text, Meta(description="What it is for.")] = ""
 
 
 class QueuePatch(QueueSettings, frozen=True, kw_only=True):
     """What to change about a queue."""
 
-    name: Name | None = None
-    description: Text | None = None
+    name: Annotated[Name, Meta(description="A name for people.")] | None = None
+    description: Annotated[Text, Meta(description="What it is for.")] | None = None
 
 
 class Queue(Reply, frozen=True, kw_only=True):
@@ -112,6 +117,7 @@ CREATE_QUEUE = Operation(
     example={"id": "queue_podcast", "name": "Podcast production", "leaseSeconds": 900},
     method_name="queues.create",
     positional=("name",),
+    command="queue create NAME",
 )
 LIST_QUEUES = Operation(
     "list_queues",
@@ -145,6 +151,7 @@ PATCH_QUEUE = Operation(
     description="Change a queue: its settings, its limits, its name; pause it or let it go on.",
     example={"paused": True},
     method_name="queues.update",
+    command="queue update QUEUE",
 )
 LIST_TASKS = Operation(
     "list_tasks",

@@ -13,10 +13,10 @@ from redkey.shapes.operation import ADMIN, READ, Operation
 class NewRole(Body, frozen=True, kw_only=True):
     """A role; without an id it is named after its name."""
 
-    id: Word = ""
+    id: Annotated[Word, Meta(description="Its id [derived from its name].")] = ""
     name: Name
-    description: Text = ""
-    capabilities: Annotated[tuple[Word, ...], Meta(max_length=8)] = ()
+    description: Annotated[Text, Meta(description="What its holders do.")] = ""
+    capabilities: Annotated[tuple[Word, ...], Meta(max_length=8, description="What every holder can do.")] = ()
 
 
 class Role(Reply, frozen=True, kw_only=True):
@@ -68,6 +68,7 @@ CREATE_ROLE = Operation(
     },
     method_name="roles.create",
     positional=("name",),
+    command="role create NAME",
 )
 LIST_ROLES = Operation(
     "list_roles",
@@ -79,6 +80,7 @@ LIST_ROLES = Operation(
     summary="List roles.",
     description="The roles of the workspace, by id.",
     method_name="roles.list",
+    command="role list",
 )
 GET_ROLE = Operation(
     "get_role",
@@ -88,6 +90,7 @@ GET_ROLE = Operation(
     reply=Role,
     summary="One role, with the agents that have it.",
     method_name="roles.get",
+    command="role show ROLE",
 )
 GRANT_ROLE = Operation(
     "grant_role",
@@ -98,6 +101,7 @@ GRANT_ROLE = Operation(
     summary="Grant a role to an agent.",
     description="Make an agent eligible for the tasks that need a role.",
     method_name="roles.grant",
+    command="role grant ROLE AGENT",
 )
 REVOKE_ROLE = Operation(
     "revoke_role",
@@ -108,6 +112,7 @@ REVOKE_ROLE = Operation(
     summary="Take a role from an agent.",
     description="Take a role from an agent; what it holds it may finish.",
     method_name="roles.revoke",
+    command="role revoke ROLE AGENT",
 )
 
 OPERATIONS = (CREATE_ROLE, LIST_ROLES, GET_ROLE, GRANT_ROLE, REVOKE_ROLE)

@@ -311,7 +311,7 @@ class TaskChanged(Reply, frozen=True, kw_only=True):
 class Answer(Body, frozen=True, kw_only=True):
     """What lifts a block."""
 
-    answer: Text = ""
+    answer: Annotated[Text, Meta(description="What lifts the block; the next holder reads it.")] = ""
 
 
 class NewMessage(Body, frozen=True, kw_only=True):
@@ -410,6 +410,7 @@ CANCEL_TASK = Operation(
     description="Cancel a task; its holder learns it at the next call.",
     replies=_TERMINAL,
     method_name="tasks.cancel",
+    command="task cancel TASK",
 )
 RETRY_TASK = Operation(
     "retry_task",
@@ -421,6 +422,7 @@ RETRY_TASK = Operation(
     description="Try a failed or cancelled task again, as a new attempt.",
     replies={402: "The credits of the workspace are used up.", 409: "The task did not fail."},
     method_name="tasks.retry",
+    command="task retry TASK",
 )
 UNBLOCK_TASK = Operation(
     "unblock_task",
@@ -435,6 +437,7 @@ UNBLOCK_TASK = Operation(
     example={"answer": "The spec is in the planning document."},
     method_name="tasks.unblock",
     positional=("answer",),
+    command="task unblock TASK",
 )
 ADD_MESSAGE = Operation(
     "add_message",
