@@ -8,8 +8,9 @@ From a declaration follow the HTTP route, its entry in the OpenAPI document, the
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
+
+import msgspec
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -22,8 +23,7 @@ OPERATOR = ("operator",)
 PUBLIC = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Operation:
+class Operation(msgspec.Struct, frozen=True, eq=False):
     """One operation. `body`, `query` and `reply` are shapes.
 
     A use case gets the parameters of the path in their order, then the body, then the query, whichever there are.
@@ -43,7 +43,7 @@ class Operation:
     # More than the summary says, where there is more to say.
     description: str = ""
     # Statuses beyond those that follow from the declaration: status -> when it is given.
-    replies: Mapping[int, str] = field(default_factory=dict)
+    replies: Mapping[int, str] = {}
     idempotent: bool = True
     # False where one call too many does no harm: the SDK sends no key, so the server need not keep the reply.
     sends_key: bool = True
