@@ -43,10 +43,11 @@ class Written(NamedTuple):
 def generated() -> dict[str, bytes]:
     """Every module by its path from the root of the repository."""
     written, families = _written(), _families()
-    made = {
-        family: _family(family, [one for one in calls if _method(one) not in _by_hand(written, family)])
+    plain = {
+        family: [one for one in calls if family not in written or _method(one) not in written[family].methods]
         for family, calls in families.items()
     }
+    made = {family: _family(family, calls) for family, calls in plain.items() if calls}
     made["families"] = _table({*families, *written}, written)
     made["__init__"] = f'"""The calls of the API, a family a module.\n\n{_NOTE}\n"""\n'
     return {f"{FOLDER}/{name}.py": _formatted(text) for name, text in sorted(made.items())}
@@ -74,10 +75,6 @@ def _written() -> dict[str, Written]:
                 methods = frozenset(one.name for one in node.body if isinstance(one, ast.FunctionDef))
                 found[node.name.lower()] = Written(path.stem, node.name, methods)
     return found
-
-
-def _by_hand(written: dict[str, Written], family: str) -> frozenset[str]:
-    return written[family].methods if family in written else frozenset()
 
 
 def _table(families: Iterable[str], written: dict[str, Written]) -> str:
@@ -179,7 +176,8 @@ class Names:
         elif get_origin(kind) in (list, tuple, set, frozenset):
             yield self._abstract("Sequence", get_args(kind)[0])
         elif get_origin(kind) is dict:
-            yield self._abstract("Mapping", *get_args(kind))
+            # Type checkers take a dict of texts for no other keys.
+            yield self._abstract("Mapping", str, get_args(kind)[1])
         else:
             yield str(kind.__name__)
 

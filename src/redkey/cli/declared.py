@@ -40,10 +40,10 @@ def add_declared(group: click.Group, name: str, looks: Mapping[str, Look]) -> No
     for operation in operations():
         words = [word for word in operation.command.split() if word.islower()]
         if words[:1] == [name] and words[-1] not in group.commands:
-            group.add_command(_command(operation, words[-1], looks.get(words[-1], Look())))
+            group.add_command(command_of(operation, words[-1], looks.get(words[-1], Look())))
 
 
-def _command(operation: Operation, name: str, look: Look) -> click.Command:
+def command_of(operation: Operation, name: str, look: Look) -> click.Command:
     """The command of one operation."""
     family, _, method = operation.method_name.partition(".")
     is_list = get_origin(operation.reply) is Page

@@ -20,8 +20,8 @@ _NAMES = {
     "queue_id": "queue",
     "role_id": "role",
 }
-# A header carries the key of a request; the body may for callers who cannot set headers.
-_LEFT_OUT = {"idempotency_key"}
+# What the API takes under two names: the key of a request is a header too, and `to` is a recipient too.
+_LEFT_OUT = {"idempotency_key", "to_agent"}
 
 
 class Parameter(NamedTuple):
@@ -55,6 +55,9 @@ def parameters(operation: Operation) -> tuple[Parameter, ...]:
     fields = [one for one in _fields(operation) if one.name not in taken]
     by_name = {one.name: one for one in fields}
     first = [by_name.pop(name)._replace(by_position=True) for name in operation.positional]
+    # What stands before a required one must be given too.
+    needed = max((place for place, one in enumerate(first) if one.required), default=-1)
+    first = [one._replace(default=NODEFAULT) if place < needed else one for place, one in enumerate(first)]
     return (*path, *first, *by_name.values())
 
 

@@ -53,7 +53,6 @@ class NewTask(Body, frozen=True, kw_only=True):
     title: Annotated[str, Meta(min_length=1, max_length=500)]
     description: Text = ""
     queue_id: Name | None = None
-    workflow_id: Id | None = None
     required_roles: Names = ()
     required_capabilities: Names = ()
     depends_on: Annotated[tuple[TaskId, ...], Meta(max_length=100)] = ()
@@ -61,6 +60,7 @@ class NewTask(Body, frozen=True, kw_only=True):
     input: Any = None
     # A Brief Wire 1.0 (seed 000).
     brief: dict[str, Any] | None = None
+    workflow_id: Id | None = None
     context_id: Annotated[str, Meta(pattern="^[a-z][a-z0-9_-]{0,15}:[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=40)] = ""
     parent_task_id: TaskId | None = None
     reference_task_ids: Annotated[tuple[TaskId, ...], Meta(max_length=4)] = ()
