@@ -7,9 +7,11 @@ they were written under.
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import tarfile
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +37,7 @@ from redkey.services.receipts import receipt_for
 from redkey.services.signing import Signing
 from redkey.stores.keys import SignerKeys
 from redkey.stores.sqlite import SqliteStore
+from redkey.stores.sqlite.copying import take_backup
 from redkey.wire.catalogue import catalogue
 from redkey.wire.decode import decode
 from redkey.wire.ids import event_id
@@ -160,6 +163,14 @@ def test_its_keys_are_known_when_they_have_left_the_window(folder: Path) -> None
         asyncio.run(_ask_late(store, keyed))
     report = checked(folder / "data", receipts_of(folder))
     assert report.clean, report.faults
+
+
+def test_a_backup_of_it_is_taken_and_checked_as_it_is(folder: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    take_backup(folder / "data", copy, "2026-10-01T00:00:00Z", with_keys=False)
+    assert checked(copy).clean
+    with closing(sqlite3.connect(copy / "redkey.db")) as database:
+        assert database.execute("PRAGMA user_version").fetchone() == (1,)
 
 
 async def _ask_late(store: SqliteStore, keyed: list[Record]) -> None:
