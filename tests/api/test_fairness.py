@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from http.client import HTTPConnection
 from pathlib import Path
+from statistics import median
 from tempfile import TemporaryDirectory
 from urllib.parse import urlsplit
 
@@ -19,8 +20,9 @@ import pytest
 from tests.api.server import PATIENCE_SECONDS, Server, serving
 
 LONG = bool(os.environ.get("REDKEY_TEST_LONG"))
-REQUESTS = 2000 if LONG else 600
-ROUNDS = 5 if LONG else 2
+REQUESTS = 2000 if LONG else 400
+# An odd number: the median of the rounds counts, so that what others do to the machine in one of them does not.
+ROUNDS = 5
 # How much longer than in quiet times the slowest of a hundred requests may take.
 TIMES = 5
 # A directory of its own is made in it.
@@ -77,10 +79,10 @@ def test_one_greedy_key_does_not_slow_another_tenant(quick_server: Server, kinds
     with quick_server.client() as operator:
         greedy_key = operator.post("/workspaces", {}).json["apiKey"]
     victim.seconds(50)
-    quiet: list[float] = []
-    crowded: list[float] = []
+    ratios: list[float] = []
+    told: list[str] = []
     for _ in range(ROUNDS):
-        quiet += victim.seconds(REQUESTS)
+        quiet = victim.seconds(REQUESTS)
         command = [sys.executable, "-m", "tests.api.greedy", quick_server.url, greedy_key, kinds]
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as greedy:
             assert greedy.stdin is not None
@@ -88,12 +90,13 @@ def test_one_greedy_key_does_not_slow_another_tenant(quick_server: Server, kinds
             assert greedy.stdout.readline() == "ready\n"
             greedy.stdin.write("begin\n")
             greedy.stdin.flush()
-            crowded += victim.seconds(REQUESTS)
+            crowded = victim.seconds(REQUESTS)
             greedy.stdin.close()
             answers = json.loads(greedy.stdout.read())
-        assert any(name.endswith((" 200", " 201")) for name in answers), answers
+        assert any(name.endswith((" 200", " 201", " 429")) for name in answers), answers
+        before, during = percentile(quiet, 0.99), percentile(crowded, 0.99)
+        ratios.append(during / before)
+        told.append(f"p99 {before * 1e3:.1f} -> {during * 1e3:.1f} ms; {answers}")
     victim.close()
-    before, during = percentile(quiet, 0.99), percentile(crowded, 0.99)
-    print(f"{kinds}: p50 {percentile(quiet, 0.5) * 1e3:.1f} -> {percentile(crowded, 0.5) * 1e3:.1f} ms, ")
-    print(f"p99 {before * 1e3:.1f} -> {during * 1e3:.1f} ms; {answers}")
-    assert during < TIMES * before, f"p99 {before * 1e3:.1f} ms -> {during * 1e3:.1f} ms"
+    print(f"{kinds}: {sorted(ratios)}", *told, sep="\n")
+    assert median(ratios) < TIMES, told
