@@ -171,7 +171,7 @@ def test_an_agent_that_leaves_for_good_leaves_nothing_behind(running: Running) -
 
 
 def test_a_slow_reader_is_bounded_and_told_and_holds_up_nobody(home: Path) -> None:
-    limits = BusLimits(output_bytes=4096, stalled_seconds=0.5)
+    limits = BusLimits(output_bytes=4096, stalled_seconds=2)
     with Running(home, limits) as running:
         session = running.session()
         slow = running.join(session, "bob")
