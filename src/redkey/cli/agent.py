@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from redkey.cli.declared import add_declared
+from redkey.cli.look import Look
 from redkey.cli.provision import ensure_roles
-from redkey.cli.screen import ago, print_details, print_done, print_item, print_list
-from redkey.cli.session import agent_id_of, daily, ids_option, limit_option
+from redkey.cli.screen import ago, print_done, print_item, print_list
+from redkey.cli.session import agent_id_of, daily, limit_option
 from redkey.cli.values import json_value
 
 if TYPE_CHECKING:
@@ -86,60 +88,6 @@ def _print_registered(made: RegisteredAgent, roles: tuple[str, ...]) -> None:
         click.echo(f"  export REDKEY_AGENT_ID={made.agent_id}\n  export REDKEY_API_KEY={made.api_key}\n")
 
 
-@command.command("list")
-@click.option("--role", metavar="ROLE", help="Only those that have this role.")
-@ids_option
-@daily
-def list_agents(rk: RedKey, role: str | None, ids_only: bool, as_json: bool) -> None:
-    """All agents."""
-    print_list(
-        rk.agents.list(role=role),
-        ("AGENT", "SLUG", "STATE", "HOLDS", "HEARD OF", "ROLES"),
-        lambda one: (
-            one.agent_id,
-            one.slug,
-            _state(one),
-            str(one.live_claims),
-            ago(one.last_act_at),
-            ", ".join(role.removeprefix("role_") for role in one.roles),
-        ),
-        as_json=as_json,
-        ids_only=ids_only,
-        empty="no agents yet: redkey agent register NAME --role ROLE",
-    )
-
-
-def _state(agent: Agent) -> str:
-    return "inactive" if not agent.active else "lost" if agent.lost else "active"
-
-
-@command.command()
-@click.argument("agent")
-@daily
-def show(rk: RedKey, agent: str, as_json: bool) -> None:
-    """One agent (id or slug), with what its card says."""
-    found = rk.agents.get(agent_id_of(rk, agent))
-    print_details(
-        found,
-        [
-            ("agent", found.agent_id),
-            ("slug", found.slug),
-            ("state", _state(found)),
-            ("name", found.name),
-            ("description", found.description),
-            ("framework", found.framework),
-            ("endpoint", found.endpoint),
-            ("roles", found.roles),
-            ("capabilities", found.capabilities),
-            ("card", f"{found.card_format}, {found.verification.status}"),
-            ("holds", found.live_claims),
-            ("registered", ago(found.registered_at)),
-            ("heard of", ago(found.last_act_at)),
-        ],
-        as_json=as_json,
-    )
-
-
 @command.command()
 @click.argument("agent")
 @limit_option
@@ -170,16 +118,48 @@ def history(rk: RedKey, agent: str, limit: int, as_json: bool) -> None:
 @command.command()
 @click.argument("agent")
 @daily
-def deactivate(rk: RedKey, agent: str, as_json: bool) -> None:
-    """Let an agent claim nothing more."""
-    done = rk.agents.deactivate(agent_id_of(rk, agent))
-    print_done(done, f"{agent} is inactive", next_step=f"redkey agent activate {agent}", as_json=as_json)
-
-
-@command.command()
-@click.argument("agent")
-@daily
 def activate(rk: RedKey, agent: str, as_json: bool) -> None:
     """Let a deactivated agent claim again."""
     done = rk.agents.update(agent_id_of(rk, agent), active=True)
     print_done(done, f"{agent} is active", as_json=as_json)
+
+
+def _state(agent: Agent) -> str:
+    return "inactive" if not agent.active else "lost" if agent.lost else "active"
+
+
+add_declared(
+    command,
+    "agent",
+    {
+        "list": Look(
+            parts={
+                "AGENT": "agent_id",
+                "SLUG": "slug",
+                "STATE": _state,
+                "HOLDS": "live_claims",
+                "HEARD OF": "last_act_at",
+                "ROLES": lambda agent: [role.removeprefix("role_") for role in agent.roles],
+            },
+            empty="no agents yet: redkey agent register NAME --role ROLE",
+        ),
+        "show": Look(
+            parts={
+                "agent": "agent_id",
+                "slug": "slug",
+                "state": _state,
+                "name": "name",
+                "description": "description",
+                "framework": "framework",
+                "endpoint": "endpoint",
+                "roles": "roles",
+                "capabilities": "capabilities",
+                "card": lambda agent: f"{agent.card_format}, {agent.verification.status}",
+                "holds": "live_claims",
+                "registered": "registered_at",
+                "heard of": "last_act_at",
+            }
+        ),
+        "deactivate": Look(told="{agent} is inactive", next_step="redkey agent activate {agent}"),
+    },
+)

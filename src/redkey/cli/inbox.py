@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from redkey.cli.screen import ago, print_done, print_item, print_list, tell
+from redkey.cli.declared import add_declared
+from redkey.cli.look import Look
+from redkey.cli.screen import ago, print_item, print_list, tell
 from redkey.cli.session import daily, ids_option, limit_option
 
 if TYPE_CHECKING:
@@ -45,15 +47,6 @@ def list_messages(rk: RedKey, to: str | None, read_too: bool, limit: int, ids_on
 
 
 @command.command()
-@click.argument("message_id", metavar="MESSAGE")
-@daily
-def read(rk: RedKey, message_id: str, as_json: bool) -> None:
-    """Mark a message as read."""
-    done = rk.inbox.read(message_id)
-    print_done(done, f"{done.message_id} is read", as_json=as_json)
-
-
-@command.command()
 @click.option("--to", required=True, metavar="WHO", help="An agent (id or slug), a role (role_...), or human.")
 @click.option("--subject", required=True, help="What it is about.")
 @click.option("--body", help="The message.")
@@ -86,3 +79,6 @@ def send(
     else:
         for one in sent.messages:
             tell(f"{one.message_id} to {one.to}")
+
+
+add_declared(command, "inbox", {"read": Look(told="{message_id} is read")})

@@ -18,13 +18,13 @@ Many = Annotated[int, Meta(ge=0, le=1_000_000)]
 class AgentRegistration(Body, frozen=True, kw_only=True):
     """An Agent Card, given or to be fetched. What it says is kept as data; the agent's id is never the card's."""
 
-    workspace_id: Id = ""
-    card_url: Annotated[str, Meta(max_length=2048)] = msgspec.field(default="", name="agentCardUrl")
     card: dict[str, Any] | None = msgspec.field(default=None, name="agentCard")
+    card_url: Annotated[str, Meta(max_length=2048)] = msgspec.field(default="", name="agentCardUrl")
     framework: Annotated[str, Meta(max_length=64)] = ""
     # Information for those who grant roles; only a grant makes an agent eligible.
     eligible_roles: Roles = ()
     issue_key: bool = False
+    workspace_id: Id = ""
 
 
 class AgentPatch(Body, frozen=True, kw_only=True):
@@ -48,9 +48,9 @@ class AgentBeat(Body, frozen=True, kw_only=True):
 class AgentFilter(PageQuery, frozen=True, kw_only=True):
     """Which agents: all of the given."""
 
-    slug: Name | None = None
-    role: Name | None = None
-    active: bool | None = None
+    slug: Annotated[Name, Meta(description="Only the one with this slug.")] | None = None
+    role: Annotated[Name, Meta(description="Only those that have this role.")] | None = None
+    active: Annotated[bool, Meta(description="Only those that may claim, or only those that may not.")] | None = None
 
 
 class Endpoint(Reply, frozen=True, kw_only=True):
@@ -195,6 +195,7 @@ LIST_AGENTS = Operation(
     summary="List agents.",
     description="The agents of the workspace.",
     method_name="agents.list",
+    command="agent list",
 )
 GET_AGENT = Operation(
     "get_agent",
@@ -204,6 +205,7 @@ GET_AGENT = Operation(
     reply=Agent,
     summary="One agent, with its card.",
     method_name="agents.get",
+    command="agent show AGENT",
 )
 PATCH_AGENT = Operation(
     "patch_agent",
@@ -230,6 +232,7 @@ HEARTBEAT_AGENT = Operation(
     description="Tell that the agent is alive; recorded when something changed or it was silent for a while.",
     replies={409: "The agent is not active."},
     example={"capacity": 4, "inUse": 1},
+    sends_key=False,
     method_name="agents.heartbeat",
 )
 DEACTIVATE_AGENT = Operation(
@@ -242,6 +245,7 @@ DEACTIVATE_AGENT = Operation(
     description="Deactivate an agent: it claims nothing more; what it holds runs out.",
     replies={409: "The agent is not active."},
     method_name="agents.deactivate",
+    command="agent deactivate AGENT",
 )
 LIST_CLAIM_HISTORY = Operation(
     "list_claim_history",

@@ -17,11 +17,11 @@ class NewInboxMessage(Body, frozen=True, kw_only=True):
 
     to: Name | None = None
     to_agent: Name | None = None
+    subject: Annotated[str, Meta(min_length=1, max_length=500)]
+    body: Text = ""
     priority: Annotated[int, Meta(ge=1, le=3)] = 3
     message_type: MessageType = "info"
     ref_task_id: TaskId | None = None
-    subject: Annotated[str, Meta(min_length=1, max_length=500)]
-    body: Text = ""
     action_required: bool = False
     # The agent whose words these are, where a runner speaks for it.
     agent_id: Id | None = None
@@ -134,6 +134,7 @@ READ_MESSAGE = Operation(
     reply=MessageRead,
     summary="Mark a message as read.",
     method_name="inbox.read",
+    command="inbox read MESSAGE",
 )
 
 OPERATIONS = (SEND_MESSAGE, LIST_INBOX, LIST_AGENT_INBOX, READ_MESSAGE)

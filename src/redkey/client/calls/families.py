@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Generic
 
+from redkey.client.calls.inbox import Inbox
 from redkey.client.calls.queues import Queues
 from redkey.client.calls.roles import Roles
 from redkey.client.operation import ClientSender, Mode
@@ -15,7 +16,6 @@ from redkey.client.resources.claims import Claims
 from redkey.client.resources.content import Content
 from redkey.client.resources.definitions import Definitions
 from redkey.client.resources.gates import Gates
-from redkey.client.resources.inbox import Inbox
 from redkey.client.resources.ledger import Events, Ledger
 from redkey.client.resources.receipts import Checkpoints, Receipts
 from redkey.client.resources.server import OAuth, Server
