@@ -7,7 +7,9 @@ from typing import Any
 
 from redkey.api.call import Call
 from redkey.http.route import Route
-from redkey.services.use_case import UseCase
+from redkey.services.use_case import UseCase, use_case
+from redkey.shapes.operation import ANSWERS
+from redkey.shapes.operations import operations
 
 Handler = Callable[..., Any]
 
@@ -39,6 +41,11 @@ def bound(use: UseCase[Any, Any]) -> Route:
         name=declared.name,
         description=declared.description or use.__doc__ or "",
     )
+
+
+def answered() -> list[Route]:
+    """The routes of the use cases that stand beside their declarations."""
+    return [bound(use_case(operation)(ANSWERS[operation])) for operation in operations() if operation in ANSWERS]
 
 
 def _handler(use: UseCase[Any, Any]) -> Handler:

@@ -21,12 +21,10 @@ from redkey.api import (
     workflows,
     workspaces,
 )
-from redkey.api.bound import bound
+from redkey.api.bound import answered, bound
 from redkey.http.route import OPERATOR, Route
-from redkey.services.use_case import UseCase, use_case
+from redkey.services.use_case import UseCase
 from redkey.services.use_cases import agents, claims, holds, inbox, queues, roles, tasks
-from redkey.shapes.operation import ANSWERS
-from redkey.shapes.operations import operations
 
 FAMILIES = (
     workspaces,
@@ -55,8 +53,7 @@ FAMILIES = (
 
 def routes(*, open_metrics: bool = True) -> list[Route]:
     """Every route; the figures can be closed to all but operators."""
-    found = [route for family in FAMILIES for route in _routes(family)]
-    found += [bound(use_case(operation)(ANSWERS[operation])) for operation in operations() if operation in ANSWERS]
+    found = [*(route for family in FAMILIES for route in _routes(family)), *answered()]
     if open_metrics:
         return found
     return [replace(route, scopes=OPERATOR) if route.path == "/metrics" else route for route in found]
