@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -32,6 +32,7 @@ from redkey.errors import BusRefused, ConfigRefused, KeyRefused, RedKeyError
 from redkey.http.exchange import Exchange
 from redkey.http.limits import Limiter
 from redkey.http.problems import Declined
+from redkey.http.route import Route
 from redkey.ledger.checkpoint import log_name
 from redkey.ledger.note import parse_key
 from redkey.ledger.trust import TrustedKey, witness_keys
@@ -48,6 +49,7 @@ from redkey.services.timers import Timers
 from redkey.services.tokens import Tokens
 from redkey.services.witnessing import Courier, Witnessing
 from redkey.services.workspaces import begin_workspace, workspaces
+from redkey.shapes.operation import Operation
 from redkey.stores.clock import SystemClock
 from redkey.stores.durable import locked, replace_file
 from redkey.stores.ids import SystemIds
@@ -131,8 +133,7 @@ class App:
             logins=logins,
             threads=self._threads,
             heavy=self._heavy,
-            # The document describes every door of the server.
-            routes=(*surface, *BUS_ROUTES),
+            operations=operations_of(surface),
         )
         self._authenticator = Authenticator(self.keys, self.tokens, limiter, logins)
         self.api = Api(surface, self.services, self._authenticator, self.metrics)
@@ -230,6 +231,11 @@ class App:
     def _count(self, topic: str, records: Any) -> None:
         self.metrics.commits.inc()
         self.metrics.records.inc(len(records))
+
+
+def operations_of(surface: Iterable[Route]) -> tuple[Operation, ...]:
+    """Every operation of a server: those of its API, and those of the bus inside it."""
+    return tuple(route.operation for route in (*surface, *BUS_ROUTES))
 
 
 def write_credentials(data: Path, credentials: Credentials) -> Path:

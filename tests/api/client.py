@@ -10,6 +10,8 @@ from typing import Any
 import httpx2
 import jsonschema_rs
 
+from redkey.api.openapi import response_of
+
 TIMEOUT_SECONDS = 70.0
 
 
@@ -96,6 +98,7 @@ class Contract:
         assert operation is not None, f"{method} {path} is not documented"
         response = operation["responses"].get(str(reply.status))
         assert response is not None, f"{method} {path} answered {reply.status}, which is not documented: {reply.text}"
+        response = response_of(self.document, response)
         if not reply.content and reply.status in (202, 204):
             # Nothing was sent, so there is nothing to hold against a schema.
             return

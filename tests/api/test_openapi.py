@@ -99,10 +99,13 @@ def test_it_says_what_it_is(server: Server) -> None:
 def test_every_reference_leads_somewhere_and_every_schema_compiles(server: Server) -> None:
     found = document(server)
     schemas = found["components"]["schemas"]
-    assert {name.rpartition("/")[2] for name in references(found)} <= schemas.keys()
+    for reference in references(found):
+        _, _, kind, name = reference.split("/")
+        assert name in found["components"][kind]
     for name, schema in schemas.items():
         jsonschema_rs.Draft202012Validator({**schema, "components": {"schemas": schemas}})
-        assert re.fullmatch(r"[A-Za-z0-9._-]+", name)
+        assert re.fullmatch(r"[A-Z][A-Za-z0-9]+", name)
+        assert schema["title"] == name
 
 
 def test_operations_have_names_of_their_own_and_a_sentence(server: Server) -> None:
@@ -221,9 +224,9 @@ def _known_ids(workspace: Workspace) -> dict[str, str]:
 
 
 OPERATIONS = [
-    pytest.param(route.method, re.sub(r"\{(\w+)\}", lambda found: f"{{{camel(found[1])}}}", route.path))
-    for route in routes()
-    if route.path != "/stream"
+    pytest.param(one.method, re.sub(r"\{(\w+)\}", lambda found: f"{{{camel(found[1])}}}", one.path))
+    for one in (route.operation for route in routes())
+    if one.path != "/stream"
 ]
 
 

@@ -10,13 +10,14 @@ from prometheus_client.parser import text_string_to_metric_families
 from redkey.api.metrics import Metrics
 from redkey.api.surface import routes
 from redkey.http.route import Route, Table
+from redkey.shapes.operation import Operation
 
 
 async def handler(call: Any) -> None: ...
 
 
 def table(*paths: str) -> Table:
-    return Table((Route("GET", path, handler), path) for path in paths)
+    return Table((Route(Operation("x", "GET", path), handler), path) for path in paths)
 
 
 def found(made: Table, path: str) -> tuple[str, dict[str, str]] | None:
@@ -51,9 +52,9 @@ def test_a_route_that_is_declared_twice_is_refused() -> None:
 def test_every_route_is_found_under_its_own_path() -> None:
     made = Table((route, route) for route in routes())
     for route in routes():
-        match = made.find(route.path.replace("{", "").replace("}", ""))
+        match = made.find(route.operation.path.replace("{", "").replace("}", ""))
         assert match is not None
-        assert match[0][route.method][0].path == route.path
+        assert match[0][route.operation.method][0].operation is route.operation
 
 
 def test_figures_are_sums_that_prometheus_reads() -> None:

@@ -15,7 +15,7 @@ from redkey.client import RedKey
 from redkey.client.operation import Listing, Operation, Resource, Stream
 from redkey.client.replies import Page
 from redkey.client.request import camel
-from redkey.http.route import Route
+from redkey.shapes import operation as shapes
 
 # Where one method cannot have the name that the API has, or gives what the API leaves to HTTP.
 PARAMETERS = {
@@ -125,7 +125,7 @@ METHODS = {
     "openapi": "server.openapi",
     "docs": "server.docs",
 }
-ROUTES = {route.operation_id: route for route in routes()}
+ROUTES = {route.operation.name: route.operation for route in routes()}
 
 
 def resources() -> dict[str, type[Resource[Any]]]:
@@ -220,7 +220,7 @@ def test_replies_have_the_fields_that_the_server_sends(name: str) -> None:
         assert other.__struct_config__.tag == one.__struct_config__.tag
 
 
-def asked(route: Route) -> set[str]:
+def asked(route: shapes.Operation) -> set[str]:
     """What the API can be asked, by names of the SDK."""
     fields = [
         field.name

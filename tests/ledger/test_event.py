@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from redkey.errors import ProofRefused
-from redkey.ledger.event import Party, event_at, event_of
+from redkey.ledger.event import event_at, event_of
+from redkey.shapes.events import Party
 from redkey.wire import files
 from tests.ledger.small_log import SmallLog
 
@@ -62,7 +63,7 @@ def test_an_event_has_the_fields_of_seed_004() -> None:
 )
 def test_who_acted_and_on_what(given: dict[str, Any], actor: tuple[str, str], subject: tuple[str, str]) -> None:
     event = event_at(given, 1, 0)
-    assert (event.actor, event.subject) == (Party(*actor), Party(*subject))
+    assert (event.actor, event.subject) == (Party(type=actor[0], id=actor[1]), Party(type=subject[0], id=subject[1]))
 
 
 def test_every_golden_fixture_is_an_event() -> None:

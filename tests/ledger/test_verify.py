@@ -14,13 +14,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from redkey.errors import ProofRefused
 from redkey.ledger.checkpoint import origin_of, sign_checkpoint
 from redkey.ledger.cosignature import cosign
 from redkey.ledger.note import COSIGNATURE, Note
-from redkey.ledger.receipt import Effect, SignerTerm, build_receipt
+from redkey.ledger.receipt import build_receipt, read_extra
 from redkey.ledger.record import hedera_time
 from redkey.ledger.trust import TrustedKey
 from redkey.ledger.verify import LEVELS, Policy, verify_receipt
+from redkey.shapes.receipts import ReceiptEffect, SignerTerm
 from tests.ledger.small_log import (
     LOG_ID,
     NEXT_SIGNER,
@@ -132,9 +134,9 @@ def test_while_keys_are_rotated_either_key_will_do() -> None:
 
 
 def test_a_void_effect_is_told_with_its_reason() -> None:
-    verdict = judged(whole_log().receipt(3, effect=Effect("void", "stale_claim")), SIGNED)
+    verdict = judged(whole_log().receipt(3, effect=ReceiptEffect(status="void", reason="stale_claim")), SIGNED)
     assert verdict.holds("signed")
-    assert verdict.effect == Effect("void", "stale_claim")
+    assert verdict.effect == ReceiptEffect(status="void", reason="stale_claim")
 
 
 def test_a_pending_receipt_and_one_without_its_offline_part_prove_nothing_and_say_what_to_do() -> None:
@@ -179,6 +181,25 @@ def test_every_missing_or_added_field_is_refused() -> None:
             refused(edited(document, path, lambda items: items.pop()))
             if len(value) > 1:
                 refused(edited(document, path, lambda items: items.reverse()))
+
+
+def test_unknown_fields_and_words_are_refused_even_with_no_key() -> None:
+    document = whole_receipt()
+    for path in ((), ("actor",), ("effect",), ("offline",), ("offline", "internal"), ("offline", "signers", 1)):
+        added = edited(document, path, lambda part: part.update(newer="x"))
+        verdict = refused(added, ["receipt_malformed"], Policy())
+        assert [one.pointer for one in verdict.findings] == ["".join(f"/{part}" for part in path)]
+    for path in (("verification", "status"), ("effect", "status")):
+        verdict = refused(with_value(document, path, "newer"), ["receipt_malformed"], Policy())
+        assert [one.pointer for one in verdict.findings] == ["/" + "/".join(path)]
+
+
+def test_a_proof_whose_record_has_unknown_fields_is_refused() -> None:
+    internal = whole_receipt()["offline"]["internal"]
+    assert read_extra(orjson.dumps({"wire": "w", "internal": internal}))[0] == "w"
+    with pytest.raises(ProofRefused) as caught:
+        read_extra(orjson.dumps({"wire": "w", "internal": {**internal, "newer": "x"}}))
+    assert caught.value.code == "record_malformed"
 
 
 def refused_without(document: Any, path: Path, name: str) -> None:
@@ -301,13 +322,13 @@ def test_fields_that_lie_about_the_wire_are_refused_even_with_no_key() -> None:
 
 def test_an_effect_that_was_changed_is_refused() -> None:
     log = whole_log()
-    void = log.receipt(3, effect=Effect("void", "stale_claim"))
+    void = log.receipt(3, effect=ReceiptEffect(status="void", reason="stale_claim"))
     refused({**void, "effect": {"status": "applied"}}, ["attestation_invalid"], SIGNED)
     stripped = offline({**void, "effect": {"status": "applied"}}, attestation=[])
     verdict = refused(stripped, ["attestation_missing"], SIGNED)
     assert verdict.holds("integrity")
     for forger in (NEXT_SIGNER, OTHER_LOG):
-        forged = log.receipt(3, effect=Effect("applied"), signers=[forger])
+        forged = log.receipt(3, effect=ReceiptEffect(status="applied"), signers=[forger])
         refused(forged, ["attestation_missing"], SIGNED)
     refused({**void, "effect": {"status": "void"}}, ["field_mismatch"], Policy())
 
@@ -350,7 +371,10 @@ def test_a_fork_that_the_log_itself_signed_is_refused_by_its_witnesses() -> None
 
 def test_a_checkpoint_signed_with_a_retired_key_is_refused_when_the_receipt_tells_of_it() -> None:
     log = whole_log()
-    terms = [SignerTerm(str(SIGNER.verifier), 1, 250), SignerTerm(str(NEXT_SIGNER.verifier), 240)]
+    terms = [
+        SignerTerm(key=str(SIGNER.verifier), added=1, retired=250),
+        SignerTerm(key=str(NEXT_SIGNER.verifier), added=240),
+    ]
     document = log.receipt(3, history=terms)
     verdict = refused(document, ["signer_retired"], SIGNED)
     assert "was retired at size 250, and signed size 300" in verdict.levels["signed"].why
@@ -478,7 +502,7 @@ def test_a_log_is_no_witness_of_itself() -> None:
     document = witnessed_by(cosign(own, whole_log().note().text, 9))
     refused(document, ["witness_is_signer"], policy_of(own))
     text = whole_log().note().text
-    terms = [SignerTerm(str(NEXT_SIGNER.verifier), 1, 1000)]
+    terms = [SignerTerm(key=str(NEXT_SIGNER.verifier), added=1, retired=1000)]
     hidden = seeded("independent.example/honest", 2, COSIGNATURE)
     note = Note(text, (*whole_log().note().signatures, cosign(hidden, text, 9)))
     refused(whole_log().receipt(3, note, history=terms), ["witness_is_signer"], policy_of(hidden))

@@ -12,11 +12,11 @@ import orjson
 from redkey.ledger.anchor import anchor_message
 from redkey.ledger.mirror import mirror_row, parse_row
 from redkey.ledger.note import Note
-from redkey.ledger.receipt import SignerTerm
 from redkey.ledger.record import EMPTY_HEAD, Head
 from redkey.ledger.running_hash import chained
 from redkey.ledger.trust import TrustedKey
 from redkey.ledger.verify import Policy, Verdict, verify_receipt
+from redkey.shapes.receipts import SignerTerm
 from tests.ledger.small_log import NEXT_SIGNER, SIGNER, WITNESSES, SmallLog, claimed
 
 BODY = b'{"nonce":"00112233445566778899aabbccddeeff","title":"Research Piers Gorman"}'
@@ -52,8 +52,8 @@ def anchor_rows() -> list[dict[str, Any]]:
 
 def whole_receipt(**changed: Any) -> dict[str, Any]:
     terms = [
-        SignerTerm(str(SIGNER.verifier), 1),
-        SignerTerm(str(NEXT_SIGNER.verifier), 40, 200),
+        SignerTerm(key=str(SIGNER.verifier), added=1),
+        SignerTerm(key=str(NEXT_SIGNER.verifier), added=40, retired=200),
     ]
     options = {"history": terms, "content": [BODY], "anchor": anchor_rows()[:2], **changed}
     return whole_log().receipt(SEQUENCE, options.pop("note", whole_note()), **options)

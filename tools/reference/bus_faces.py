@@ -12,7 +12,7 @@ import msgspec
 
 from redkey.bus.commands import COMMANDS, FIELDS
 from redkey.bus.http.routes import PREFIX, ROUTES
-from redkey.http.route import Route
+from redkey.shapes import operation as shapes
 from tools.reference.markdown import table
 
 _INTRO = """# The two faces of the bus
@@ -27,6 +27,7 @@ takes connections answers, and the ledger is reached with an API key.
 # Commands of Weave v1, which is the socket's own dialect.
 NEWER = ("action.", "relay.", "task.", "message.created")
 _SESSION = "/sessions/{session_id}"
+_OPERATIONS = tuple(route.operation for route in ROUTES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +109,7 @@ def differences() -> dict[str, list[str]]:
     routes = {(operation.method, operation.path) for operation in OPERATIONS}
     for command in sorted(_core() - named):
         found[command] = ["on the socket only"]
-    for route in ROUTES:
+    for route in _OPERATIONS:
         if (route.method, route.path.removeprefix(PREFIX)) not in routes:
             found[f"{route.method} {route.path}"] = ["by HTTP only"]
     return {name: only for name, only in found.items() if only}
@@ -138,9 +139,9 @@ def _core() -> set[str]:
     return {name for name in COMMANDS if not name.startswith(NEWER)}
 
 
-def _route(operation: Operation) -> Route | None:
+def _route(operation: Operation) -> shapes.Operation | None:
     wanted = operation.method, PREFIX + operation.path
-    return next((route for route in ROUTES if (route.method, route.path) == wanted), None)
+    return next((route for route in _OPERATIONS if (route.method, route.path) == wanted), None)
 
 
 def _fields(kind: type[msgspec.Struct] | None) -> set[str]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from redkey.api.openapi import document
+from redkey.api.openapi import document, response_of
 from redkey.api.surface import routes
-from redkey.bus.http.face import BUS_ROUTES
+from redkey.app import operations_of
 from tools.reference.markdown import kind, table
 
 _INTRO = """# HTTP API
@@ -28,11 +28,11 @@ _USUAL = {"400", "401", "403", "408", "413", "415", "422", "429", "503"}
 
 def page() -> str:
     """The whole page: operations by family, then the shapes of bodies and replies."""
-    api: dict[str, Any] = json.loads(document((*routes(open_metrics=True), *BUS_ROUTES), ""))
+    api: dict[str, Any] = json.loads(document(operations_of(routes())))
     families: dict[str, list[str]] = {}
     for path, methods in api["paths"].items():
         for method, operation in methods.items():
-            families.setdefault(operation["tags"][0], []).append(_operation(method.upper(), path, operation))
+            families.setdefault(operation["tags"][0], []).append(_operation(api, method.upper(), path, operation))
     parts = [_INTRO]
     for family, operations in families.items():
         parts += [f"## /{family}\n", *operations]
@@ -41,7 +41,7 @@ def page() -> str:
     return "\n".join(part for part in parts if part)
 
 
-def _operation(method: str, path: str, operation: dict[str, Any]) -> str:
+def _operation(api: dict[str, Any], method: str, path: str, operation: dict[str, Any]) -> str:
     scopes = operation.get("x-scopes")
     told = [f"### `{method} {path}`\n", operation["summary"] + "\n"]
     told.append(f"Scopes: {', '.join(dict.fromkeys(scopes))}.\n" if scopes else "No key needed.\n")
@@ -53,7 +53,7 @@ def _operation(method: str, path: str, operation: dict[str, Any]) -> str:
             continue
         told.append(f"Body: {kind(content['schema'])}{_media(media)}\n")
         told.append(_example(content))
-    told += _answers(operation["responses"])
+    told += _answers({status: response_of(api, one) for status, one in operation["responses"].items()})
     return "\n".join(part for part in told if part)
 
 

@@ -20,7 +20,6 @@ import structlog
 from redkey.api.auth import Authenticator
 from redkey.api.call import Call, Raw, Services
 from redkey.api.metrics import Metrics
-from redkey.api.repeats import answer_before, answer_once, kept, must_keep, raw, to_keep
 from redkey.commands.actor import Actor
 from redkey.errors import RedKeyError
 from redkey.http import problems
@@ -30,10 +29,13 @@ from redkey.http.problems import Declined
 from redkey.http.request import BodyReader, Empty, QueryReader, check_media, declared_size, read_body
 from redkey.http.route import Route, Table
 from redkey.http.security import SECURITY
+from redkey.services import repeats
+from redkey.services.answers import KeptAnswer
 from redkey.services.caller import Pending, authority_ended
 from redkey.services.costs import cost_of_bytes
 from redkey.services.outcome import Outcome
 from redkey.services.use_case import InsufficientScope
+from redkey.shapes.operation import Operation
 
 Receive = Callable[[], Awaitable[Any]]
 Send = Callable[[Any], Awaitable[None]]
@@ -59,18 +61,17 @@ class Stream:
 class Endpoint:
     """A route made ready to be called."""
 
-    __slots__ = ("body", "body_limit", "handler", "observe", "query", "route", "scopes", "status", "takes_key")
+    __slots__ = ("body", "body_limit", "handler", "observe", "operation", "query", "scopes", "status", "takes_key")
 
     def __init__(self, route: Route, services: Services, metrics: Metrics) -> None:
-        self.route, self.status = route, route.status
-        self.scopes = frozenset(route.scopes) if route.scopes == ("operator",) else frozenset((*route.scopes, "admin"))
-        self.body = BodyReader(route.body or Empty) if route.writes and not route.streamed else None
-        takes_body = route.body is not None and self.body is not None
+        self.operation = operation = route.operation
+        self.status, self.takes_key, self.scopes = operation.status, operation.takes_key, operation.allowed_scopes
+        self.body = BodyReader(operation.body or Empty) if operation.writes and not operation.streamed else None
+        takes_body = operation.body is not None and self.body is not None
         self.handler: Callable[[Call, Any], Any] = route.handler if takes_body else _without_body(route)
-        self.query = QueryReader(route.query)
-        self.body_limit: int = getattr(services.config.limits, route.body_limit)
-        self.takes_key = route.takes_key
-        self.observe = metrics.observer(route.method, route.path)
+        self.query = QueryReader(operation.query)
+        self.body_limit: int = getattr(services.config.limits, operation.body_limit)
+        self.observe = metrics.observer(operation.method, operation.path)
 
 
 class Api:
@@ -86,7 +87,7 @@ class Api:
         self._access_log = services.config.access_log
         self._table = Table((route, Endpoint(route, services, metrics)) for route in self.routes)
         # Problems of requests that reach no endpoint are counted together.
-        nowhere = Route("ANY", "unknown", _no_handler)
+        nowhere = Route(Operation("unknown", "ANY", "unknown"), _no_handler)
         self._nowhere = Endpoint(nowhere, services, metrics)
 
     def __call__(self, exchange: Exchange) -> Work | None:
@@ -113,17 +114,17 @@ class Api:
         exchange = call.exchange
         endpoint, call.path = self._find(exchange)
         call.endpoint = endpoint
-        if not endpoint.route.scopes:
+        if not endpoint.operation.scopes:
             call.actor, call.topic = _NOBODY, ""
             return
         connection = exchange.connection
         principal, call.told = self._authenticator.admit(
-            exchange.headers, connection.address, looks=not endpoint.route.writes
+            exchange.headers, connection.address, looks=not endpoint.operation.writes
         )
         connection.authenticated()
         call.authenticated(principal)
         if endpoint.scopes.isdisjoint(principal.actor.scopes):
-            raise InsufficientScope(endpoint.route.scopes)
+            raise InsufficientScope(endpoint.operation.scopes)
 
     def _find(self, exchange: Exchange) -> tuple[Endpoint, dict[str, str]]:
         found = self._table.find(exchange.path)
@@ -132,7 +133,7 @@ class Api:
         methods, segments = found
         method = exchange.method
         endpoint, names = methods.get("GET" if method == "HEAD" else method, (None, ()))
-        if endpoint is None or (method == "HEAD" and endpoint.route.streamed):
+        if endpoint is None or (method == "HEAD" and endpoint.operation.streamed):
             allow = ", ".join(sorted(methods))
             raise Declined(
                 405, "method_not_allowed", f"{method[:16]} is not a method of this path.", headers={"allow": allow}
@@ -162,11 +163,10 @@ class Api:
         if endpoint.takes_key:
             key = idempotency_key(exchange.headers, body)
             if key:
-                route = endpoint.route
-                scope = f"{route.method} {route.path}"
-                call.identify(scope, key, b"%b?%b" % (exchange.path.encode(), exchange.query), data)
-                if endpoint.route.repeats != "records":
-                    return answer_once(call, body)
+                operation = endpoint.operation
+                call.identify(operation, key, b"%b?%b" % (exchange.path.encode(), exchange.query), data)
+                if operation.repeats != "records":
+                    return repeats.answer_once(call, partial(endpoint.handler, call, body), partial(_render, call))
         return endpoint.handler(call, body)
 
     async def _receive(self, call: Call) -> Any:
@@ -240,7 +240,7 @@ class Api:
                 status = await reply.run(exchange.receive, exchange.send)
                 self._count(call, status)
             else:
-                self._reply(call, await kept(call, reply))
+                self._reply(call, await repeats.kept(call, reply, partial(_render, call)))
         except ConnectionResetError:
             self._end(call)
         except Exception as error:
@@ -248,24 +248,27 @@ class Api:
 
     def _answer(self, call: Call, reply: Any) -> None:
         """Reply, after the reply was kept where a repeated request could not be told it again."""
-        if not must_keep(call, reply):
+        if not repeats.must_keep(call, reply):
             self._reply(call, reply)
             return
 
-        def done(outcome: Outcome | RedKeyError) -> None:
-            if isinstance(outcome, Outcome) and outcome.kept is not None:
-                self._reply(call, raw(outcome.kept))
+        def done(kept: KeptAnswer | RedKeyError) -> None:
+            if isinstance(kept, KeptAnswer):
+                self._reply(call, kept)
             else:
-                self._refuse(call, outcome if isinstance(outcome, RedKeyError) else RedKeyError("not kept"))
+                self._refuse(call, kept)
 
-        call.services.coordinator.enqueue(call.topic, call.actor, to_keep(call, reply), (), done)
+        repeats.keep(call, reply, partial(_render, call), done)
 
     def _reply(self, call: Call, reply: Any) -> None:
         head = _JSON
         if type(reply) is File:
             self._count(call, reply.send(call.exchange))
             return
-        if isinstance(reply, Raw):
+        if type(reply) is KeptAnswer:
+            status, body = reply.status, reply.reply
+            head = header_lines([(b"content-type", reply.media.encode()), *SECURITY])
+        elif isinstance(reply, Raw):
             status, body = reply.status, reply.body
             head = header_lines([(b"content-type", reply.media.encode()), *_security_of(reply)])
         else:
@@ -279,7 +282,7 @@ class Api:
         """Answer an error with its problem; a request that was answered before, with that answer."""
         exchange = call.exchange
         try:
-            before = answer_before(call, error)
+            before = repeats.answer_before(call, error)
         except RedKeyError as refused:
             before, error = None, refused
         if before is not None:
@@ -317,6 +320,13 @@ def _without_body(route: Route) -> Callable[[Call, Any], Any]:
         return route.handler(call)
 
     return handler
+
+
+def _render(call: Call, reply: Any) -> tuple[int, str, bytes]:
+    """The status, the media type and the bytes of a reply."""
+    if isinstance(reply, Raw):
+        return reply.status, reply.media, reply.body
+    return call.endpoint.status, "application/json", _encode(reply)
 
 
 async def _no_handler(call: Call) -> None:

@@ -16,31 +16,7 @@ Handler = Callable[..., Any]
 
 def bound(use: UseCase[Any, Any]) -> Route:
     """The route of a use case. The adapter judges the caller before the body is read, by the use case's own rule."""
-    declared = use.operation
-    return Route(
-        declared.method,
-        declared.path,
-        _handler(use),
-        declared.scopes,
-        body=declared.body,
-        query=declared.query,
-        reply=declared.reply,
-        status=declared.status,
-        summary=declared.summary,
-        replies=declared.replies,
-        idempotent=declared.idempotent,
-        repeats=declared.repeats,
-        body_limit=declared.body_limit,
-        streamed=declared.streamed,
-        media=declared.media,
-        consumes=declared.consumes,
-        failure=declared.failure,
-        fails_alike=declared.fails_alike,
-        example=declared.example,
-        reply_example=declared.reply_example,
-        name=declared.name,
-        description=declared.description or use.__doc__ or "",
-    )
+    return Route(use.operation, _handler(use))
 
 
 def answered() -> list[Route]:

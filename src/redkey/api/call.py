@@ -17,10 +17,10 @@ from redkey.ledger.ports import Content
 from redkey.services.caller import Caller
 from redkey.services.means import Means
 from redkey.services.outcome import Outcome
+from redkey.shapes.operation import Operation
 
 if TYPE_CHECKING:
     from redkey.api.adapter import Endpoint
-    from redkey.http.route import Route
 
 T = TypeVar("T")
 
@@ -32,7 +32,8 @@ class Services(Means):
     metrics: Metrics
     limiter: Limiter
     logins: Logins
-    routes: tuple[Route, ...]
+    # Every operation of the server, as its documentation lists them.
+    operations: tuple[Operation, ...]
 
 
 class Raw(msgspec.Struct, frozen=True):
@@ -61,11 +62,6 @@ class Call(Caller):
         self.query: Any = None
         # True once it was answered, or nobody is there to be answered.
         self.over = False
-
-    @property
-    def is_told_by_records(self) -> bool:
-        """True when the records of this request give its reply again, byte for byte, whenever it is repeated."""
-        return self.endpoint.route.repeats != "bytes" and not self.is_unrecorded
 
     async def submit(
         self, command: Command, contents: Sequence[Content] = (), *, part: str = "", topic: str = ""

@@ -9,33 +9,24 @@ from typing import Any
 
 import msgspec
 
-from redkey.api.call import Call
-from redkey.api.openapi import document
+from redkey.api.openapi import document, response_of
 from redkey.api.page import listing, page
 from redkey.http.files import File, make_file
-from redkey.http.route import Route
 from redkey.services.problems import ADVICE, ADVICE_BY_STATUS
+from redkey.shapes.operation import Operation
 
 
-def openapi(call: Call) -> File:
+# Both depend on nothing but the operations and the address, and anybody may ask for them: they are made once.
+@lru_cache(maxsize=2)
+def openapi_file(operations: tuple[Operation, ...], url: str) -> File:
     """The OpenAPI document."""
-    return _document(call.services.routes, call.services.config.public_url)
+    return make_file(document(operations, url), "application/json")
 
 
-def docs(call: Call) -> File:
+@lru_cache(maxsize=2)
+def docs_page(operations: tuple[Operation, ...], url: str) -> File:
     """The documentation as a page."""
-    return _page(call.services.routes, call.services.config.public_url)
-
-
-# Both depend on nothing but the routes and the address, and anybody may ask for them: they are made once.
-@lru_cache(maxsize=2)
-def _document(routes: tuple[Route, ...], url: str) -> File:
-    return make_file(document(routes, url), "application/json")
-
-
-@lru_cache(maxsize=2)
-def _page(routes: tuple[Route, ...], url: str) -> File:
-    described = msgspec.json.decode(document(routes, url))
+    described = msgspec.json.decode(document(operations, url))
     made = page("RedKey API", [_head(url), *_operations(described), *_problems()])
     return make_file(made.body, made.media, headers=made.headers)
 
@@ -70,7 +61,8 @@ def _operation(method: str, path: str, operation: dict[str, Any], described: dic
         inside.append(f"<p><code>{escape(parameter['name'])}</code> ({parameter['in']}) {escape(told)}</p>")
     for content in operation.get("requestBody", {}).get("content", {}).values():
         inside.append("<h3>Body</h3>" + _content(content, described))
-    for status, response in operation["responses"].items():
+    for status, answer in operation["responses"].items():
+        response = response_of(described, answer)
         inside.append(f"<h3>{escape(status)}</h3><p>{escape(response['description'])}</p>")
         if status.startswith("2"):
             inside += [_content(content, described) for content in response["content"].values()]
@@ -95,9 +87,3 @@ def _problems() -> list[str]:
         '<h2 id="problems">Problems</h2><p>What to do about a refusal, by code, else by status.</p>',
         f"<table>{cells}</table>",
     ]
-
-
-ROUTES = [
-    Route("GET", "/openapi.json", openapi, summary="This API as OpenAPI 3.1."),
-    Route("GET", "/docs", docs, media=("text/html",), summary="This API as a page."),
-]

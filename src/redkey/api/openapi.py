@@ -1,4 +1,4 @@
-"""OpenAPI 3.1, written from the routes that the adapter runs on, so that it cannot say anything else."""
+"""OpenAPI 3.1, written from the operations that the server runs on, so that it cannot say anything else."""
 
 from __future__ import annotations
 
@@ -9,28 +9,31 @@ from typing import Any
 
 import msgspec
 
-from redkey.api.schemas import REF, Schemas
+from redkey.api.schemas import REF, Schemas, tidy
 from redkey.http.problems import MEDIA_TYPE as PROBLEM
 from redkey.http.request import Empty
-from redkey.http.route import Route
 from redkey.readmodel.events import camel
+from redkey.shapes.events import EVENT_STREAM
+from redkey.shapes.operation import Operation
 from redkey.shapes.problem import Problem
 
 _JSON = "application/json"
-_WHEN = {
-    400: "The request cannot be read: bad JSON, a bad query string.",
-    401: "No key or token, or not a valid one.",
-    402: "The credits of the workspace are used up.",
-    403: "The key lacks the needed scope.",
-    404: "There is no such thing in this workspace.",
-    408: "The body came too slowly.",
-    409: "The state does not allow it; sending it again will not help.",
-    410: "This request was answered before, and its answer was erased or is no longer kept.",
-    413: "The body is too large.",
-    415: "The body is not of the right media type.",
-    422: "Something in the request is invalid; errors names all of it.",
-    429: "The key makes too many requests, or too many logins failed.",
-    503: "The server cannot take the request now; send it again after Retry-After.",
+_RESPONSE_REF = "#/components/responses/"
+# Refusals: the name of the shared response, and when it is given unless an operation says more.
+_REFUSALS = {
+    400: ("BadRequest", "The request cannot be read: bad JSON, a bad query string."),
+    401: ("Unauthorized", "No key or token, or not a valid one."),
+    402: ("PaymentRequired", "The credits of the workspace are used up."),
+    403: ("Forbidden", "The key lacks the needed scope."),
+    404: ("NotFound", "There is no such thing in this workspace."),
+    408: ("RequestTimeout", "The body came too slowly."),
+    409: ("Conflict", "The state does not allow it; sending it again will not help."),
+    410: ("Gone", "This request was answered before, and its answer was erased or is no longer kept."),
+    413: ("ContentTooLarge", "The body is too large."),
+    415: ("UnsupportedMediaType", "The body is not of the right media type."),
+    422: ("Unprocessable", "Something in the request is invalid; errors names all of it."),
+    429: ("TooManyRequests", "The key makes too many requests, or too many logins failed."),
+    503: ("Unavailable", "The server cannot take the request now; send it again after Retry-After."),
 }
 _RETRY = {"Retry-After": {"description": "Seconds to wait.", "schema": {"type": "integer"}}}
 _SCOPES = {
@@ -51,94 +54,60 @@ _SECURITY = {
 
 
 @cache
-def document(routes: tuple[Route, ...], base_url: str) -> bytes:
+def document(operations: tuple[Operation, ...], base_url: str = "") -> bytes:
     """The whole document."""
-    kinds = [kind for route in routes for kind in (route.body, route.reply, route.failure) if kind is not None]
-    schemas = Schemas([Problem, Empty, *kinds])
-    paths: dict[str, dict[str, Any]] = {}
-    for route in routes:
-        path = "/".join(_segment(part) for part in route.path.split("/"))
-        paths.setdefault(path, {})[route.method.lower()] = _operation(route, schemas)
-    return msgspec.json.encode(
-        {
-            "openapi": "3.1.0",
-            "info": {
-                "title": "RedKey Coordination API",
-                "version": version("redkey"),
-                "summary": "A shared verified queue for parallel agents.",
-                "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
-            },
-            "servers": [{"url": base_url or "/"}],
-            "tags": [{"name": family} for family in dict.fromkeys(route.family for route in routes)],
-            "paths": paths,
-            "components": {"schemas": schemas.components, "securitySchemes": _SECURITY},
-        }
-    )
+    return msgspec.json.encode(_Document(operations).described(base_url))
 
 
-def statuses(route: Route) -> dict[int, str]:
+def response_of(described: Mapping[str, Any], response: Mapping[str, Any]) -> dict[str, Any]:
+    """A response of an operation with what the shared one, to which it refers, says of it."""
+    if "$ref" not in response:
+        return dict(response)
+    name = response["$ref"].removeprefix(_RESPONSE_REF)
+    own = {key: value for key, value in response.items() if key != "$ref"}
+    return {**described["components"]["responses"][name], **own}
+
+
+def statuses(operation: Operation) -> dict[int, str]:
     """Every status beside success that an operation may answer with, and when."""
     found = {400, 422, 503}
-    if route.scopes:
+    if operation.scopes:
         found |= {401, 403, 429}
-    if "{" in route.path:
+    if "{" in operation.path:
         found.add(404)
-    if route.method in ("POST", "PUT", "PATCH"):
+    if operation.method in ("POST", "PUT", "PATCH"):
         found |= {408, 413, 415}
-    if route.takes_key:
+    if operation.takes_key:
         found.add(410)
-    return {status: _WHEN[status] for status in sorted(found)} | dict(route.replies)
-
-
-def _operation(route: Route, schemas: Schemas) -> dict[str, Any]:
-    operation: dict[str, Any] = {
-        "operationId": camel(route.operation_id),
-        "summary": route.summary,
-        "tags": [route.family],
-        "parameters": [*_path_parameters(route), *_query_parameters(route), *_headers(route)],
-        "responses": _responses(route, schemas),
-    }
-    described = (route.description or route.handler.__doc__ or "").strip()
-    if described and described != route.summary:
-        operation["description"] = described
-    if route.scopes:
-        operation["security"] = [{"apiKey": []}, {"oauth2": list(route.scopes)}]
-        operation["x-scopes"] = list(route.scopes)
-    else:
-        operation["security"] = []
-    body = _request_body(route, schemas)
-    if body is not None:
-        operation["requestBody"] = body
-    return operation
+    return {status: _REFUSALS[status][1] for status in sorted(found)} | dict(operation.replies)
 
 
 def _segment(part: str) -> str:
     return f"{{{camel(part[1:-1])}}}" if part.startswith("{") else part
 
 
-def _path_parameters(route: Route) -> list[dict[str, Any]]:
-    names = [part[1:-1] for part in route.path.split("/") if part.startswith("{")]
+def _path_parameters(operation: Operation) -> list[dict[str, Any]]:
     return [
         {"name": camel(name), "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
-        for name in names
+        for name in operation.path_names
     ]
 
 
-def _query_parameters(route: Route) -> list[dict[str, Any]]:
-    if route.query is None:
+def _query_parameters(operation: Operation) -> list[dict[str, Any]]:
+    if operation.query is None:
         return []
-    _, components = msgspec.json.schema_components([route.query], ref_template=REF)
-    schema = components[route.query.__name__]
+    _, components = msgspec.json.schema_components([operation.query], ref_template=REF)
+    schema = components[operation.query.__name__]
     required = schema.get("required", ())
     return [
-        {"name": name, "in": "query", "required": name in required, "schema": part}
+        {"name": name, "in": "query", "required": name in required, "schema": tidy(part)}
         for name, part in schema["properties"].items()
     ]
 
 
-def _headers(route: Route) -> list[dict[str, Any]]:
+def _headers(operation: Operation) -> list[dict[str, Any]]:
     found = []
-    if route.takes_key:
+    if operation.takes_key:
         found.append(
             {
                 "name": "Idempotency-Key",
@@ -148,7 +117,7 @@ def _headers(route: Route) -> list[dict[str, Any]]:
                 "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[ -~]+$"},
             }
         )
-    if "text/event-stream" in route.media:
+    if EVENT_STREAM in operation.media:
         found.append(
             {
                 "name": "Last-Event-ID",
@@ -161,44 +130,101 @@ def _headers(route: Route) -> list[dict[str, Any]]:
     return found
 
 
-def _request_body(route: Route, schemas: Schemas) -> dict[str, Any] | None:
-    if route.method not in ("POST", "PUT", "PATCH"):
-        return None
-    if route.body is None and route.streamed:
-        return {"required": True, "content": {"application/octet-stream": {"schema": {}}}}
-    kind = route.body or Empty
-    content: dict[str, Any] = {"schema": schemas.of(kind)}
-    if route.example is not None:
-        content["example"] = route.example
-    required = any(field.required for field in msgspec.structs.fields(kind)) if isinstance(kind, type) else True
-    return {"required": required, "content": {route.consumes: content}}
+class _Document:
+    """The parts of the document while it is written."""
 
+    def __init__(self, operations: tuple[Operation, ...]) -> None:
+        self._operations = operations
+        replies = [kind for one in operations for kind in (one.reply, one.event, one.failure) if kind is not None]
+        self._schemas = Schemas([Empty, *(one.body for one in operations if one.body is not None)], [Problem, *replies])
+        self._responses: dict[str, Any] = {}
 
-def _responses(route: Route, schemas: Schemas) -> dict[str, Any]:
-    responses = {str(route.status): _success(route, schemas)}
-    for status, when in statuses(route).items():
-        if status == route.status:
-            continue
-        content: dict[str, Any] = {PROBLEM: {"schema": schemas.of(Problem)}}
-        if 200 <= status < 300 and route.reply is not None:
-            content = {_JSON: {"schema": schemas.of(route.reply)}}
-        elif route.failure is not None and (status < 402 or route.fails_alike):
-            content = {_JSON: {"schema": schemas.of(route.failure)}}
-        answer: dict[str, Any] = {"description": when, "content": content}
-        if status in (429, 503):
-            answer["headers"] = _RETRY
-        responses[str(status)] = answer
-    return responses
+    def described(self, base_url: str) -> dict[str, Any]:
+        paths: dict[str, dict[str, Any]] = {}
+        for operation in self._operations:
+            path = "/".join(_segment(part) for part in operation.path.split("/"))
+            paths.setdefault(path, {})[operation.method.lower()] = self._operation(operation)
+        return {
+            "openapi": "3.1.0",
+            "info": {
+                "title": "RedKey Coordination API",
+                "version": version("redkey"),
+                "summary": "A shared verified queue for parallel agents.",
+                "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+            },
+            "servers": [{"url": base_url or "/"}],
+            "tags": [{"name": family} for family in dict.fromkeys(one.family for one in self._operations)],
+            "paths": paths,
+            "components": {
+                "schemas": self._schemas.components,
+                "responses": self._responses,
+                "securitySchemes": _SECURITY,
+            },
+        }
 
-
-def _success(route: Route, schemas: Schemas) -> dict[str, Any]:
-    content: dict[str, Any] = {}
-    for media in route.media:
-        if media == _JSON and route.reply is not None:
-            content[media] = {"schema": schemas.of(route.reply)}
-            if route.reply_example is not None:
-                content[media]["example"] = route.reply_example
+    def _operation(self, operation: Operation) -> dict[str, Any]:
+        described: dict[str, Any] = {
+            "operationId": camel(operation.name),
+            "summary": operation.summary,
+            "tags": [operation.family],
+            "parameters": [*_path_parameters(operation), *_query_parameters(operation), *_headers(operation)],
+            "responses": self._answers(operation),
+        }
+        if operation.description and operation.description != operation.summary:
+            described["description"] = operation.description
+        if operation.scopes:
+            described["security"] = [{"apiKey": []}, {"oauth2": list(operation.scopes)}]
+            described["x-scopes"] = list(operation.scopes)
         else:
-            content[media] = {"schema": {} if media == _JSON else {"type": "string"}}
-    described: Mapping[str, Any] = {"description": route.summary or "Success.", "content": content}
-    return dict(described)
+            described["security"] = []
+        if operation.method in ("POST", "PUT", "PATCH"):
+            described["requestBody"] = self._request_body(operation)
+        return described
+
+    def _request_body(self, operation: Operation) -> dict[str, Any]:
+        if operation.body is None and operation.streamed:
+            return {"required": True, "content": {"application/octet-stream": {"schema": {}}}}
+        kind = operation.body or Empty
+        content: dict[str, Any] = {"schema": self._schemas.of(kind)}
+        if operation.example is not None:
+            content["example"] = operation.example
+        required = any(field.required for field in msgspec.structs.fields(kind)) if isinstance(kind, type) else True
+        return {"required": required, "content": {operation.consumes: content}}
+
+    def _answers(self, operation: Operation) -> dict[str, Any]:
+        answers = {str(operation.status): self._success(operation)}
+        for status, when in statuses(operation).items():
+            if 200 <= status < 300 and status != operation.status:
+                answers[str(status)] = {**self._success(operation), "description": when}
+            elif status >= 400:
+                answers[str(status)] = self._refusal(operation, status, when)
+        return answers
+
+    def _refusal(self, operation: Operation, status: int, when: str) -> dict[str, Any]:
+        """A reference to the shared response of a status; with a description of its own where that differs."""
+        name, usual = _REFUSALS[status]
+        kind, media = Problem, PROBLEM
+        if operation.failure is not None and (status < 402 or operation.fails_alike):
+            kind, media = operation.failure, _JSON
+            name = kind.__name__.removesuffix("Error") + name
+        if name not in self._responses:
+            shared: dict[str, Any] = {"description": usual, "content": {media: {"schema": self._schemas.of(kind)}}}
+            if status in (429, 503):
+                shared["headers"] = _RETRY
+            self._responses[name] = shared
+        reference = {"$ref": _RESPONSE_REF + name}
+        return reference if when == usual else {**reference, "description": when}
+
+    def _success(self, operation: Operation) -> dict[str, Any]:
+        content: dict[str, Any] = {}
+        for media in operation.media:
+            if media == _JSON and operation.reply is not None:
+                content[media] = {"schema": self._schemas.of(operation.reply)}
+                if operation.reply_example is not None:
+                    content[media]["example"] = operation.reply_example
+            else:
+                content[media] = {"schema": {"type": "string"}}
+            if media == EVENT_STREAM and operation.event is not None:
+                # What the `data` of one event of the stream holds, as JSON.
+                content[media]["x-event"] = self._schemas.of(operation.event)
+        return {"description": operation.summary or "Success.", "content": content}

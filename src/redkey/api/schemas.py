@@ -1,89 +1,143 @@
-"""JSON Schemas of what the API sends and takes.
+"""JSON Schemas of what the API sends and takes, in the form that generators of clients read best.
 
-msgspec writes them, but for unions of structs, which it could not decode without a tag. Replies are never decoded
-here, so such unions are allowed in them: they are described as what they are, one of several.
+msgspec writes them from the shapes. Here they get what it leaves out: a reply lists all fields that always come as
+required, a union names the field that tells its members apart, an enum has its type, a free object is open, and a page
+is called after its items.
 """
 
 from __future__ import annotations
 
-import types
-from collections.abc import Iterable
-from typing import Annotated, Any, Union, get_args, get_origin
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, get_args, get_origin
 
 import msgspec
 
 REF = "#/components/schemas/{name}"
-
-
-class _OneOf:
-    """Stands for a union of structs while schemas are written."""
-
-    kinds: tuple[Any, ...] = ()
+Schema = dict[str, Any]
+_JSON_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}
+# `Page[Task]` as msgspec names it.
+_GENERIC = re.compile(r"([A-Za-z0-9]+)_([A-Za-z0-9]+)_")
 
 
 class Schemas:
     """Schemas by type, and the components that they refer to."""
 
-    def __init__(self, kinds: Iterable[Any]) -> None:
-        self._known: dict[Any, Any] = {}
-        self._unions: list[type[_OneOf]] = []
-        asked = list(dict.fromkeys(kinds))
-        plain = [self._plain(kind) for kind in asked]
-        for union in self._unions:
-            plain += [self._plain(kind) for kind in union.kinds]
-        found, components = msgspec.json.schema_components(plain, schema_hook=self._hook, ref_template=REF)
-        self.components: dict[str, Any] = dict(components)
-        self._schemas = dict(zip(asked, found, strict=False))
+    def __init__(self, requests: Iterable[Any], replies: Iterable[Any]) -> None:
+        taken, sent = list(dict.fromkeys(requests)), list(dict.fromkeys(replies))
+        kinds = [*taken, *sent]
+        found, components = msgspec.json.schema_components(kinds, ref_template=REF)
+        self.components: dict[str, Schema] = {}
+        for name, schema in components.items():
+            if not re.fullmatch(r"\w+", name):
+                raise ValueError(f"two shapes of the API have the same name: {name}")
+            public = _renamed(name)
+            self.components[public] = tidy(schema) | {"title": public}
+        for schema in _all_schemas(self.components):
+            self._discriminate(schema)
+        input_names = {_name(kind) for kind in _structs(taken)}
+        for kind in _structs(sent):
+            if _name(kind) not in input_names:
+                _require(self.components[_name(kind)], kind)
+        self._schemas = {kind: self._discriminate(tidy(schema)) for kind, schema in zip(kinds, found, strict=True)}
 
-    def of(self, kind: Any) -> dict[str, Any]:
+    def of(self, kind: Any) -> Schema:
         """The schema of a type that was asked for; a struct's is a reference."""
-        schema: dict[str, Any] = self._schemas[kind]
+        return self._schemas[kind]
+
+    def _discriminate(self, schema: Schema) -> Schema:
+        """Say which field tells the members of a union apart."""
+        members = schema.get("anyOf", ())
+        names = [member["$ref"].rpartition("/")[2] for member in members if "$ref" in member]
+        if len(names) < 2:
+            return schema
+        del schema["anyOf"]
+        schema.pop("discriminator", None)
+        told = _tag(names, self.components)
+        union: Schema = {"oneOf": [{"$ref": REF.format(name=name)} for name in names]} | told
+        others = [member for member in members if "$ref" not in member]
+        schema.update({"anyOf": [union, *others]} if others else union)
         return schema
 
-    def _hook(self, kind: type) -> dict[str, Any]:
-        if issubclass(kind, _OneOf):
-            return {"anyOf": [{"$ref": REF.format(name=one.__name__)} for one in kind.kinds]}
-        raise NotImplementedError
 
-    def _plain(self, kind: Any) -> Any:
-        """The type without unions of structs."""
-        if kind not in self._known:
-            self._known[kind] = kind
-            self._known[kind] = self._translated(kind)
-        return self._known[kind]
+def tidy(schema: Schema) -> Schema:
+    """The same schema with typed enums, constants, open objects and the public names of components."""
+    made = dict(schema)
+    if "$ref" in made:
+        head, _, name = made["$ref"].rpartition("/")
+        made["$ref"] = f"{head}/{_renamed(name)}"
+    if "enum" in made:
+        types = list(dict.fromkeys(_JSON_TYPES[type(value)] for value in made["enum"]))
+        made = {"type": types[0] if len(types) == 1 else types} | made
+        if len(made["enum"]) == 1:
+            [made["const"]] = made.pop("enum")
+    if made.get("type") == "object" and "properties" not in made:
+        made.setdefault("additionalProperties", True)
+    for word in ("items", "additionalProperties"):
+        if isinstance(made.get(word), dict):
+            made[word] = tidy(made[word])
+    for word in ("anyOf", "oneOf", "prefixItems"):
+        if word in made:
+            made[word] = [tidy(one) for one in made[word]]
+    if "properties" in made:
+        made["properties"] = {name: tidy(one) for name, one in made["properties"].items()}
+    return made
 
-    def _translated(self, kind: Any) -> Any:
-        origin, arguments = get_origin(kind), get_args(kind)
-        if origin is Annotated:
-            return Annotated[self._plain(arguments[0]), *arguments[1:]]
-        if origin in (Union, types.UnionType):
-            return self._union(arguments)
-        if origin is not None and arguments and not isinstance(kind, str):
-            made = tuple(self._plain(one) if one is not ... else one for one in arguments)
-            return origin[made] if made != arguments else kind
-        if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
-            return self._struct(kind)
-        return kind
 
-    def _union(self, arguments: tuple[Any, ...]) -> Any:
-        structs = tuple(one for one in arguments if isinstance(one, type) and issubclass(one, msgspec.Struct))
-        rest = tuple(self._plain(one) for one in arguments if one not in structs)
-        if len(structs) < 2:
-            return Union[(*map(self._plain, structs), *rest)]
-        union = type(f"OneOf{len(self._unions)}", (_OneOf,), {"kinds": structs})
-        self._unions.append(union)
-        return Union[(union, *rest)] if rest else union
+def _tag(names: list[str], components: Mapping[str, Schema]) -> Schema:
+    """The discriminator of a union: the field that is another constant in each of its members."""
+    parts = [components[name].get("properties", {}) for name in names]
+    for field in parts[0]:
+        values = [part.get(field, {}).get("const") for part in parts]
+        if None not in values and len(set(values)) == len(values):
+            mapping = {value: REF.format(name=name) for value, name in zip(values, names, strict=True)}
+            return {"discriminator": {"propertyName": field, "mapping": mapping}}
+    raise ValueError(f"no field tells these shapes apart: {', '.join(names)}")
 
-    def _struct(self, kind: type[msgspec.Struct]) -> type[msgspec.Struct]:
-        fields = msgspec.structs.fields(kind)
-        made = [self._plain(field.type) for field in fields]
-        if all(new is field.type or new == field.type for new, field in zip(made, fields, strict=True)):
-            return kind
-        parts = [
-            (field.name, new, msgspec.field(name=field.encode_name))
-            if field.required
-            else (field.name, new, msgspec.field(default=None, name=field.encode_name))
-            for field, new in zip(fields, made, strict=True)
-        ]
-        namespace = {"__doc__": kind.__doc__}
-        return msgspec.defstruct(kind.__name__, parts, namespace=namespace, kw_only=True, frozen=True)
+
+def _require(schema: Schema, kind: Any) -> None:
+    """List what a reply always has. Its defaults are of no use to a reader: what is left out is left out."""
+    config = (get_origin(kind) or kind).__struct_config__
+    always = {
+        field.encode_name
+        for field in msgspec.structs.fields(kind)
+        if field.required or not (config.omit_defaults or msgspec.UnsetType in get_args(field.type))
+    }
+    listed = schema.get("required", ())
+    schema["required"] = [name for name in schema["properties"] if name in always or name in listed]
+    for part in schema["properties"].values():
+        part.pop("default", None)
+
+
+def _structs(kinds: Iterable[Any]) -> list[Any]:
+    """Every struct that the types are made of, and every generic one with its item."""
+    found: dict[Any, None] = {}
+    waiting = list(kinds)
+    while waiting:
+        kind = waiting.pop()
+        waiting += get_args(kind)
+        origin = get_origin(kind) or kind
+        if isinstance(origin, type) and issubclass(origin, msgspec.Struct) and kind not in found:
+            found[kind] = None
+            waiting += [field.type for field in msgspec.structs.fields(kind)]
+    return list(found)
+
+
+def _name(kind: Any) -> str:
+    """The name of a struct's component."""
+    return "".join(one.__name__ for one in (*get_args(kind), get_origin(kind) or kind))
+
+
+def _renamed(name: str) -> str:
+    return _GENERIC.sub(r"\2\1", name)
+
+
+def _all_schemas(value: Any) -> Iterator[Schema]:
+    """Every schema inside a value, the innermost first."""
+    if isinstance(value, dict):
+        for one in value.values():
+            yield from _all_schemas(one)
+        yield value
+    elif isinstance(value, list):
+        for one in value:
+            yield from _all_schemas(one)

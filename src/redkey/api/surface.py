@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from types import ModuleType
+
+from msgspec.structs import replace
 
 from redkey.api import (
     content,
     definitions,
-    docs,
     events,
     gates,
-    health,
-    ledger,
     oauth,
     policies,
     receipts,
+    server,
     stream,
     usage,
     workflows,
     workspaces,
 )
 from redkey.api.bound import answered, bound
-from redkey.http.route import OPERATOR, Route
+from redkey.http.route import Route
 from redkey.services.use_case import UseCase
 from redkey.services.use_cases import agents, claims, holds, inbox, queues, roles, tasks
+from redkey.shapes.operation import OPERATOR
+from redkey.shapes.server import METRICS
 
 FAMILIES = (
     workspaces,
@@ -40,14 +41,12 @@ FAMILIES = (
     workflows,
     gates,
     inbox,
-    ledger,
     events,
     receipts,
     stream,
     content,
     usage,
-    health,
-    docs,
+    server,
 )
 
 
@@ -56,7 +55,10 @@ def routes(*, open_metrics: bool = True) -> list[Route]:
     found = [*(route for family in FAMILIES for route in _routes(family)), *answered()]
     if open_metrics:
         return found
-    return [replace(route, scopes=OPERATOR) if route.path == "/metrics" else route for route in found]
+    return [
+        Route(replace(route.operation, scopes=OPERATOR), route.handler) if route.operation is METRICS else route
+        for route in found
+    ]
 
 
 def _routes(family: ModuleType) -> list[Route]:

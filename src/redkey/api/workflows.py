@@ -7,11 +7,9 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from redkey.api.call import Call, Raw
-from redkey.api.events import EXAMPLE as EVENT_EXAMPLE
-from redkey.api.events import EventPage, EventQuery, event_page
-from redkey.api.fields import Body, Id, Listed, Name, Page, place_after, sequence_after, wrong
+from redkey.api.fields import Body, Id, Listed, Name, Page, place_after, wrong
 from redkey.api.plans import EXAMPLE, PlanDeclined, ValidationView, checked, texts_of, validation_view
-from redkey.api.stream import EventStream, event_types, follow
+from redkey.api.stream import EventStream, last_event_id
 from redkey.commands.decision import Refused, not_found
 from redkey.commands.workflows import CancelWorkflow, PauseWorkflow, ResumeWorkflow
 from redkey.http.event_stream import MEDIA_TYPE as EVENT_STREAM
@@ -38,7 +36,10 @@ from redkey.services.outcome import Outcome
 from redkey.services.planning import Prepared, missing_roles, prepare, start_command
 from redkey.services.queries import Question
 from redkey.services.subscriptions import Filter
+from redkey.services.use_cases.events import event_page, follow_page
 from redkey.services.use_cases.texts import refuse_secrets_beside
+from redkey.shapes.events import EXAMPLE as EVENT_EXAMPLE
+from redkey.shapes.events import Event, EventQuery
 from redkey.wire.events import Ref
 from redkey.wire.ids import event_id, parse_stream
 from redkey.wire.names import queue_id
@@ -241,14 +242,13 @@ async def get_workflow_graph(call: Call) -> Graph | Raw:
     return graph
 
 
-async def workflow_events(call: Call) -> EventPage | EventStream:
+async def workflow_events(call: Call) -> Listed[Event] | EventStream:
     """What happened in a run; as a live stream when text/event-stream is asked for."""
     workflow_id = read_workflow(call).workflow_id
-    types = event_types(call.query.type, "type")
     if call.accepts(EVENT_STREAM.encode()):
-        after = sequence_after(call.query) if call.query.after else None
-        return follow(call, Filter(types=types, workflow_id=workflow_id), after)
-    return await event_page(call, Question(types=types, workflow_id=workflow_id))
+        following = follow_page(call, Filter(workflow_id=workflow_id), call.query, last_event_id(call))
+        return EventStream(call, following)
+    return await event_page(call, Question(workflow_id=workflow_id), call.query)
 
 
 async def pause_workflow(call: Call) -> WorkflowChanged:
@@ -349,7 +349,8 @@ ROUTES = [
         workflow_events,
         READ,
         query=EventQuery,
-        reply=EventPage,
+        reply=Listed[Event],
+        event=Event,
         summary="What happened in a run; live with Accept: text/event-stream.",
         media=("application/json", EVENT_STREAM),
         reply_example={"items": [EVENT_EXAMPLE], "next": None},

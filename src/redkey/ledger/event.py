@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
 from redkey.errors import ProofRefused
 from redkey.ledger.record import Record, iso_time
+from redkey.shapes.events import EventHead, Party
 from redkey.wire.decode import decode
 from redkey.wire.ids import event_id, parse_stream, stated
 
@@ -19,33 +18,15 @@ from redkey.wire.ids import event_id, parse_stream, stated
 _SUBJECT_KIND = {"inbox": "message"}
 
 
-class Party(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Who acted, or what was acted on."""
-
-    type: str
-    id: str
-
-
-class Event(msgspec.Struct, frozen=True, rename="camel"):
-    """What happened, in the shape of seed 004."""
-
-    event_id: str
-    type: str
-    sequence: int
-    timestamp: str
-    actor: Party
-    subject: Party
-
-
-def event_of(record: Record) -> Event:
+def event_of(record: Record) -> EventHead:
     """The event that a record is."""
     return event_at(decode(record.wire), record.sequence, record.timestamp)
 
 
-def event_at(wire: Any, sequence: int, timestamp: int) -> Event:
+def event_at(wire: Any, sequence: int, timestamp: int) -> EventHead:
     """The event that a decoded wire is at its place in the order; ProofRefused when it is not a 1.1 wire."""
     try:
-        return Event(
+        return EventHead(
             event_id=event_id(wire["wire_id"]),
             type=wire["type"],
             sequence=sequence,
@@ -61,13 +42,13 @@ def _actor(wire: dict[str, Any]) -> Party:
     kind, _, name = wire["sender"].partition(":")
     # The system settles a claim, but the agent that asked is the one who acted, as seed 004 shows it.
     if wire["type"].startswith("task.claim"):
-        return Party("agent", str(stated(wire, "agent_id") or name or kind))
+        return Party(type="agent", id=str(stated(wire, "agent_id") or name or kind))
     if kind == "agent":
         # An agent's stream names the agent, except where somebody else writes to it, as an inbox.
         own = wire["type"].startswith("agent.")
         named = stated(wire, "agent_id") if own else wire["payload"].get("agent_id")
-        return Party(kind, str(named or name))
-    return Party(kind, name or kind)
+        return Party(type=kind, id=str(named or name))
+    return Party(type=kind, id=name or kind)
 
 
 def _subject(wire: dict[str, Any]) -> Party:
@@ -75,6 +56,6 @@ def _subject(wire: dict[str, Any]) -> Party:
     kind = _SUBJECT_KIND.get(first, first)
     named = stated(wire, f"{kind}_id")
     if named is not None:
-        return Party(kind, str(named))
+        return Party(type=kind, id=str(named))
     stream = parse_stream(wire["stream"]["stream_id"])
-    return Party(stream.kind, stream.subject)
+    return Party(type=stream.kind, id=stream.subject)

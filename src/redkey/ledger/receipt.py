@@ -9,19 +9,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from hashlib import sha256
-from typing import Any, Literal
+from typing import Any, get_args
 
 import msgspec
 
 from redkey.errors import JsonRefused, ProofRefused
 from redkey.ledger.checkpoint import Checkpoint, open_checkpoint
 from redkey.ledger.cosignature import is_cosignature
-from redkey.ledger.event import Event, Party, event_of
+from redkey.ledger.event import event_of
 from redkey.ledger.note import SIGNATURES_LIMIT, Signature, decode_base64, encode_base64
 from redkey.ledger.proof import LogProof
 from redkey.ledger.record import Record, hedera_time
 from redkey.ledger.signer import Signer
 from redkey.ledger.tiles import TileTree
+from redkey.shapes.receipts import (
+    Receipt,
+    ReceiptEffect,
+    ReceiptInternal,
+    ReceiptLevels,
+    ReceiptProof,
+    ReceiptVerification,
+    SignerTerm,
+)
 from redkey.wire.canonical import canonical
 from redkey.wire.decode import decode
 
@@ -30,84 +39,7 @@ RECEIPT_LIMIT = 64 * 1024 * 1024
 _ATTESTATION = "redkey/receipt@v1"
 
 
-class _Part(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True, omit_defaults=True):
-    """A part of a receipt: its fields and no others."""
-
-
-class Verification(_Part, frozen=True):
-    """What the server says of the proof: `pending` until a checkpoint covers the record."""
-
-    status: Literal["verified", "pending"]
-    provider: str
-    receipt_url: str
-
-
-class Effect(_Part, frozen=True):
-    """What the record did: inclusion proves that it is there, not that it changed anything."""
-
-    status: Literal["applied", "void"]
-    reason: str | None = None
-
-
-class Levels(_Part, frozen=True):
-    """The levels of proof that the offline part has the material for."""
-
-    integrity: bool
-    signed: bool
-    witnessed: bool
-    anchored: bool
-
-
-class Internal(_Part, frozen=True):
-    """What the ledger knows and normal users never need."""
-
-    topic_id: str
-    payer: str
-    consensus_timestamp: str
-    previous_running_hash: str
-    running_hash: str
-
-
-class SignerTerm(_Part, frozen=True):
-    """A signer of this log as the ledger tells it: added at a sequence, perhaps retired at another."""
-
-    key: str
-    added: int
-    retired: int | None = None
-
-
-class Offline(_Part, frozen=True):
-    """Everything that a verifier needs beside keys.
-
-    `proof` is a C2SP tlog-proof, `content` bodies in base64, `anchor` mirror rows; `attestation` has the key id
-    and signature of each signer of the document, which sign under the checkpoint's origin.
-    """
-
-    wire: str
-    internal: Internal
-    proof: str
-    signers: list[SignerTerm] = []
-    content: list[str] = []
-    anchor: list[dict[str, Any]] = []
-    attestation: list[str] = []
-
-
-class Receipt(_Part, frozen=True):
-    """The document."""
-
-    event_id: str
-    type: str
-    sequence: int
-    timestamp: str
-    actor: Party
-    subject: Party
-    verification: Verification
-    effect: Effect
-    levels: Levels
-    offline: Offline | None = None
-
-
-APPLIED = Effect("applied")
+APPLIED = ReceiptEffect(status="applied")
 
 
 def prove(tree: TileTree, sequence: int, note: bytes) -> LogProof:
@@ -122,7 +54,7 @@ def build_receipt(
     proof: LogProof | None,
     *,
     base_url: str,
-    effect: Effect = APPLIED,
+    effect: ReceiptEffect = APPLIED,
     signers: Sequence[Signer] = (),
     history: Sequence[SignerTerm] = (),
     content: Sequence[bytes] = (),
@@ -136,24 +68,26 @@ def build_receipt(
     event = event_of(record)
     offline = None
     if proof is not None:
-        offline = Offline(
+        offline = ReceiptProof(
             wire=record.wire.decode(),
             internal=_internal(record, previous),
             proof=proof.encode().decode(),
-            signers=list(history),
-            content=[encode_base64(body) for body in content],
-            anchor=list(anchor),
+            signers=tuple(history),
+            content=tuple(encode_base64(body) for body in content),
+            anchor=tuple(anchor),
         )
     receipt = Receipt(
-        **_fields(event),
-        verification=Verification(
-            "pending" if proof is None else "verified", PROVIDER, f"{base_url.rstrip('/')}/receipts/{event.event_id}"
+        **msgspec.structs.asdict(event),
+        verification=ReceiptVerification(
+            status="pending" if proof is None else "verified",
+            provider=PROVIDER,
+            receipt_url=f"{base_url.rstrip('/')}/receipts/{event.event_id}",
         ),
         effect=effect,
         levels=levels_of(proof, anchored=bool(anchor)),
         offline=offline,
     )
-    document: dict[str, Any] = msgspec.to_builtins(receipt)
+    document: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(receipt))
     if proof is not None and signers:
         text = attested_text(document, proof.checkpoint)
         signed = (signer.named(proof.checkpoint.origin).sign(text) for signer in signers)
@@ -161,12 +95,12 @@ def build_receipt(
     return document
 
 
-def levels_of(proof: LogProof | None, *, anchored: bool) -> Levels:
+def levels_of(proof: LogProof | None, *, anchored: bool) -> ReceiptLevels:
     """The levels that a proof has the material for."""
     if proof is None:
-        return Levels(False, False, False, False)
+        return ReceiptLevels(integrity=False, signed=False, witnessed=False, anchored=False)
     signatures = proof.note.signatures
-    return Levels(
+    return ReceiptLevels(
         integrity=True,
         signed=any(one.name == proof.checkpoint.origin and not is_cosignature(one) for one in signatures),
         witnessed=any(is_cosignature(one) for one in signatures),
@@ -185,7 +119,7 @@ def attested_text(document: dict[str, Any], checkpoint: Checkpoint) -> bytes:
     return "".join(f"{line}\n" for line in lines).encode()
 
 
-def attestations(offline: Offline, checkpoint: Checkpoint) -> list[Signature]:
+def attestations(offline: ReceiptProof, checkpoint: Checkpoint) -> list[Signature]:
     """The signatures of the document, none of which is checked yet."""
     lines = [decode_base64(line) for line in offline.attestation]
     if len({line[:4] for line in lines}) != len(lines) or len(lines) > SIGNATURES_LIMIT:
@@ -198,11 +132,39 @@ def read_receipt(data: bytes) -> tuple[dict[str, Any], Receipt]:
     """A receipt from its bytes, as JSON and as its parts; JsonRefused or ProofRefused when it is not one."""
     document = decode(data, size_limit=RECEIPT_LIMIT)
     try:
-        return document, msgspec.convert(document, Receipt)
+        receipt = msgspec.convert(document, Receipt)
     except msgspec.ValidationError as cause:
         text, _, path = str(cause).partition(" - at `$")
         pointer = path.rstrip("`").replace("[", "/").replace("]", "").replace(".", "/")
-        raise ProofRefused(f"not a receipt: {text}", code="receipt_malformed", pointer=pointer) from cause
+        raise _malformed(text, pointer) from cause
+    _check_known(document, receipt, "")
+    return document, receipt
+
+
+def _check_known(document: Any, part: Any, pointer: str) -> None:
+    """Refuse fields and words that this version does not know.
+
+    A client reads over them, because a newer server may say more. A verifier must not: it cannot vouch for them.
+    """
+    if isinstance(part, tuple):
+        for index, (item, inner) in enumerate(zip(document, part, strict=True)):
+            _check_known(item, inner, f"{pointer}/{index}")
+    if not isinstance(part, msgspec.Struct):
+        return
+    fields = {field.encode_name: field for field in msgspec.structs.fields(part)}
+    for name, item in document.items():
+        field = fields.get(name)
+        if field is None:
+            raise _malformed(f"Object contains unknown field `{name}`", pointer)
+        value = getattr(part, field.name)
+        for meta in get_args(field.type):
+            if isinstance(meta, msgspec.Meta) and value not in (meta.extra_json_schema or {}).get("enum", (value,)):
+                raise _malformed(f"Invalid enum value {value!r}", f"{pointer}/{name}")
+        _check_known(item, value, f"{pointer}/{name}")
+
+
+def _malformed(text: str, pointer: str) -> ProofRefused:
+    return ProofRefused(f"not a receipt: {text}", code="receipt_malformed", pointer=pointer)
 
 
 def self_contained(record: Record, previous: bytes, proof: LogProof) -> LogProof:
@@ -211,21 +173,19 @@ def self_contained(record: Record, previous: bytes, proof: LogProof) -> LogProof
     return msgspec.structs.replace(proof, extra=canonical(extra))
 
 
-def read_extra(data: bytes) -> tuple[str, Internal]:
+def read_extra(data: bytes) -> tuple[str, ReceiptInternal]:
     """The record that travels in a proof's extra data: its wire, and what the ledger knows of it."""
     try:
         extra = decode(data)
-        return extra["wire"], msgspec.convert(extra["internal"], Internal)
-    except (KeyError, TypeError, JsonRefused, msgspec.ValidationError) as cause:
+        internal = msgspec.convert(extra["internal"], ReceiptInternal)
+        _check_known(extra["internal"], internal, "/internal")
+        return extra["wire"], internal
+    except (KeyError, TypeError, JsonRefused, ProofRefused, msgspec.ValidationError) as cause:
         raise ProofRefused("the extra data of the proof holds no record", code="record_malformed") from cause
 
 
-def _fields(event: Event) -> dict[str, Any]:
-    return msgspec.structs.asdict(event)
-
-
-def _internal(record: Record, previous: bytes) -> Internal:
-    return Internal(
+def _internal(record: Record, previous: bytes) -> ReceiptInternal:
+    return ReceiptInternal(
         topic_id=record.topic,
         payer=record.payer,
         consensus_timestamp=hedera_time(record.timestamp),

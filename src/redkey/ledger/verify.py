@@ -23,16 +23,12 @@ from redkey.errors import Finding, JsonRefused, KeyRefused, ProofRefused
 from redkey.ledger import merkle
 from redkey.ledger.anchor import anchored_level
 from redkey.ledger.checkpoint import Checkpoint
-from redkey.ledger.event import Event, event_at
+from redkey.ledger.event import event_at
 from redkey.ledger.mirror import MirrorRow
 from redkey.ledger.note import Signature, VerifierKey, decode_base64, parse_key
 from redkey.ledger.proof import LogProof, parse_proof
 from redkey.ledger.receipt import (
     PROVIDER,
-    Effect,
-    Internal,
-    Offline,
-    Receipt,
     attestations,
     attested_text,
     levels_of,
@@ -41,6 +37,8 @@ from redkey.ledger.receipt import (
 from redkey.ledger.record import MESSAGE_LIMIT, parse_hedera_time
 from redkey.ledger.running_hash import GENESIS, preimage
 from redkey.ledger.trust import Level, Opinion, TrustedKey, attests, signed_level, witnessed_level
+from redkey.shapes.events import EventHead
+from redkey.shapes.receipts import Receipt, ReceiptEffect, ReceiptInternal, ReceiptProof
 from redkey.wire.canonical import canonical
 from redkey.wire.decode import decode
 
@@ -67,9 +65,9 @@ class Verdict(msgspec.Struct, frozen=True):
 
     levels: dict[str, Level]
     findings: tuple[Finding, ...]
-    event: Event | None = None
+    event: EventHead | None = None
     checkpoint: Checkpoint | None = None
-    effect: Effect | None = None
+    effect: ReceiptEffect | None = None
 
     def holds(self, *names: str) -> bool:
         return all(self.levels[name].holds for name in names)
@@ -104,14 +102,14 @@ def verify_receipt(data: bytes, policy: Policy) -> Verdict:
     return msgspec.structs.replace(verdict, effect=receipt.effect)
 
 
-def verify_proof(proof: LogProof, leaf: bytes, policy: Policy, event: Event | None = None) -> Verdict:
+def verify_proof(proof: LogProof, leaf: bytes, policy: Policy, event: EventHead | None = None) -> Verdict:
     """What a tlog-proof proves of the leaf with these bytes."""
     wrong = tuple(_inclusion(proof, leaf))
     signed = signed_level(proof.checkpoint, proof.note, policy.keys)
     return _verdict(proof, wrong, signed, policy, (), {}, event)
 
 
-def verify_record_proof(proof: LogProof, wire: str, internal: Internal, policy: Policy) -> Verdict:
+def verify_record_proof(proof: LogProof, wire: str, internal: ReceiptInternal, policy: Policy) -> Verdict:
     """What a tlog-proof proves of a record that is known by its wire and what the ledger knows of it."""
     try:
         shown = _record(wire, internal, proof.index + 1)
@@ -134,7 +132,7 @@ def _verdict(
     policy: Policy,
     anchor: Sequence[Any],
     retired: dict[bytes, int],
-    event: Event | None,
+    event: EventHead | None,
 ) -> Verdict:
     if wrong:
         return nothing_holds(*wrong)
@@ -148,7 +146,7 @@ def _verdict(
     return Verdict(levels, tuple(found for one in opinions for found in one.findings), event, checkpoint)
 
 
-def _record(wire: str, internal: Internal, sequence: int) -> _Shown:
+def _record(wire: str, internal: ReceiptInternal, sequence: int) -> _Shown:
     """The record that a receipt shows, and its leaf; refused where it contradicts itself."""
     data = wire.encode()
     if not 0 < len(data) <= MESSAGE_LIMIT:
@@ -171,7 +169,9 @@ def _record(wire: str, internal: Internal, sequence: int) -> _Shown:
     return _Shown(value, leaf, timestamp)
 
 
-def _integrity(receipt: Receipt, offline: Offline, proof: LogProof, shown: _Shown, event: Event) -> Iterator[Finding]:
+def _integrity(
+    receipt: Receipt, offline: ReceiptProof, proof: LogProof, shown: _Shown, event: EventHead
+) -> Iterator[Finding]:
     if proof.index != receipt.sequence - 1:
         text = f"the proof is of record {proof.index + 1}, the receipt of record {receipt.sequence}"
         yield Finding("sequence_mismatch", "/sequence", text)
@@ -201,7 +201,7 @@ def _inclusion(proof: LogProof, leaf: bytes) -> Iterator[Finding]:
         yield Finding("inclusion_wrong", "/offline/proof", "the proof does not lead from the record to the root")
 
 
-def _content(offline: Offline, wire: Any) -> Iterator[Finding]:
+def _content(offline: ReceiptProof, wire: Any) -> Iterator[Finding]:
     named = dict(_references(wire["payload"]))
     for index, body in enumerate(offline.content):
         pointer = f"/offline/content/{index}"
@@ -229,7 +229,7 @@ def _references(value: Any) -> Iterator[tuple[str, int | None]]:
             yield from _references(item)
 
 
-def _retirements(offline: Offline) -> dict[bytes, int]:
+def _retirements(offline: ReceiptProof) -> dict[bytes, int]:
     """From which size on each signer that the receipt tells of signs no more, by public key."""
     retired: dict[bytes, int] = {}
     for index, term in enumerate(offline.signers):

@@ -5,30 +5,17 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-import msgspec
-
-from redkey.ledger.event import Party, event_at
+from redkey.ledger.event import event_at
+from redkey.shapes.events import Event
 from redkey.wire.ids import SUBJECT_FIELD, parse_stream
 
 # What a payload holds for the server's own use.
 _INTERNAL = frozenset({"idem", "body"})
 
 
-class ShownEvent(msgspec.Struct, frozen=True, rename="camel"):
-    """What happened, to whom, at which place in the workspace's order."""
-
-    event_id: str
-    type: str
-    sequence: int
-    timestamp: str
-    actor: Party
-    subject: Party
-    data: dict[str, Any]
-
-
-def show(wire: dict[str, Any], sequence: int, timestamp: int) -> ShownEvent:
+def show(wire: dict[str, Any], sequence: int, timestamp: int) -> Event:
     """The event that a wire is at its place in the order."""
-    event = event_at(wire, sequence, timestamp)
+    head = event_at(wire, sequence, timestamp)
     stream = parse_stream(wire["stream"]["stream_id"])
     data: dict[str, Any] = {}
     field = SUBJECT_FIELD.get(stream.kind)
@@ -38,7 +25,15 @@ def show(wire: dict[str, Any], sequence: int, timestamp: int) -> ShownEvent:
     if stream.attempt:
         data["attempt"] = stream.attempt
     data.update((camel(name), _shown(value)) for name, value in wire["payload"].items() if name not in _INTERNAL)
-    return ShownEvent(event.event_id, event.type, event.sequence, event.timestamp, event.actor, event.subject, data)
+    return Event(
+        event_id=head.event_id,
+        type=head.type,
+        sequence=head.sequence,
+        timestamp=head.timestamp,
+        actor=head.actor,
+        subject=head.subject,
+        data=data,
+    )
 
 
 def _shown(value: Any) -> Any:

@@ -25,6 +25,7 @@ from redkey.services.means import Means
 from redkey.services.outcome import Outcome
 from redkey.services.place import Place
 from redkey.services.submission import Done, Submission
+from redkey.shapes.operation import Operation
 from redkey.wire.events import Ref
 
 # What is larger is worked on beside the event loop.
@@ -90,8 +91,10 @@ class Caller:
 
     # Requests that are sent again under their key.
 
-    def identify(self, scope: str, key: str, target: bytes, body: bytes) -> None:
+    def identify(self, operation: Operation, key: str, target: bytes, body: bytes) -> None:
         """Bind the request to its idempotency key: who asks, for which operation, with what."""
+        scope = f"{operation.method} {operation.path}"
+        self._unrecorded = operation.repeats == "bytes"
         self._idem = sha256(f"{self.actor.key_id}\n{scope}\n{key}".encode()).hexdigest()[:32]
         # The path is part of what is asked for: the same key for another task is another request.
         self._body_hash = sha256(target + b"\n" + body).hexdigest()[:16]

@@ -18,11 +18,11 @@ from redkey.errors import LedgerError
 from redkey.ledger.checkpoint import origin_of
 from redkey.ledger.note import ED25519, VerifierKey, decode_base64, encode_base64
 from redkey.ledger.ports import Reader, SequencedStore, Unit
-from redkey.ledger.receipt import SignerTerm
 from redkey.readmodel.rows import entity
 from redkey.reducers.world import World
 from redkey.services.outcome import Settled
 from redkey.services.unit_of_work import TopicWork
+from redkey.shapes.receipts import SignerTerm
 from redkey.wire.envelope import wire_of
 from redkey.wire.events import AnyPayload, SignerAdded, SignerRetired
 from redkey.wire.subjects import SIGNERS
@@ -128,9 +128,9 @@ def tell_term(terms: dict[str, SignerTerm], payload: AnyPayload, sequence: int, 
     key = str(VerifierKey(log_name, ED25519, decode_base64(payload.public_key)))
     term = terms.get(key)
     if isinstance(payload, SignerAdded) and term is None:
-        terms[key] = SignerTerm(key, sequence)
+        terms[key] = SignerTerm(key=key, added=sequence)
     elif isinstance(payload, SignerRetired) and term is not None and term.retired is None:
-        terms[key] = SignerTerm(key, term.added, sequence)
+        terms[key] = SignerTerm(key=key, added=term.added, retired=sequence)
 
 
 class _NoIds:

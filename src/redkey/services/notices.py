@@ -12,13 +12,14 @@ import msgspec
 
 from redkey.commands.decision import not_found
 from redkey.ledger.ports import SequencedStore
-from redkey.readmodel.events import ShownEvent, show
+from redkey.readmodel.events import show
 from redkey.readmodel.plan_text import task_document
 from redkey.readmodel.rows import entity
 from redkey.readmodel.view import read_document
 from redkey.services.outcome import Settled, settled
 from redkey.services.subscriptions import Filter, Subscription, Subscriptions
 from redkey.services.workspaces import topic_of
+from redkey.shapes.events import Event
 from redkey.wire.events import InboxSent, TaskClaimMissed, TaskClaimRejected
 from redkey.wire.ids import parse_stream
 
@@ -37,7 +38,7 @@ class Words(msgspec.Struct, frozen=True):
 class Notice(msgspec.Struct, frozen=True):
     """One event, and the text that belongs to it."""
 
-    event: ShownEvent
+    event: Event
     # The agent that it is meant for, by id and slug; empty when it is meant for all.
     agent: tuple[str, ...] = ()
     # The task that it is about, and its title; empty when there is none, or its text was erased.

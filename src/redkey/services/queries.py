@@ -8,9 +8,10 @@ import msgspec
 
 from redkey.ledger.ports import Reader
 from redkey.ledger.record import Record
-from redkey.readmodel.events import ShownEvent, show
+from redkey.readmodel.events import show
 from redkey.readmodel.moments import sequence_at
 from redkey.services.subscriptions import place_of
+from redkey.shapes.events import Event
 from redkey.wire.envelope import AnyWire, wire_of
 from redkey.wire.subjects import subjects
 
@@ -40,14 +41,14 @@ class Question(msgspec.Struct, frozen=True):
 class Page(msgspec.Struct, frozen=True):
     """Events in order, and the place after which the next page begins; None when there is no more."""
 
-    events: list[ShownEvent]
+    events: list[Event]
     next: int | None
 
 
 def query(reader: Reader, topic: str, question: Question, after: int | None, limit: int, cost: int) -> Page:
     """A page of events; at most `cost` records are looked through for it, then the page ends early with its cursor."""
     places: dict[str, tuple[str, str]] = {}
-    found: list[ShownEvent] = []
+    found: list[Event] = []
     looked = 0
     for records in _stretches(reader, topic, question, after):
         for record in records:
@@ -82,7 +83,7 @@ def _read(reader: Reader, topic: str, subject: str, place: int, back: bool) -> S
     return reader.read_back(topic, place, _STRETCH) if back else reader.read(topic, place, _STRETCH)
 
 
-def _match(reader: Reader, record: Record, question: Question, places: dict[str, tuple[str, str]]) -> ShownEvent | None:
+def _match(reader: Reader, record: Record, question: Question, places: dict[str, tuple[str, str]]) -> Event | None:
     # Wires are canonical, so a type can be told from the bytes; most records need no decoding.
     if question.types and not any(b'"type":"%s"' % one.encode() in record.wire for one in question.types):
         return None

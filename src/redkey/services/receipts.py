@@ -11,12 +11,13 @@ from typing import Any
 from redkey.errors import StoreError
 from redkey.ledger.checkpoint import log_name
 from redkey.ledger.ports import Reader
-from redkey.ledger.receipt import APPLIED, Effect, build_receipt, prove, self_contained
+from redkey.ledger.receipt import APPLIED, build_receipt, prove, self_contained
 from redkey.ledger.record import Record
 from redkey.ledger.running_hash import GENESIS
 from redkey.readmodel.rows import entity, void_key
 from redkey.services.log_facts import signer_terms
 from redkey.services.signing import Signing
+from redkey.shapes.receipts import ReceiptEffect
 from redkey.wire.decode import decode
 from redkey.wire.ids import wire_id_of
 
@@ -75,10 +76,10 @@ def _before(reader: Reader, record: Record) -> bytes:
     return reader.read(record.topic, record.sequence - 2, 1)[0].running_hash if record.sequence > 1 else GENESIS
 
 
-def effect_of(reader: Reader, topic: str, sequence: int) -> Effect:
+def effect_of(reader: Reader, topic: str, sequence: int) -> ReceiptEffect:
     """What a record did: the fold that wrote the rows has kept those that are void."""
     row = reader.row(topic, "void", void_key(sequence))
-    return APPLIED if row is None else Effect("void", entity(row).reason)
+    return APPLIED if row is None else ReceiptEffect(status="void", reason=entity(row).reason)
 
 
 def _bodies(reader: Reader, record: Record) -> Iterator[bytes]:

@@ -17,9 +17,10 @@ import msgspec
 
 from redkey.errors import StoreError, TooManySubscribers
 from redkey.ledger.ports import Reader, SequencedStore
-from redkey.readmodel.events import ShownEvent, show
+from redkey.readmodel.events import show
 from redkey.readmodel.rows import entity
 from redkey.services.outcome import Settled, settled
+from redkey.shapes.events import Event
 from redkey.wire.subjects import subjects
 
 RING = 4096
@@ -33,7 +34,7 @@ _FEW = 16
 _AT_ONCE = 64
 
 # Writes an event the way followers get it.
-Encode = Callable[[ShownEvent], bytes]
+Encode = Callable[[Event], bytes]
 
 
 class Filter(msgspec.Struct, frozen=True):

@@ -24,8 +24,7 @@ class UseCase(Generic[P, Result]):
     def __init__(self, operation: Operation, run: Callable[Concatenate[Caller, P], Result]) -> None:
         self.operation, self.run = operation, run
         self.__doc__ = run.__doc__
-        scopes = operation.scopes
-        self.scopes = frozenset(scopes) if scopes == ("operator",) else frozenset((*scopes, "admin"))
+        self.scopes = operation.allowed_scopes
 
     def __call__(self, caller: Caller, *arguments: P.args, **named: P.kwargs) -> Result:
         self.judge(caller)

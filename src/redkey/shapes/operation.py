@@ -56,6 +56,8 @@ class Operation(msgspec.Struct, frozen=True, eq=False):
     # True when the body is read chunk by chunk, however large it is.
     streamed: bool = False
     media: tuple[str, ...] = ("application/json",)
+    # What one event of the reply is, where the reply is a stream of server-sent events.
+    event: Any = None
     consumes: str = "application/json"
     # What errors look like where they are not problems.
     failure: Any = None
@@ -76,6 +78,11 @@ class Operation(msgspec.Struct, frozen=True, eq=False):
     def family(self) -> str:
         """The first word of the path, which groups the documentation."""
         return self.path.split("/")[1] or "redkey"
+
+    @property
+    def allowed_scopes(self) -> frozenset[str]:
+        """The scopes of which one is enough: admin keys may do everything in their workspace, and no server's."""
+        return frozenset(self.scopes) if self.scopes == OPERATOR else frozenset((*self.scopes, *ADMIN))
 
     @property
     def path_names(self) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from redkey.commands.decision import Refused
 from redkey.errors import BusRefused, JsonRefused, RedKeyError
 from redkey.http.exchange import Exchange, header_lines
 from redkey.http.request import QueryReader, check_media, read_body
-from redkey.http.route import Route, Table
+from redkey.http.route import Handler, Route, Table
 from redkey.http.security import SECURITY
 from redkey.wire.decode import decode
 
@@ -72,7 +72,7 @@ class _Endpoint:
     """A route made ready to be called."""
 
     def __init__(self, route: Route) -> None:
-        self.route, self.query = route, QueryReader(route.query)
+        self.route, self.operation, self.query = route, route.operation, QueryReader(route.operation.query)
 
 
 class HttpFace:
@@ -112,21 +112,21 @@ class HttpFace:
     async def _answer(self, exchange: Exchange) -> Answer | None:
         self._hosts(exchange)
         endpoint, names = self._find(exchange)
-        route = endpoint.route
-        if route is HEALTH:
+        operation = endpoint.operation
+        if endpoint.route is HEALTH:
             # It tells nothing but that the bus answers, so it asks for no key.
             return Answer(200, {"status": "ok"})
         caller = self._gate(exchange)
-        if route.writes and not caller.may_write:
+        if operation.writes and not caller.may_write:
             raise BusRefused("this key may only read", code="insufficient_scope")
-        data = await read_body(exchange, BODY_LIMIT) if route.writes else b""
+        data = await read_body(exchange, BODY_LIMIT) if operation.writes else b""
         if data:
             _check_media(exchange)
         query = _query(endpoint.query, exchange)
         call = Call(
             self._bus,
             caller,
-            route.method,
+            operation.method,
             exchange.path,
             names,
             query,
@@ -136,15 +136,16 @@ class HttpFace:
             self._streams,
             self._bridge,
         )
-        if route.streamed:
-            await route.handler(call)
+        handler = endpoint.route.handler
+        if operation.streamed:
+            await handler(call)
             return None
-        arguments = [_body(route.body, data)] if route.body is not None else []
-        return await self._once(call, route, arguments)
+        arguments = [_body(operation.body, data)] if operation.body is not None else []
+        return await self._once(call, handler, arguments)
 
-    async def _once(self, call: Call, route: Route, arguments: list[Any]) -> Answer:
+    async def _once(self, call: Call, handler: Handler, arguments: list[Any]) -> Answer:
         if not call.key:
-            found: Answer = await route.handler(call, *arguments)
+            found: Answer = await handler(call, *arguments)
             return found
         before = call.repeated()
         if before is not None:
@@ -154,7 +155,7 @@ class HttpFace:
             raise BusRefused("a request of this Idempotency-Key is being answered", code="request_in_flight")
         self._flights.add(flight)
         try:
-            answer: Answer = await route.handler(call, *arguments)
+            answer: Answer = await handler(call, *arguments)
             return answer
         finally:
             self._flights.discard(flight)
@@ -166,7 +167,7 @@ class HttpFace:
         methods, segments = found
         method = "GET" if exchange.method == "HEAD" else exchange.method
         endpoint, names = methods.get(method, (None, ()))
-        if endpoint is None or (exchange.method == "HEAD" and endpoint.route.streamed):
+        if endpoint is None or (exchange.method == "HEAD" and endpoint.operation.streamed):
             raise BusRefused(f"this path takes {', '.join(sorted(methods))}", code="method_not_allowed")
         return endpoint, {name: segments[index] for name, index in names}
 

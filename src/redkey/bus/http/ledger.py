@@ -10,7 +10,7 @@ from redkey.bus.http.routes import bus_route
 from redkey.bus.recording import record
 from redkey.bus.shown import find_message
 from redkey.errors import BusRefused
-from redkey.http.route import READ
+from redkey.shapes.operation import PRODUCE, READ
 
 
 async def bus_ledger(call: Call) -> Answer:
@@ -32,7 +32,7 @@ async def bus_unbind(call: Call) -> Answer:
     return await bus_ledger(call)
 
 
-async def bus_record(call: Call, body: shapes.Recording) -> Answer:
+async def bus_record(call: Call, body: shapes.BusRecording) -> Answer:
     """Record a message as an Inbox Wire: its words become content, the ledger gets their hash."""
     if not call.sees(find_message(call.bus, call.session, call.names["message_id"])):
         raise BusRefused("message not found", code="message_not_found")
@@ -46,16 +46,16 @@ _PATH, _REPLY = "/sessions/{session_id}", shapes.BusLedger
 LEDGER_ROUTES = [
     bus_route("GET", f"{_PATH}/ledger", bus_ledger, READ, "Show whether a session is bound.", reply=_REPLY),
     bus_route(
-        "PUT", f"{_PATH}/ledger", bus_bind, ("produce",), "Tell a session what is recorded from now on.", reply=_REPLY
+        "PUT", f"{_PATH}/ledger", bus_bind, PRODUCE, "Tell a session what is recorded from now on.", reply=_REPLY
     ),
-    bus_route("DELETE", f"{_PATH}/ledger", bus_unbind, ("produce",), "Tell a session nothing more.", reply=_REPLY),
+    bus_route("DELETE", f"{_PATH}/ledger", bus_unbind, PRODUCE, "Tell a session nothing more.", reply=_REPLY),
     bus_route(
         "POST",
         f"{_PATH}/messages/{{message_id}}/record",
         bus_record,
         ("produce", "agent", "runner"),
         "Record a message as an Inbox Wire.",
-        body=shapes.Recording,
+        body=shapes.BusRecording,
         reply=shapes.BusMail,
         status=201,
         replies={200: "It is recorded already."},

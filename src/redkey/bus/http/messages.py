@@ -6,7 +6,7 @@ import msgspec
 
 from redkey.bus.envelope import EVERYBODY, USER, VERSION, Envelope
 from redkey.bus.http.call import Answer, Call
-from redkey.bus.http.shapes import MessageTaken, NewMessage
+from redkey.bus.http.shapes import BusMessageTaken, NewBusMessage
 from redkey.bus.runtime.events import Message, payload_of
 from redkey.bus.shown import find_message, show_envelope, show_mail, show_message
 from redkey.bus.state import MESSAGE, Session
@@ -16,7 +16,7 @@ _WAITING = 100
 _AGENTS = 1000
 
 
-async def bus_send(call: Call, body: NewMessage) -> Answer:
+async def bus_send(call: Call, body: NewBusMessage) -> Answer:
     """Send a message to each of the agents that are there; 202 once all of them are durable."""
     session = call.open_session
     src = _speaker(call, session, body)
@@ -42,7 +42,7 @@ async def bus_send(call: Call, body: NewMessage) -> Answer:
     return _accepted(call, envelopes)
 
 
-def _speaker(call: Call, session: Session, body: NewMessage) -> str:
+def _speaker(call: Call, session: Session, body: NewBusMessage) -> str:
     """Who speaks: the agent of the key, an agent that no connection has, or whoever sits at the HTTP face."""
     src = call.caller.agent_id if call.caller.agent_id and body.src == USER else body.src
     call.check_speaks_for(src)
@@ -53,7 +53,7 @@ def _speaker(call: Call, session: Session, body: NewMessage) -> str:
     return src
 
 
-def _envelope(call: Call, session: Session, src: str, body: NewMessage, dst: str | None) -> Envelope:
+def _envelope(call: Call, session: Session, src: str, body: NewBusMessage, dst: str | None) -> Envelope:
     key, now = call.derived_id("message", dst or "") or call.bus.new_id(), call.bus.now()
     message = Message(
         id=key,
@@ -98,7 +98,7 @@ async def bus_mail(call: Call) -> Answer:
     return Answer(200, [show_mail(record, agent.id) for record in found])
 
 
-async def bus_acknowledge(call: Call, body: MessageTaken) -> Answer:
+async def bus_acknowledge(call: Call, body: BusMessageTaken) -> Answer:
     """An agent has taken a message; saying so again is fine."""
     session = call.open_session
     call.check_speaks_for(body.agent_id)

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from redkey.bus.http import events, messages, sessions, shapes
-from redkey.http.event_stream import MEDIA_TYPE
-from redkey.http.route import READ, Handler, Route
+from redkey.http.route import Handler, Route
+from redkey.shapes.events import EVENT_STREAM
+from redkey.shapes.operation import PRODUCE, READ, Operation
 
 PREFIX = "/api"
 _SESSION, _AGENT, _MESSAGE = "/sessions/{session_id}", "/agents/{agent_id}", "/messages/{message_id}"
 _WRITE = ("produce", "agent", "runner")
-_MANAGE = ("produce",)
 _REFUSED = {
     404: "There is no such session, agent or message in this workspace.",
     409: "The state does not allow it, or a rule of conduct forbids it.",
@@ -26,17 +26,19 @@ async def bus_health(call: Any) -> None:
 def bus_route(method: str, path: str, handler: Handler, scopes: Sequence[str], summary: str, **more: Any) -> Route:
     """A route of the bus: its errors are `{error, code}`."""
     replies = {**(_REFUSED if "{" in path else {}), **more.pop("replies", {})}
-    return Route(
+    operation = Operation(
+        handler.__name__,
         method,
         PREFIX + path,
-        handler,
         tuple(scopes),
         summary=summary,
+        description=" ".join((handler.__doc__ or "").split()),
         failure=shapes.BusError,
         fails_alike=True,
         replies=replies,
         **more,
     )
+    return Route(operation, handler)
 
 
 HEALTH = bus_route("GET", "/health", bus_health, (), "Show that the bus answers.", reply=shapes.BusHealth)
@@ -56,7 +58,7 @@ ROUTES = [
         sessions.bus_create_session,
         _WRITE,
         "Create a session, or get the one that has this id.",
-        body=shapes.NewSession,
+        body=shapes.NewBusSession,
         reply=shapes.BusSession,
         status=201,
         replies={200: "There is such a session already."},
@@ -69,7 +71,8 @@ ROUTES = [
         READ,
         "Follow sessions that come and go, as server-sent events.",
         query=shapes.StreamQuery,
-        media=(MEDIA_TYPE,),
+        event=shapes.BusSessionEvent,
+        media=(EVENT_STREAM,),
         streamed=True,
     ),
     bus_route("GET", _SESSION, sessions.bus_session, READ, "Show a session.", reply=shapes.BusSession),
@@ -77,7 +80,7 @@ ROUTES = [
         "POST",
         f"{_SESSION}/close",
         sessions.bus_close_session,
-        _MANAGE,
+        PRODUCE,
         "Close a session; its agents are disconnected.",
         reply=shapes.BusSession,
     ),
@@ -88,7 +91,7 @@ ROUTES = [
         sessions.bus_add_agent,
         _WRITE,
         "Add an agent, or get the one that has this id.",
-        body=shapes.NewAgent,
+        body=shapes.NewBusAgent,
         reply=shapes.BusAgent,
         status=201,
         replies={200: "There is such an agent already."},
@@ -98,9 +101,9 @@ ROUTES = [
         "POST",
         f"{_SESSION}/agents/order",
         sessions.bus_order_agents,
-        _MANAGE,
+        PRODUCE,
         "Put the agents in another order.",
-        body=shapes.AgentOrder,
+        body=shapes.BusAgentOrder,
         reply=list[shapes.BusAgent],
         example={"agent_ids": ["worker", "lead"]},
     ),
@@ -110,7 +113,7 @@ ROUTES = [
         sessions.bus_change_agent,
         _WRITE,
         "Change the name, the status or the lead of an agent.",
-        body=shapes.AgentChange,
+        body=shapes.BusAgentChange,
         reply=shapes.BusAgent,
         idempotent=False,
         example={"name": "Worker", "status": "testing"},
@@ -140,7 +143,7 @@ ROUTES = [
         messages.bus_send,
         _WRITE,
         "Send a message to agents; it is durable when this answers.",
-        body=shapes.NewMessage,
+        body=shapes.NewBusMessage,
         reply=list[shapes.BusMessage],
         status=202,
         example={"text": "Is the build green?", "agent_ids": ["worker"]},
@@ -159,7 +162,7 @@ ROUTES = [
         messages.bus_acknowledge,
         _WRITE,
         "Confirm a message for an agent.",
-        body=shapes.MessageTaken,
+        body=shapes.BusMessageTaken,
         status=204,
         media=(),
         example={"agent_id": "worker"},
@@ -180,7 +183,8 @@ ROUTES = [
         READ,
         "Follow the events of a session, as server-sent events.",
         query=shapes.StreamQuery,
-        media=(MEDIA_TYPE,),
+        event=shapes.BusEvent,
+        media=(EVENT_STREAM,),
         streamed=True,
     ),
 ]

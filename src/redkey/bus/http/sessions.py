@@ -6,7 +6,7 @@ from typing import Any
 
 from redkey.bus.envelope import USER, agent_id, display_name
 from redkey.bus.http.call import Answer, Call
-from redkey.bus.http.shapes import AgentChange, AgentOrder, NewAgent, NewSession, SessionsQuery
+from redkey.bus.http.shapes import BusAgentChange, BusAgentOrder, NewBusAgent, NewBusSession, SessionsQuery
 from redkey.bus.state import Agent, Decided, Session
 from redkey.errors import BusRefused
 
@@ -21,7 +21,7 @@ async def bus_sessions(call: Call) -> Answer:
     return Answer(200, [one.as_json() for one in found])
 
 
-async def bus_create_session(call: Call, body: NewSession) -> Answer:
+async def bus_create_session(call: Call, body: NewBusSession) -> Answer:
     """A new session, or the one that has this id already."""
     if body.id is not None:
         if not body.id.strip():
@@ -74,7 +74,7 @@ async def bus_agents(call: Call) -> Answer:
     return Answer(200, shown_agents(call, call.open_session))
 
 
-async def bus_add_agent(call: Call, body: NewAgent) -> Answer:
+async def bus_add_agent(call: Call, body: NewBusAgent) -> Answer:
     """A new agent, or the one that has this id already."""
     session = call.open_session
     key = body.id if body.id is not None else call.caller.agent_id or call.derived_id("agent") or call.bus.new_id()
@@ -101,7 +101,7 @@ async def bus_add_agent(call: Call, body: NewAgent) -> Answer:
     return Answer(201, shown_agent(call, session, agent))
 
 
-async def bus_change_agent(call: Call, body: AgentChange) -> Answer:
+async def bus_change_agent(call: Call, body: BusAgentChange) -> Answer:
     """Change an agent; a rename is an `agent.update` and reaches everybody as `agent.updated`."""
     session = call.open_session
     agent = call.agent(session)
@@ -128,7 +128,7 @@ async def bus_remove_agent(call: Call) -> Answer:
     return Answer(204)
 
 
-async def bus_order_agents(call: Call, body: AgentOrder) -> Answer:
+async def bus_order_agents(call: Call, body: BusAgentOrder) -> Answer:
     """Put the agents of a session in another order."""
     session = call.open_session
     call.check_manages()

@@ -53,7 +53,7 @@ class MailQuery(Query, frozen=True):
     wait: Seconds = 0
 
 
-class NewSession(msgspec.Struct, frozen=True):
+class NewBusSession(msgspec.Struct, frozen=True):
     """What a session may be given."""
 
     id: str | None = None
@@ -63,7 +63,7 @@ class NewSession(msgspec.Struct, frozen=True):
     reuse: bool = False
 
 
-class NewAgent(msgspec.Struct, frozen=True):
+class NewBusAgent(msgspec.Struct, frozen=True):
     """What an agent may be given."""
 
     id: str | None = None
@@ -72,7 +72,7 @@ class NewAgent(msgspec.Struct, frozen=True):
     status: Status | None = None
 
 
-class AgentChange(msgspec.Struct, frozen=True):
+class BusAgentChange(msgspec.Struct, frozen=True):
     """What may be changed of an agent; what is absent stays."""
 
     name: str | None = None
@@ -80,13 +80,13 @@ class AgentChange(msgspec.Struct, frozen=True):
     status: Status | None = None
 
 
-class AgentOrder(msgspec.Struct, frozen=True):
+class BusAgentOrder(msgspec.Struct, frozen=True):
     """All agents of a session, each once."""
 
     agent_ids: list[str]
 
 
-class NewMessage(msgspec.Struct, frozen=True):
+class NewBusMessage(msgspec.Struct, frozen=True):
     """A message to some agents, or to the leads or all agents of the session."""
 
     text: str = ""
@@ -101,13 +101,13 @@ class NewMessage(msgspec.Struct, frozen=True):
     ack: Ack | None = None
 
 
-class MessageTaken(msgspec.Struct, frozen=True):
+class BusMessageTaken(msgspec.Struct, frozen=True):
     """Who has taken a message."""
 
     agent_id: str
 
 
-class Recording(msgspec.Struct, frozen=True):
+class BusRecording(msgspec.Struct, frozen=True):
     """Who gets the message on the ledger: an agent, a role or human; its receiver when nobody is named."""
 
     to: str | None = None
@@ -181,6 +181,12 @@ class BusEvent(msgspec.Struct, frozen=True):
     event_type: str
     created_at: str
     payload: dict[str, Any]
+
+
+class BusSessionEvent(BusEvent, frozen=True):
+    """A session that was created, changed or closed: the record, and the session as it is now."""
+
+    session: BusSession | None
 
 
 class BusLedger(msgspec.Struct, frozen=True):

@@ -8,29 +8,12 @@ from typing import Any, Literal
 
 from redkey.client.flow import Flowing, follow
 from redkey.client.operation import Listing, Mode, Operation, Resource, Stream
-from redkey.client.replies import Page, Reply
+from redkey.client.replies import Page
 from redkey.client.request import EVENT_STREAM, Request, at, get
+from redkey.shapes.events import Event as Event
+from redkey.shapes.events import Party as Party
 
 Order = Literal["asc", "desc"]
-
-
-class Party(Reply, frozen=True, kw_only=True):
-    """Who acted, or what was acted on."""
-
-    type: str
-    id: str
-
-
-class Event(Reply, frozen=True, kw_only=True):
-    """What happened, to whom, at which place in the workspace's order."""
-
-    event_id: str
-    type: str
-    sequence: int
-    timestamp: str
-    actor: Party
-    subject: Party
-    data: dict[str, Any]
 
 
 def events_at(path: str, **query: Any) -> Request[Page[Event]]:

@@ -8,21 +8,10 @@ from urllib.parse import urlencode
 from redkey.client.operation import Mode, Operation, Resource
 from redkey.client.replies import Reply, SecretReply
 from redkey.client.request import Request, get, reader, without_key
+from redkey.shapes.server import Health as Health
+from redkey.shapes.server import Readiness as Readiness
 
 _FORM = "application/x-www-form-urlencoded"
-
-
-class Health(Reply, frozen=True, kw_only=True):
-    """The server answers."""
-
-    status: str = "ok"
-
-
-class Readiness(Reply, frozen=True, kw_only=True):
-    """The server takes requests, and its store can be read and written."""
-
-    status: str = "ready"
-    store: str
 
 
 class AccessToken(SecretReply, rename=None, frozen=True, kw_only=True):

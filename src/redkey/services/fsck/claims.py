@@ -14,8 +14,9 @@ from redkey.errors import ProofRefused
 from redkey.ledger.checkpoint import Checkpoint, open_checkpoint
 from redkey.ledger.note import decode_base64
 from redkey.ledger.proof import HEADER, parse_proof
-from redkey.ledger.receipt import Internal, read_extra, read_receipt
+from redkey.ledger.receipt import read_extra, read_receipt
 from redkey.ledger.verify import Policy, Verdict, verify_receipt, verify_record_proof
+from redkey.shapes.receipts import ReceiptInternal
 from redkey.wire.ids import wire_id_of
 
 _NOBODY = Policy()
@@ -51,7 +52,7 @@ def read_claim(source: str, data: bytes) -> Claim:
     return _claim(source, verdict, receipt.offline.wire, receipt.offline.internal)
 
 
-def _claim(source: str, verdict: Verdict, wire: str, internal: Internal) -> Claim:
+def _claim(source: str, verdict: Verdict, wire: str, internal: ReceiptInternal) -> Claim:
     if verdict.event is None or not verdict.holds("integrity"):
         raise ProofRefused(f"it proves nothing: {verdict.levels['integrity'].why}", code="receipt_unsound")
     return Claim(

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from redkey.errors import JsonRefused, StoreError, WireRefused
-from redkey.ledger.receipt import SignerTerm
 from redkey.services.fsck.evidence import Evidence, Stored
 from redkey.services.fsck.report import Report
 from redkey.services.log_facts import tell_term
+from redkey.shapes.receipts import SignerTerm
 from redkey.wire.envelope import AnyWire
 from redkey.wire.events import (
     AnyPayload,

@@ -1,0 +1,92 @@
+"""Requests that come again under their idempotency key: the same bytes, whatever happened since.
+
+A reply is told again from the records of its request where it can be (`Operation.repeats`); any other is kept as it
+was sent before it is sent. Where and how long is `redkey.services.answers`. A door brings `render`, which writes a
+reply the way the caller gets it; a `KeptAnswer` in place of a reply is to be sent as it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from redkey.commands.decision import Refused, key_expired
+from redkey.errors import RedKeyError
+from redkey.readmodel.request_keys import dropped_event
+from redkey.services.answers import AnsweredBefore, KeepAnswer, KeptAnswer, kept_answer
+from redkey.services.caller import Caller
+from redkey.services.outcome import Outcome
+
+# The status, the media type and the bytes of a reply.
+Render = Callable[[Any], tuple[int, str, bytes]]
+
+
+async def answer_once(caller: Caller, work: Callable[[], Any], render: Render) -> Any:
+    """The reply of a use case whose commands do not carry the request's key as it is, or the one given before.
+
+    No unit could find a kept answer for it, so it is looked for first; the same request, sent twice at once, waits.
+    """
+    flights, flight = caller.means.flights, (caller.topic, caller.identity[0])
+    while flight in flights:
+        await asyncio.wait([flights[flight]])
+    flights[flight] = done = asyncio.get_running_loop().create_future()
+    try:
+        before = kept_answer(caller.means.store, caller.topic, *caller.identity)
+        if before is not None:
+            return before
+        return await kept(caller, await caller.reply(work()), render)
+    finally:
+        del flights[flight]
+        done.set_result(None)
+
+
+async def kept(caller: Caller, reply: Any, render: Render) -> Any:
+    """The reply to send: itself, or as it is kept once that is durable."""
+    if not must_keep(caller, reply):
+        return reply
+    outcome = await caller.means.coordinator.submit(caller.topic, caller.actor, _to_keep(caller, reply, render))
+    if outcome.kept is None:
+        raise AssertionError("an answer that was not kept")
+    return outcome.kept
+
+
+def keep(caller: Caller, reply: Any, render: Render, done: Callable[[KeptAnswer | RedKeyError], None]) -> None:
+    """Keep a reply; `done` gets it as it is to be sent, once it is durable, or why it could not be kept."""
+
+    def settled(outcome: Outcome | RedKeyError) -> None:
+        if isinstance(outcome, RedKeyError):
+            done(outcome)
+        else:
+            done(outcome.kept if outcome.kept is not None else RedKeyError("not kept"))
+
+    caller.means.coordinator.enqueue(caller.topic, caller.actor, _to_keep(caller, reply, render), (), settled)
+
+
+def must_keep(caller: Caller, reply: Any) -> bool:
+    """True when a request with a key got a reply that its records do not tell, and that is not kept yet."""
+    return caller.is_unrecorded and bool(caller.identity[0]) and type(reply) is not KeptAnswer
+
+
+def answer_before(caller: Caller, error: Exception) -> KeptAnswer | None:
+    """What a request was answered before that is refused now: what was done needs not be done once more.
+
+    Refused when it was done so long ago that its answer is no longer kept.
+    """
+    if isinstance(error, AnsweredBefore):
+        return error.kept
+    idem, body = caller.identity
+    if not idem or not isinstance(error, Refused):
+        return None
+    store, topic = caller.means.store, caller.topic
+    before = kept_answer(store, topic, idem, body)
+    if before is None:
+        dropped = dropped_event(store, topic, caller.means.coordinator.peek(topic), idem)
+        if dropped:
+            raise key_expired(dropped)
+    return before
+
+
+def _to_keep(caller: Caller, reply: Any, render: Render) -> KeepAnswer:
+    idem, body = caller.identity
+    return KeepAnswer(idem, KeptAnswer(body, *render(reply)))

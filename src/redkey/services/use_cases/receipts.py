@@ -1,0 +1,81 @@
+"""Receipts and signed heads: what convinces a reader who trusts neither this server nor its operator.
+
+A receipt is given as its document, not as a struct: the log has signed exactly these fields.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from redkey.commands.decision import Refused, not_found
+from redkey.ledger.checkpoint import open_checkpoint
+from redkey.ledger.note import encode_base64
+from redkey.services.caller import Caller
+from redkey.services.receipts import proof_for, receipt_for
+from redkey.services.use_case import use_case
+from redkey.shapes import receipts
+from redkey.shapes.receipts import Checkpoint, ReceiptQuery
+
+
+@use_case(receipts.GET_RECEIPT)
+async def get_receipt(caller: Caller, event_id: str, asked: ReceiptQuery) -> dict[str, Any] | str:
+    """The receipt of an event; as C2SP text when the proof alone is asked for."""
+    if asked.format == "tlog-proof":
+        return await _tlog_proof(caller, event_id)
+    return await _receipt(caller, event_id, offline=asked.format == "proof", content=asked.content)
+
+
+@use_case(receipts.SHOW_RECEIPT)
+async def show_receipt(caller: Caller, event_id: str) -> dict[str, Any]:
+    """The whole receipt of an event."""
+    return await _receipt(caller, event_id, offline=True, content=False)
+
+
+@use_case(receipts.LATEST_CHECKPOINT)
+async def latest_checkpoint(caller: Caller) -> Checkpoint:
+    """The newest signed head; signed now when there is none."""
+    means, topic = caller.means, caller.topic
+
+    def newest() -> bytes | None:
+        found = means.store.checkpoints(topic, 1)
+        return found[0][1] if found else means.signing.cover(topic, 1)
+
+    note = await caller.in_thread(newest)
+    if note is None:
+        raise Refused(503, "checkpoint_pending", "The first checkpoint is not signed yet.")
+    checkpoint, _ = open_checkpoint(note)
+    return Checkpoint(
+        origin=checkpoint.origin,
+        size=checkpoint.size,
+        root=encode_base64(checkpoint.root),
+        note=note.decode(),
+        keys=tuple(str(signer.verifier) for signer in means.signing.signers),
+    )
+
+
+async def _receipt(caller: Caller, event_id: str, *, offline: bool, content: bool) -> dict[str, Any]:
+    means = caller.means
+
+    def build() -> dict[str, Any] | None:
+        return receipt_for(
+            means.store,
+            caller.topic,
+            event_id,
+            means.signing,
+            base_url=means.config.public_url,
+            offline=offline,
+            content=content,
+        )
+
+    document = await caller.in_thread(build) if event_id.startswith("evt_") else None
+    if document is None:
+        raise not_found("event")
+    return document
+
+
+async def _tlog_proof(caller: Caller, event_id: str) -> str:
+    means = caller.means
+    proof = await caller.in_thread(lambda: proof_for(means.store, caller.topic, event_id, means.signing))
+    if proof is None:
+        raise not_found("event")
+    return proof.decode()
