@@ -64,6 +64,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "contract": ("contract", "See output contracts."),
         "prompt": ("prompt", "See what an agent would be told."),
         "step": ("step", "Validate and migrate agent-protocol envelopes."),
+        "openapi": ("openapi", "Print the OpenAPI document of the API."),
         "hcs": ("hcs", "Verify saved Hedera Consensus Service messages."),
     },
 }
