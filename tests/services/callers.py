@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
@@ -14,8 +14,10 @@ from redkey.app import App
 from redkey.config import Config
 from redkey.services.caller import Caller
 from redkey.services.use_case import UseCase
+from redkey.shapes.operation import Operation
 
 T = TypeVar("T")
+Repeats = Literal["records", "parts", "bytes"]
 
 
 class Callers:
@@ -28,13 +30,15 @@ class Callers:
         self._principal, self.topic, self.workspace_id = principal, principal.topic, app.workspace_id
         self.admin = self.caller("admin")
 
-    def caller(self, *scopes: str, agent_id: str = "", idempotency_key: str = "") -> Caller:
+    def caller(
+        self, *scopes: str, agent_id: str = "", idempotency_key: str = "", repeats: Repeats = "records"
+    ) -> Caller:
         """A caller with these scopes; with an idempotency key, as one who may repeat its request."""
         actor = msgspec.structs.replace(self._principal.actor, scopes=frozenset(scopes), agent_id=agent_id)
         found = Caller(self.app.services)
         found.authenticated(msgspec.structs.replace(self._principal, actor=actor))
         if idempotency_key:
-            found.identify("test", idempotency_key, b"", b"")
+            found.identify(Operation("test", "POST", "/test", repeats=repeats), idempotency_key, b"", b"")
         return found
 
     async def call(self, use: UseCase[Any, Any], *arguments: Any, caller: Caller | None = None, **named: Any) -> Any:

@@ -1,0 +1,26 @@
+"""The server itself by its use cases: alive, ready, and not ready any more once it stops."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from redkey.commands.decision import Refused
+from redkey.services.use_cases.server import healthz, readyz
+from redkey.shapes.server import Health
+from tests.services.callers import Callers, with_callers
+
+
+def test_a_server_is_ready_until_it_stops(tmp_path: Path) -> None:
+    async def test(callers: Callers) -> None:
+        nobody = callers.caller()
+        ready = await callers.call(readyz, caller=nobody)
+        assert (ready.status, ready.store) == ("ready", callers.store.engine)
+        callers.app.begin_stop()
+        with pytest.raises(Refused) as caught:
+            await callers.call(readyz, caller=nobody)
+        assert (caught.value.status, caught.value.code) == (503, "stopping")
+        assert await callers.call(healthz, caller=nobody) == Health(status="ok")
+
+    with_callers(tmp_path, test)
