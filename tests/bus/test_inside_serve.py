@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from redkey.api.openapi import response_of
 from tests.api.acts import begin_queue, claim, create_task, register, until
 from tests.api.client import Client
 from tests.api.server import Server, serving
@@ -155,7 +156,7 @@ def test_the_bus_is_in_the_openapi_document(server: Server, api: Client) -> None
     assert paths["/api/sessions"] == ["get", "post"]
     assert paths["/api/sessions/{sessionId}/ledger"] == ["delete", "get", "put"]
     assert sum(len(methods) for methods in paths.values()) == 21
-    refused = found["paths"]["/api/sessions"]["post"]["responses"]["422"]["content"]
+    refused = response_of(found, found["paths"]["/api/sessions"]["post"]["responses"]["422"])["content"]
     assert refused == {"application/json": {"schema": {"$ref": "#/components/schemas/BusError"}}}
 
 

@@ -94,7 +94,6 @@ QUERY_LEDGER = Operation(
     description="Events by type, by what they speak of, by time. A page may be short of its limit and still have a "
     "next.",
     reply_example={"items": [EXAMPLE], "next": "55291"},
-    method_name="ledger.query",
 )
 GET_EVENT = Operation(
     "get_event",
@@ -115,7 +114,6 @@ TASK_EVENTS = Operation(
     reply=Page[Event],
     summary="What happened to a task, with the attempts to claim it.",
     reply_example=_PAGE_EXAMPLE,
-    method_name="tasks.events",
 )
 CLAIM_EVENTS = Operation(
     "claim_events",
@@ -126,7 +124,6 @@ CLAIM_EVENTS = Operation(
     reply=Page[Event],
     summary="What happened to a claim.",
     reply_example=_PAGE_EXAMPLE,
-    method_name="claims.events",
 )
 AGENT_EVENTS = Operation(
     "agent_events",
@@ -140,7 +137,6 @@ AGENT_EVENTS = Operation(
     description="What an agent did and what happened to it; as a live stream when text/event-stream is asked for.",
     media=("application/json", EVENT_STREAM),
     reply_example=_PAGE_EXAMPLE,
-    method_name="agents.events",
 )
 STREAM = Operation(
     "stream",

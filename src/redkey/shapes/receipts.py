@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
+from redkey.shapes.events import EXAMPLE as EVENT_EXAMPLE
 from redkey.shapes.events import EventHead
 from redkey.shapes.fields import Body, Reply, one_of
 from redkey.shapes.operation import READ, Operation
@@ -99,12 +100,7 @@ class ReceiptQuery(Body, frozen=True, kw_only=True):
 
 
 EXAMPLE = {
-    "eventId": "evt_01JTMX9A2B3C4D5E6F7G8H9JKM",
-    "type": "task.claimed",
-    "sequence": 55291,
-    "timestamp": "2026-05-07T18:15:00.000000001Z",
-    "actor": {"type": "agent", "id": "agt_01JTMX9A2B3C4D5E6F7G8H9JKN"},
-    "subject": {"type": "task", "id": "task_01JTMX9A2B3C4D5E6F7G8H9JKP"},
+    **{name: value for name, value in EVENT_EXAMPLE.items() if name != "data"},
     "verification": {
         "status": "verified",
         "provider": "redkey",
