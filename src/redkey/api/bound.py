@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from redkey.api.call import Call
+<<<<<<< HEAD
 from redkey.http.route import Route
 from redkey.services.use_case import UseCase, use_case
 from redkey.shapes.operation import ANSWERS
 from redkey.shapes.operations import operations
+=======
+from redkey.http.route import Handler, Route
+from redkey.services.use_case import UseCase
+>>>>>>> 94de160 (api: thin handlers are bound to their use cases)
 
-Handler = Callable[..., Any]
 
+def bound(use: UseCase[Any, Any], handler: Handler | None = None) -> Route:
+    """The route of a use case. The adapter judges the caller before the body is read, by the use case's own rule.
 
-def bound(use: UseCase[Any, Any]) -> Route:
-    """The route of a use case. The adapter judges the caller before the body is read, by the use case's own rule."""
-    return Route(use.operation, _handler(use))
+    `handler` is given where HTTP itself has a part in it, such as a body that is streamed; it calls the use case.
+    """
+    return Route(use.operation, handler or _handler(use))
 
 
 def answered() -> list[Route]:

@@ -7,9 +7,7 @@ from typing import Any
 from redkey.api.bound import bound
 from redkey.api.call import Call
 from redkey.api.stream import EventStream, last_event_id
-from redkey.http.route import Route
 from redkey.services.use_cases import events as use_cases
-from redkey.shapes import events
 from redkey.shapes.events import EVENT_STREAM
 
 
@@ -26,5 +24,5 @@ ROUTES = [
     bound(use_cases.get_event),
     bound(use_cases.task_events),
     bound(use_cases.claim_events),
-    Route(events.AGENT_EVENTS, agent_events),
+    bound(use_cases.agent_events, agent_events),
 ]

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from redkey.api.bound import bound
 from redkey.api.call import Call, Raw
 from redkey.api.page import receipt_page
-from redkey.http.route import Route
 from redkey.services.use_cases import receipts as use_cases
-from redkey.shapes import receipts
 
 _TEXT = "text/plain; charset=utf-8"
 
@@ -32,7 +31,7 @@ async def latest_checkpoint(call: Call) -> Any:
 
 
 ROUTES = [
-    Route(receipts.GET_RECEIPT, get_receipt),
-    Route(receipts.SHOW_RECEIPT, show_receipt),
-    Route(receipts.LATEST_CHECKPOINT, latest_checkpoint),
+    bound(use_cases.get_receipt, get_receipt),
+    bound(use_cases.show_receipt, show_receipt),
+    bound(use_cases.latest_checkpoint, latest_checkpoint),
 ]

@@ -9,12 +9,11 @@ from __future__ import annotations
 import msgspec
 
 from redkey.api.adapter import Receive, Send, Stream
+from redkey.api.bound import bound
 from redkey.api.call import Call
 from redkey.http.event_stream import cursor_frame, event_frame, run_event_stream
-from redkey.http.route import Route
 from redkey.services.following import Following
 from redkey.services.use_cases import events as use_cases
-from redkey.shapes import events
 from redkey.shapes.events import Event, StreamQuery
 
 _encode = msgspec.json.Encoder().encode
@@ -65,4 +64,4 @@ def frame(event: Event) -> bytes:
     return event_frame(event.sequence, _encode(event), event.type)
 
 
-ROUTES = [Route(events.STREAM, stream)]
+ROUTES = [bound(use_cases.stream, stream)]
