@@ -21,7 +21,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from redkey.api.surface import routes
-from redkey.readmodel.events import camel
+from redkey.shapes.fields import camel
 from tests.api.acts import begin_queue, claim, create_task, register
 from tests.api.client import Client, contract
 from tests.api.conftest import Workspace

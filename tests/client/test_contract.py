@@ -14,8 +14,8 @@ from redkey.api.surface import routes
 from redkey.client import RedKey
 from redkey.client.operation import Listing, Operation, Resource, Stream
 from redkey.client.replies import Page
-from redkey.client.request import camel
 from redkey.shapes import operation as shapes
+from redkey.shapes.fields import camel
 
 # Where one method cannot have the name that the API has, or gives what the API leaves to HTTP.
 PARAMETERS = {

@@ -12,8 +12,8 @@ import msgspec
 from redkey.api.schemas import REF, Schemas, tidy
 from redkey.http.problems import MEDIA_TYPE as PROBLEM
 from redkey.http.request import Empty
-from redkey.readmodel.events import camel
 from redkey.shapes.events import EVENT_STREAM
+from redkey.shapes.fields import camel
 from redkey.shapes.operation import Operation
 from redkey.shapes.problem import Problem
 

@@ -15,6 +15,7 @@ from urllib.parse import quote
 import msgspec
 
 from redkey.errors import CallMisused, ReplyRefused
+from redkey.shapes.fields import camel
 
 T = TypeVar("T")
 
@@ -109,13 +110,6 @@ def reader(kind: Any) -> Callable[[bytes], Any]:
             raise ReplyRefused(f"the answer is not a {name}: {cause}") from None
 
     return read
-
-
-@cache
-def camel(name: str) -> str:
-    """The API's name of a parameter of ours."""
-    first, *rest = name.rstrip("_").split("_")
-    return first + "".join(part.capitalize() for part in rest)
 
 
 def parameters(query: Mapping[str, Any]) -> dict[str, str]:

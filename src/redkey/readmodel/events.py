@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 from redkey.ledger.event import event_at
 from redkey.shapes.events import Event
+from redkey.shapes.fields import camel
 from redkey.wire.ids import SUBJECT_FIELD, parse_stream
 
 # What a payload holds for the server's own use.
@@ -42,10 +42,3 @@ def _shown(value: Any) -> Any:
     if type(value) is list:
         return [_shown(item) for item in value]
     return value
-
-
-@cache
-def camel(name: str) -> str:
-    """`lease_expires_at` as `leaseExpiresAt`. The names of payload fields are a closed list."""
-    first, *rest = name.split("_")
-    return first + "".join(word.capitalize() for word in rest)

@@ -77,6 +77,13 @@ def one_of(*values: str) -> Meta:
 
 
 @cache
+def camel(name: str) -> str:
+    """`lease_expires_at` as `leaseExpiresAt`; `from_`, which Python keeps for itself without its end, as `from`."""
+    first, *rest = name.rstrip("_").split("_")
+    return first + "".join(word.capitalize() for word in rest)
+
+
+@cache
 def _fields(kind: type[Body], names: tuple[str, ...]) -> tuple[tuple[str, str, Any], ...]:
     """Name, name in JSON and default of some fields; msgspec works them out anew each time, which is slow."""
     return tuple(
