@@ -16,6 +16,9 @@ from redkey.services.use_case import use_case
 from redkey.shapes import receipts
 from redkey.shapes.receipts import Checkpoint, ReceiptQuery
 
+# The store finds records by their wire ids too, which callers of the API do not use.
+_EVENT = "evt_"
+
 
 @use_case(receipts.GET_RECEIPT)
 async def get_receipt(caller: Caller, event_id: str, asked: ReceiptQuery) -> dict[str, Any] | str:
@@ -67,7 +70,7 @@ async def _receipt(caller: Caller, event_id: str, *, offline: bool, content: boo
             content=content,
         )
 
-    document = await caller.in_thread(build) if event_id.startswith("evt_") else None
+    document = await caller.in_thread(build) if event_id.startswith(_EVENT) else None
     if document is None:
         raise not_found("event")
     return document
@@ -75,7 +78,11 @@ async def _receipt(caller: Caller, event_id: str, *, offline: bool, content: boo
 
 async def _tlog_proof(caller: Caller, event_id: str) -> str:
     means = caller.means
-    proof = await caller.in_thread(lambda: proof_for(means.store, caller.topic, event_id, means.signing))
+
+    def build() -> bytes | None:
+        return proof_for(means.store, caller.topic, event_id, means.signing)
+
+    proof = await caller.in_thread(build) if event_id.startswith(_EVENT) else None
     if proof is None:
         raise not_found("event")
     return proof.decode()
