@@ -10,13 +10,10 @@ import redkey.api
 FORBIDDEN = {"store", "coordinator", "peek", "world", "flights"}
 # Families whose use cases are still in their handlers.
 UNMOVED = {
-    "agents",
     "call",
-    "card_intake",
     "content",
     "definitions",
     "gates",
-    "inbox",
     "oauth",
     "plans",
     "policies",

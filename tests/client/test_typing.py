@@ -41,11 +41,11 @@ REVEALED = [
     "shapes.tasks.CreatedTask",
     "shapes.claims.Claimed",
     "operation.Pages[redkey.shapes.agents.Agent]",
-    "connection.Emission[redkey.client.resources.ledger.Event]",
+    "connection.Emission[redkey.shapes.events.Event]",
     "shapes.claims.ArtifactAdded",
     "def (ctx: redkey.client.worker.context.WorkContext[redkey.client.operation.Sync]) -> ",
     "shapes.tasks.Task",
-    "resources.ledger.Event",
+    "shapes.events.Event",
     "shapes.agents.Agent",
     "shapes.tasks.MessageAdded",
 ]

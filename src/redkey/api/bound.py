@@ -5,15 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from redkey.api.call import Call
-<<<<<<< HEAD
-from redkey.http.route import Route
+from redkey.http.route import Handler, Route
 from redkey.services.use_case import UseCase, use_case
 from redkey.shapes.operation import ANSWERS
 from redkey.shapes.operations import operations
-=======
-from redkey.http.route import Handler, Route
-from redkey.services.use_case import UseCase
->>>>>>> 94de160 (api: thin handlers are bound to their use cases)
 
 
 def bound(use: UseCase[Any, Any], handler: Handler | None = None) -> Route:
