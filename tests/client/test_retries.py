@@ -160,13 +160,13 @@ def busy(after: str = "") -> Answer:
     return Answer(503, {"retry-after": after} if after else {}, b"{}")
 
 
-OK = Answer(200, {}, b"{}")
+OK = Answer(200, {}, b'{"status":"ok"}')
 
 
 def test_the_server_says_how_long_to_wait() -> None:
     waited, reply = pauses(busy("2"), busy("0"), OK, policy=Policy(chance=lambda: 0.0))
     assert waited == [2.0, 0.0]
-    assert reply == Health()
+    assert reply == Health(status="ok")
 
 
 def test_those_who_were_sent_away_together_do_not_come_back_together() -> None:
