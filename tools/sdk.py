@@ -236,7 +236,7 @@ def _parameter(one: Parameter, names: Names) -> str:
     if one.default is msgspec.UNSET:
         names.take("msgspec", "UNSET")
         return f"{one.name}: {names.asked(one.kind)} = UNSET"
-    written = names.asked(one.kind)
+    written = names.asked(tuple[str, ...] | str if one.is_several else one.kind)
     return f"{one.name}: {written} = None" if written == "Any" else f"{one.name}: {written} | None = None"
 
 

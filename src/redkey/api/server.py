@@ -28,7 +28,6 @@ def docs(call: Call) -> File:
 
 
 ROUTES = [
-    bound(use_cases.healthz),
     bound(use_cases.readyz),
     Route(server.METRICS, metrics),
     Route(server.OPENAPI, openapi),

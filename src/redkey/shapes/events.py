@@ -6,11 +6,12 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, field
 
-from redkey.shapes.fields import Body, Page, PageQuery, Reply
+from redkey.shapes.fields import SEVERAL, Body, Page, PageQuery, Reply
 from redkey.shapes.operation import READ, Operation
 
 EVENT_STREAM = "text/event-stream"
 Filter = Annotated[str, Meta(max_length=64)]
+Order = Literal["asc", "desc"]
 
 
 class Party(Reply, frozen=True, kw_only=True):
@@ -40,8 +41,8 @@ class Event(EventHead, frozen=True, kw_only=True):
 class EventQuery(PageQuery, frozen=True, kw_only=True):
     """Which events of a thing: types with commas between, in the order of the ledger or newest first."""
 
-    type: Annotated[str, Meta(max_length=1024)] = ""
-    order: Literal["asc", "desc"] = "asc"
+    type: Annotated[str, Meta(max_length=1024), SEVERAL] = ""
+    order: Order = "asc"
 
 
 class LedgerQuery(EventQuery, frozen=True, kw_only=True):
@@ -94,6 +95,7 @@ QUERY_LEDGER = Operation(
     description="Events by type, by what they speak of, by time. A page may be short of its limit and still have a "
     "next.",
     reply_example={"items": [EXAMPLE], "next": "55291"},
+    method_name="ledger.query",
 )
 GET_EVENT = Operation(
     "get_event",
@@ -114,6 +116,7 @@ TASK_EVENTS = Operation(
     reply=Page[Event],
     summary="What happened to a task, with the attempts to claim it.",
     reply_example=_PAGE_EXAMPLE,
+    method_name="tasks.events",
 )
 CLAIM_EVENTS = Operation(
     "claim_events",
@@ -124,6 +127,7 @@ CLAIM_EVENTS = Operation(
     reply=Page[Event],
     summary="What happened to a claim.",
     reply_example=_PAGE_EXAMPLE,
+    method_name="claims.events",
 )
 AGENT_EVENTS = Operation(
     "agent_events",
@@ -137,6 +141,7 @@ AGENT_EVENTS = Operation(
     description="What an agent did and what happened to it; as a live stream when text/event-stream is asked for.",
     media=("application/json", EVENT_STREAM),
     reply_example=_PAGE_EXAMPLE,
+    method_name="agents.events",
 )
 STREAM = Operation(
     "stream",

@@ -25,6 +25,9 @@ Attempts = Annotated[int, Meta(ge=1, le=999)]
 Wait = Annotated[float, Meta(ge=0, le=60, description="How many seconds to wait for something to come.")]
 IdempotencyKey = Annotated[str, Meta(min_length=1, max_length=255)]
 
+# Words with commas between; callers of the SDK may give a list of them.
+SEVERAL = Meta(extra={"several": True})
+
 PAGE = 50
 PAGE_LIMIT = 500
 BATCH_LIMIT = 500

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from redkey.shapes.fields import Reply, one_of
-from redkey.shapes.operation import Operation
+from redkey.shapes.operation import Operation, answers
 
 
 class Health(Reply, frozen=True, kw_only=True):
@@ -30,6 +30,14 @@ HEALTHZ = Operation(
     summary="The process is alive.",
     method_name="server.health",
 )
+
+
+@answers(HEALTHZ)
+def healthz(caller: Any) -> Health:
+    """The process is alive."""
+    return Health(status="ok")
+
+
 READYZ = Operation(
     "readyz",
     "GET",
@@ -62,6 +70,7 @@ DOCS = Operation(
     summary="This API as a page.",
     description="The documentation as a page.",
     media=("text/html",),
+    method_name="server.docs",
 )
 
 OPERATIONS = (HEALTHZ, READYZ, METRICS, OPENAPI, DOCS)

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin
 import msgspec
 from msgspec import NODEFAULT, Meta
 
+from redkey.shapes.fields import SEVERAL
 from redkey.shapes.operation import Operation
 
 # The names that Python callers use where the API has another one.
@@ -40,6 +41,11 @@ class Parameter(NamedTuple):
     @property
     def required(self) -> bool:
         return self.default is NODEFAULT
+
+    @property
+    def is_several(self) -> bool:
+        """True for words with commas between."""
+        return get_origin(self.kind) is Annotated and SEVERAL in get_args(self.kind)
 
     @property
     def types(self) -> tuple[Any, ...]:

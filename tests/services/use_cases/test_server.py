@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from redkey.commands.decision import Refused
-from redkey.services.use_cases.server import healthz, readyz
-from redkey.shapes.server import Health
+from redkey.services.use_case import use_case
+from redkey.services.use_cases.server import readyz
+from redkey.shapes.server import HEALTHZ, Health, healthz
 from tests.services.callers import Callers, with_callers
 
 
@@ -21,6 +22,6 @@ def test_a_server_is_ready_until_it_stops(tmp_path: Path) -> None:
         with pytest.raises(Refused) as caught:
             await callers.call(readyz, caller=nobody)
         assert (caught.value.status, caught.value.code) == (503, "stopping")
-        assert await callers.call(healthz, caller=nobody) == Health(status="ok")
+        assert await callers.call(use_case(HEALTHZ)(healthz), caller=nobody) == Health(status="ok")
 
     with_callers(tmp_path, test)

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from redkey.client.operation import Listing, Mode, Operation, Resource
 from redkey.client.request import Request, at, beat, get, patch, post
 from redkey.shapes.agents import Agent, AgentHeard, ClaimHistoryItem, DeactivatedAgent, RegisteredAgent
+from redkey.shapes.events import Event, Order
 from redkey.shapes.fields import Page
 from redkey.shapes.inbox import InboxMessage
 
@@ -101,6 +102,19 @@ class Agents(Resource[Mode]):
     ) -> Request[Page[ClaimHistoryItem]]:
         """How an agent's claims went, the newest first: won, missed, rejected."""
         return get(at("agents", agent_id, "claim-history"), Page[ClaimHistoryItem], limit=limit, after=after)
+
+    @Listing
+    def events(
+        self,
+        agent_id: str,
+        *,
+        type: Sequence[str] | str | None = None,
+        order: Order | None = None,
+        limit: int | None = None,
+        after: str | None = None,
+    ) -> Request[Page[Event]]:
+        """What an agent did and what happened to it, such as claims it missed; live with Accept: text/event-stream."""
+        return get(at("agents", agent_id, "events"), Page[Event], type=type, order=order, limit=limit, after=after)
 
     @Listing
     def inbox(

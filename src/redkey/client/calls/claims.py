@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 from msgspec import UNSET
 
-from redkey.client.operation import Mode, Operation, Resource
-from redkey.client.request import Request, as_object, at, beat, post
+from redkey.client.operation import Listing, Mode, Operation, Resource
+from redkey.client.request import Request, as_object, at, beat, get, post
 from redkey.shapes.claims import (
     ArtifactAdded,
     BatchedCompletion,
@@ -24,6 +24,8 @@ from redkey.shapes.claims import (
     Heartbeat,
     Readiness,
 )
+from redkey.shapes.events import Event, Order
+from redkey.shapes.fields import Page
 
 
 class Claims(Resource[Mode]):
@@ -149,3 +151,16 @@ class Claims(Resource[Mode]):
         return post(
             at("claims", claim_id, "fail"), ClaimEnded, reason=reason, kind=kind, claim_next=as_object(claim_next)
         )
+
+    @Listing
+    def events(
+        self,
+        claim_id: str,
+        *,
+        type: Sequence[str] | str | None = None,
+        order: Order | None = None,
+        limit: int | None = None,
+        after: str | None = None,
+    ) -> Request[Page[Event]]:
+        """What happened to a claim."""
+        return get(at("claims", claim_id, "events"), Page[Event], type=type, order=order, limit=limit, after=after)

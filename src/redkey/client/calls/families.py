@@ -7,17 +7,19 @@ from __future__ import annotations
 
 from typing import Generic
 
+from redkey.client.calls.checkpoints import Checkpoints
+from redkey.client.calls.claims import Claims
 from redkey.client.calls.inbox import Inbox
+from redkey.client.calls.ledger import Ledger
 from redkey.client.calls.queues import Queues
 from redkey.client.calls.roles import Roles
 from redkey.client.operation import ClientSender, Mode
 from redkey.client.resources.agents import Agents
-from redkey.client.resources.claims import Claims
 from redkey.client.resources.content import Content
 from redkey.client.resources.definitions import Definitions
 from redkey.client.resources.gates import Gates
-from redkey.client.resources.ledger import Events, Ledger
-from redkey.client.resources.receipts import Checkpoints, Receipts
+from redkey.client.resources.ledger import Events
+from redkey.client.resources.receipts import Receipts
 from redkey.client.resources.server import OAuth, Server
 from redkey.client.resources.tasks import Tasks
 from redkey.client.resources.usage import Billing, Usage

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from redkey.client.operation import Listing, Mode, Operation, Resource
 from redkey.client.request import Request, as_object, at, get, post
 from redkey.shapes.claims import ClaimOutcome
+from redkey.shapes.events import Event, Order
 from redkey.shapes.fields import Page
 from redkey.shapes.tasks import (
     ApprovalGate,
@@ -47,6 +48,19 @@ class Tasks(Resource[Mode]):
             lease_seconds=lease_seconds,
             with_task=with_task,
         )
+
+    @Listing
+    def events(
+        self,
+        task_id: str,
+        *,
+        type: Sequence[str] | str | None = None,
+        order: Order | None = None,
+        limit: int | None = None,
+        after: str | None = None,
+    ) -> Request[Page[Event]]:
+        """What happened to a task, with the attempts to claim it."""
+        return get(at("tasks", task_id, "events"), Page[Event], type=type, order=order, limit=limit, after=after)
 
     @Listing
     def list(

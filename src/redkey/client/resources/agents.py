@@ -6,10 +6,9 @@ from collections.abc import Sequence
 
 from redkey.client.calls import agents
 from redkey.client.flow import Flowing
-from redkey.client.operation import Listing, Mode, Stream
-from redkey.client.replies import Page
-from redkey.client.request import Request, at
-from redkey.client.resources.ledger import Event, Order, events_at, following
+from redkey.client.operation import Mode, Stream
+from redkey.client.request import at
+from redkey.client.resources.ledger import Event, following
 from redkey.shapes.agents import (
     Agent,
     AgentHeard,
@@ -38,19 +37,6 @@ __all__ = [
 
 class Agents(agents.Agents[Mode]):
     """Agents of the workspace."""
-
-    @Listing
-    def events(
-        self,
-        agent_id: str,
-        *,
-        type: str | Sequence[str] | None = None,
-        order: Order | None = None,
-        limit: int | None = None,
-        after: str | None = None,
-    ) -> Request[Page[Event]]:
-        """What an agent did and what happened to it, such as claims it missed."""
-        return events_at(at("agents", agent_id, "events"), type=type, order=order, limit=limit, after=after)
 
     @Stream
     def follow(

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
+from redkey.client.calls import events
+from redkey.client.calls.ledger import Ledger as Ledger
 from redkey.client.flow import Flowing, follow
-from redkey.client.operation import Listing, Mode, Operation, Resource, Stream
+from redkey.client.operation import Mode, Stream
 from redkey.client.replies import Page
-from redkey.client.request import EVENT_STREAM, Request, at, get
+from redkey.client.request import EVENT_STREAM, Request, get
 from redkey.shapes.events import Event as Event
+from redkey.shapes.events import Order as Order
 from redkey.shapes.events import Party as Party
-
-Order = Literal["asc", "desc"]
 
 
 def events_at(path: str, **query: Any) -> Request[Page[Event]]:
@@ -26,13 +27,8 @@ def following(path: str, **query: Any) -> Flowing[Event]:
     return Flowing(partial(follow, get(path, Event, accept=EVENT_STREAM, **query)))
 
 
-class Events(Resource[Mode]):
+class Events(events.Events[Mode]):
     """What happened."""
-
-    @Operation
-    def get(self, event_id: str) -> Request[Event]:
-        """One event."""
-        return get(at("events", event_id), Event)
 
     @Stream
     def follow(
@@ -47,40 +43,4 @@ class Events(Resource[Mode]):
         """The events of the workspace as they happen, from now on or after a sequence; resumed without gap."""
         return following(
             "/stream", types=types, agent_id=agent_id, workflow_id=workflow_id, queue_id=queue, after=after
-        )
-
-
-class Ledger(Resource[Mode]):
-    """The whole record of the workspace."""
-
-    @Listing
-    def query(
-        self,
-        *,
-        type: str | Sequence[str] | None = None,
-        agent_id: str | None = None,
-        task_id: str | None = None,
-        claim_id: str | None = None,
-        workflow_id: str | None = None,
-        queue: str | None = None,
-        since: str | None = None,
-        until: str | None = None,
-        order: Order | None = None,
-        limit: int | None = None,
-        after: str | None = None,
-    ) -> Request[Page[Event]]:
-        """Events by type, by what they speak of, by time: from `since` on, before `until`."""
-        return events_at(
-            "/ledger/query",
-            type=type,
-            agent_id=agent_id,
-            task_id=task_id,
-            claim_id=claim_id,
-            workflow_id=workflow_id,
-            queue_id=queue,
-            from_=since,
-            to=until,
-            order=order,
-            limit=limit,
-            after=after,
         )

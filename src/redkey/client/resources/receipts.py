@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from redkey.client.calls.checkpoints import Checkpoints as Checkpoints
 from redkey.client.operation import Mode, Operation, Resource
 from redkey.client.request import Request, at, get
 from redkey.shapes import receipts as shapes
@@ -64,12 +65,3 @@ class Receipts(Resource[Mode]):
     def page(self, event_id: str) -> Request[str]:
         """The receipt as a page for people, in HTML: what its `receipt_url` shows."""
         return get(at("receipts", event_id), str, accept="text/html")
-
-
-class Checkpoints(Resource[Mode]):
-    """Signed heads of the workspace's log."""
-
-    @Operation
-    def latest(self) -> Request[Checkpoint]:
-        """The newest signed head, and the log's keys."""
-        return get("/checkpoints/latest", Checkpoint)

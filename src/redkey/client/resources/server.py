@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
 from urllib.parse import urlencode
 
+from redkey.client.calls import server
 from redkey.client.operation import Mode, Operation, Resource
 from redkey.client.replies import Reply, SecretReply
 from redkey.client.request import Request, get, reader, without_key
@@ -53,33 +53,13 @@ class JsonWebKeySet(Reply, rename=None, frozen=True, kw_only=True):
     keys: tuple[JsonWebKey, ...]
 
 
-class Server(Resource[Mode]):
+class Server(server.Server[Mode]):
     """What operators look at."""
-
-    @Operation
-    def health(self) -> Request[Health]:
-        """The process is alive."""
-        return without_key(get("/healthz", Health))
-
-    @Operation
-    def ready(self) -> Request[Readiness]:
-        """The server can serve."""
-        return without_key(get("/readyz", Readiness))
 
     @Operation
     def metrics(self) -> Request[str]:
         """Figures for Prometheus."""
         return get("/metrics", str, accept="text/plain")
-
-    @Operation
-    def openapi(self) -> Request[dict[str, Any]]:
-        """The OpenAPI document of the server."""
-        return without_key(get("/openapi.json", dict[str, Any]))
-
-    @Operation
-    def docs(self) -> Request[str]:
-        """The same as a page, in HTML."""
-        return without_key(get("/docs", str, accept="text/html"))
 
 
 class OAuth(Resource[Mode]):

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from redkey.client.calls import tasks as calls
-from redkey.client.operation import Listing, Mode, Operation
+from redkey.client.operation import Mode, Operation
 from redkey.client.request import Request, at, post
-from redkey.client.resources.ledger import Event, Order, events_at
-from redkey.shapes.fields import Page
 from redkey.shapes.tasks import (
     ApprovalGate,
     Artifact,
@@ -78,16 +74,3 @@ class Tasks(calls.Tasks[Mode]):
         """Say something about a task that has not ended, in parts; text may be given as it is."""
         said = [TextPart(text=part) if isinstance(part, str) else part for part in parts]
         return post(at("tasks", task_id, "messages"), MessageAdded, parts=said, metadata=metadata)
-
-    @Listing
-    def events(
-        self,
-        task_id: str,
-        *,
-        type: str | Sequence[str] | None = None,
-        order: Order | None = None,
-        limit: int | None = None,
-        after: str | None = None,
-    ) -> Request[Page[Event]]:
-        """What happened to a task, with the attempts to claim it."""
-        return events_at(at("tasks", task_id, "events"), type=type, order=order, limit=limit, after=after)

@@ -1,4 +1,4 @@
-"""The server itself: is it alive, can it serve."""
+"""The server itself: can it serve. That it is alive is said beside the declaration (`redkey.shapes.server`)."""
 
 from __future__ import annotations
 
@@ -6,13 +6,7 @@ from redkey.commands.decision import Refused
 from redkey.services.caller import Caller
 from redkey.services.use_case import use_case
 from redkey.shapes import server
-from redkey.shapes.server import Health, Readiness
-
-
-@use_case(server.HEALTHZ)
-def healthz(caller: Caller) -> Health:
-    """The process is alive."""
-    return Health(status="ok")
+from redkey.shapes.server import Readiness
 
 
 @use_case(server.READYZ)
