@@ -32,16 +32,9 @@ def test_names_methods_and_commands_are_used_once() -> None:
         assert [one for one, count in used.items() if one and count > 1] == [], name
 
 
-@pytest.mark.parametrize("name", DECLARED)
-def test_every_operation_has_its_route(name: str) -> None:
-    [route] = [one for one in routes() if one.operation_id == name]
-    declared = DECLARED[name]
-    assert (route.method, route.path, route.body, route.reply) == (
-        declared.method,
-        declared.path,
-        declared.body,
-        declared.reply,
-    )
+def test_every_operation_has_its_route() -> None:
+    served = Counter(route.operation for route in routes())
+    assert [name for name, operation in DECLARED.items() if served[operation] != 1] == []
 
 
 @pytest.mark.parametrize("name", [name for name, one in DECLARED.items() if one.method_name])
