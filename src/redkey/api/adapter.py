@@ -266,9 +266,8 @@ class Api:
             self._count(call, reply.send(call.exchange))
             return
         if type(reply) is KeptAnswer:
-            status, body = reply.status, reply.reply
-            head = header_lines([(b"content-type", reply.media.encode()), *SECURITY])
-        elif isinstance(reply, Raw):
+            reply = Raw(reply.reply, reply.media, reply.status)
+        if isinstance(reply, Raw):
             status, body = reply.status, reply.body
             head = header_lines([(b"content-type", reply.media.encode()), *_security_of(reply)])
         else:
