@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
 from collections.abc import Callable, Coroutine, Iterable
@@ -36,6 +37,7 @@ from redkey.http.route import Route
 from redkey.ledger.checkpoint import log_name
 from redkey.ledger.note import parse_key
 from redkey.ledger.trust import TrustedKey, witness_keys
+from redkey.services.acts import directly
 from redkey.services.authority import Authority
 from redkey.services.caller import Caller
 from redkey.services.coordinator import Coordinator
@@ -87,6 +89,7 @@ class App:
         self.metrics.gauge("subscribers", "Followers of event streams.", lambda: self.subscriptions.count)
         self._schedule = SigningSchedule(
             self.signing,
+            self.coordinator.act,
             on_failure=_signing_failed,
             seconds=config.checkpoint_seconds,
             records=config.checkpoint_records,
@@ -107,7 +110,9 @@ class App:
         )
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="redkey-read")
         self._heavy = ThreadPoolExecutor(1, thread_name_prefix="redkey-heavy")
-        self._witnessing = Witnessing(store, self.signing, self._threads, config.witness_seconds, on_fatal)
+        self._witnessing = Witnessing(
+            store, self.signing, self.coordinator.act, self._threads, config.witness_seconds, on_fatal
+        )
         if config.witnesses:
             self._call_witnesses()
         name = log_name(self.signing.log.log_id)
@@ -186,6 +191,8 @@ class App:
 
     async def start(self) -> None:
         """Begin what runs beside the requests."""
+        # Receipts are made in threads and may need a checkpoint: it passes the coordinator too.
+        self.signing.pass_through(self.coordinator.act_from_thread(asyncio.get_running_loop()))
         self._timers.start()
         self._witnessing.start()
         for topic in self.store.topics():
@@ -205,9 +212,10 @@ class App:
         await self._timers.stop()
         await self._witnessing.stop()
         await self.coordinator.stop()
-        self._threads.shutdown()
+        # Not on the loop: a thread may wait for it to do an act.
+        await asyncio.to_thread(self._threads.shutdown)
         self._heavy.shutdown()
-        self._schedule.stop()
+        await self._schedule.stop()
         self.store.close()
 
     def _first_workspace(self, ids: SystemIds) -> tuple[str, str | None]:
@@ -225,7 +233,8 @@ class App:
         nobody = Actor("", key_id, frozenset(FIRST_KEY_SCOPES))
         create = CreateKey(key_id, key.rpartition("_")[0], FIRST_KEY_SCOPES, secret_sha256=digest_of(key))
         routes = self.config.new_block_routes
-        begun = begin_workspace(self.store, ids, self.signing, nobody, create, block_routes=routes)
+        begin = partial(begin_workspace, ids=ids, signing=self.signing, caller=nobody, key=create, block_routes=routes)
+        begun = directly(self.store)(begin)
         return begun.workspace_id, key
 
     def _count(self, topic: str, records: Any) -> None:

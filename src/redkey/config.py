@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from redkey.errors import ConfigRefused
+from redkey.shapes.fields import BlockerType, BlockRoute
 
 PREFIX = "REDKEY_"
 DEFAULT_PORT = 8700
@@ -28,11 +29,6 @@ _OTHER_VARIABLES = frozenset(
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
 Seconds = Annotated[float, msgspec.Meta(gt=0)]
-
-
-RoleId = Annotated[str, msgspec.Meta(pattern="^role_[a-zA-Z0-9][a-zA-Z0-9._-]{0,26}$")]
-BlockRoute = Annotated[tuple[RoleId, ...], msgspec.Meta(max_length=6)]
-BlockerType = Literal["spec_gap", "dependency", "tool_failure", "ambiguity", "resource", "verification_fail", "auth"]
 
 
 class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

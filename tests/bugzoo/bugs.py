@@ -94,6 +94,7 @@ def answered_before_the_commit(patch: Patch) -> None:
                     work.finish()
                 self._answer(batch, answers, works)
         except coordinator.WriterBusy:
+            self._arrived.put_back(batch)
             raise
         except Exception:
             self._drop(batch)

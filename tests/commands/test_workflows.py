@@ -11,7 +11,8 @@ from redkey.commands.registry import GrantCredits
 from redkey.commands.tasks import RetryTask
 from redkey.commands.workflows import PauseWorkflow, PublishDefinition, ResumeWorkflow
 from redkey.readmodel.explain import explain
-from redkey.services.definitions import create_draft, read_draft
+from redkey.services.acts import directly
+from redkey.services.definitions import create_draft, encoded, read_draft
 from redkey.services.planning import prepare, start_command
 from tests.desk import Desk
 from tests.runs import RunDesk, plan_of, step
@@ -27,7 +28,8 @@ def publish(desk: Desk, version: int, definition_id: str, revision: int = 1) -> 
 
 def draft(desk: Desk) -> str:
     definition_id = "def_" + desk.ids.ulid()
-    create_draft(desk.store, desk.topic, definition_id, PLAN, "")
+    plan = encoded(PLAN)
+    directly(desk.store)(lambda unit: create_draft(unit, desk.topic, definition_id, plan, ""))
     return definition_id
 
 

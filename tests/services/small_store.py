@@ -24,6 +24,7 @@ from redkey.ledger.cosignature import cosign
 from redkey.ledger.note import COSIGNATURE, VerifierKey
 from redkey.ledger.signer import Signer
 from redkey.plans.model import read_plan
+from redkey.services.acts import directly
 from redkey.services.log_facts import open_log
 from redkey.services.planning import missing_roles, prepare, start_command
 from redkey.services.signing import Signing
@@ -77,7 +78,8 @@ async def live(store: SqliteStore, done: Callable[[], None] = lambda: None) -> N
     signing = Signing(store, SeededKeys(log_name(log.log_id)))
     key_id = "key_" + ids.ulid()
     key = CreateKey(key_id, "rk_testkey", ("admin",), secret_sha256="0" * 64)
-    begun = begin_workspace(store, ids, signing, Actor("", key_id, frozenset({"admin"})), key)
+    admin = Actor("", key_id, frozenset({"admin"}))
+    begun = directly(store)(lambda unit: begin_workspace(unit, ids, signing, admin, key))
     done()
     office = Office(store, ids).open(begun.topic, begun.workspace_id)
     office.coordinator.listen(lambda topic, records: done())
@@ -117,7 +119,7 @@ def _witness(office: Office, signing: Signing) -> None:
     witness = Signer("witness.example/w", Ed25519PrivateKey.from_private_bytes(bytes(32)), COSIGNATURE)
     ((_, note),) = office.store.checkpoints(office.topic, 1)
     line = cosign(witness, open_checkpoint(note)[1].text, 1_790_000_000).line()
-    signing.add_cosignatures(office.topic, line.encode(), [witness.verifier])
+    directly(office.store)(lambda unit: signing.add_cosignatures(unit, office.topic, line.encode(), [witness.verifier]))
 
 
 async def _run_a_plan(office: Office) -> None:

@@ -18,6 +18,7 @@ from redkey.ledger.content import body
 from redkey.ledger.cosignature import cosign
 from redkey.ledger.note import COSIGNATURE, Note
 from redkey.ledger.signer import Signer
+from redkey.services.acts import directly
 from redkey.services.fsck.check import Fsck
 from redkey.services.fsck.report import Report
 from redkey.services.receipts import receipt_for
@@ -257,7 +258,8 @@ def cosignature_changed(directory: Path) -> int:
         witness = Signer.generate("witness.example/w", COSIGNATURE)
         ((size, note),) = store.checkpoints(topic, 1)
         line = cosign(witness, open_checkpoint(note)[1].text, 1_790_000_000)
-        signing.add_cosignatures(topic, line.line().encode(), [witness.verifier])
+        answer, keys = line.line().encode(), [witness.verifier]
+        directly(store)(lambda unit: signing.add_cosignatures(unit, topic, answer, keys))
     assert checked(directory).clean
     changed = msgspec.structs.replace(line, data=line.data[:-1] + bytes([line.data[-1] ^ 1]))
     sql(directory, "UPDATE setting SET value = replace(value, ?, ?)", line.line(), changed.line())

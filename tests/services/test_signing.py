@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import multiprocessing
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -14,11 +14,12 @@ import pytest
 
 from redkey.commands.registry import CreateRole
 from redkey.errors import KeyRefused, LedgerError, ProofRefused, RedKeyError, StoreFailed, WriterBusy
-from redkey.ledger.checkpoint import log_name, open_checkpoint
+from redkey.ledger.checkpoint import Checkpoint, log_name, open_checkpoint
 from redkey.ledger.cosignature import cosign
 from redkey.ledger.note import COSIGNATURE, VerifierKey, verifies
-from redkey.ledger.ports import SequencedStore
+from redkey.ledger.ports import SequencedStore, Unit
 from redkey.ledger.signer import Signer
+from redkey.services.coordinator import Coordinator
 from redkey.services.log_facts import open_log, signer_terms
 from redkey.services.signing import Signing, SigningSchedule
 from redkey.stores.clock import SystemClock
@@ -218,6 +219,11 @@ def test_a_store_becomes_a_log_once(tmp_path: Path) -> None:
 # Witnesses.
 
 
+def cosigned(workshop: Workshop, answer: bytes, witness: Signer) -> Checkpoint:
+    keys = [witness.verifier]
+    return workshop.perform(lambda unit: workshop.signing.add_cosignatures(unit, workshop.topic, answer, keys))
+
+
 def test_a_cosignature_is_kept_with_its_checkpoint_and_used_by_later_receipts(workshop: Workshop) -> None:
     witness = Signer.generate("witness.example/w", COSIGNATURE)
     workshop.signing.sign()
@@ -225,7 +231,7 @@ def test_a_cosignature_is_kept_with_its_checkpoint_and_used_by_later_receipts(wo
     answer = cosign(witness, open_checkpoint(data)[1].text, 1_790_000_000).line().encode()
     workshop.work(1)
     workshop.signing.sign()
-    kept = workshop.signing.add_cosignatures(workshop.topic, answer, [witness.verifier])
+    kept = cosigned(workshop, answer, witness)
     assert kept.size == size
     covering = workshop.signing.cover(workshop.topic, size)
     assert covering is not None
@@ -242,7 +248,7 @@ def test_a_cosignature_that_comes_many_checkpoints_later_is_kept_with_its_own(wo
         workshop.do(CreateRole(f"role_{number}"))
         workshop.signing.sign()
     answer = cosign(witness, open_checkpoint(data)[1].text, 1_790_000_000).line().encode()
-    assert workshop.signing.add_cosignatures(workshop.topic, answer, [witness.verifier]).size == size
+    assert cosigned(workshop, answer, witness).size == size
     kept = dict(workshop.store.checkpoints(workshop.topic, 100))
     assert [size for size, note in kept.items() if answer.strip() in note] == [size]
 
@@ -252,37 +258,32 @@ def test_a_cosignature_of_something_else_is_refused(workshop: Workshop) -> None:
     witness = Signer.generate("witness.example/w", COSIGNATURE)
     answer = cosign(witness, b"redkey/other\n1\nAAAA\n", 1_790_000_000).line().encode()
     with pytest.raises(ProofRefused) as refused:
-        workshop.signing.add_cosignatures(workshop.topic, answer, [witness.verifier])
+        cosigned(workshop, answer, witness)
     assert refused.value.code == "cosignature_unknown"
 
 
 # When.
 
 
-class Watched(Signing):
-    """Tells whenever it was asked to sign."""
+class Turns:
+    """A coordinator over the workshop's store, which tells whenever an act has ended."""
 
-    def __init__(self, store: SqliteStore, keys: SignerKeys) -> None:
-        super().__init__(store, keys)
-        self.asked = asyncio.Event()
-        self.busy = 0
-        self.failure: RedKeyError | None = None
+    def __init__(self, workshop: Workshop) -> None:
+        self._coordinator = Coordinator(workshop.store, workshop.ids, on_fatal=lambda cause: None)
+        self.ended = asyncio.Event()
+        # What acts fail with in place of being done.
+        self.failures: list[RedKeyError] = []
 
-    def sign(self, topics: Any = None, *, wait: bool = True) -> None:
-        if self.busy:
-            self.busy -= 1
-            raise WriterBusy
-        if self.failure is not None:
-            raise self.failure
-        super().sign(topics, wait=wait)
-        self.asked.set()
+    async def act(self, work: Callable[[Unit], None]) -> None:
+        if self.failures:
+            raise self.failures.pop(0)
+        await self._coordinator.act(work)
+        self.ended.set()
 
 
-def scheduled(workshop: Workshop, **options: Any) -> tuple[Watched, SigningSchedule, list[RedKeyError]]:
-    name = log_name(workshop.signing.log.log_id)
-    signing = Watched(workshop.store, SignerKeys(workshop.directory / "keys", name))
-    failures: list[RedKeyError] = []
-    return signing, SigningSchedule(signing, on_failure=failures.append, **options), failures
+def scheduled(workshop: Workshop, **options: Any) -> tuple[Turns, SigningSchedule, list[RedKeyError]]:
+    turns, failures = Turns(workshop), list[RedKeyError]()
+    return turns, SigningSchedule(workshop.signing, turns.act, on_failure=failures.append, **options), failures
 
 
 def head_is_signed(workshop: Workshop) -> bool:
@@ -291,11 +292,11 @@ def head_is_signed(workshop: Workshop) -> bool:
 
 def test_what_is_recorded_is_signed_after_a_while(workshop: Workshop) -> None:
     async def run() -> None:
-        signing, schedule, _ = scheduled(workshop, seconds=0.01)
+        turns, schedule, _ = scheduled(workshop, seconds=0.01)
         (outcome,) = workshop.do(_another_role())
         schedule.heard(workshop.topic, outcome.records)
         assert not head_is_signed(workshop)
-        await asyncio.wait_for(signing.asked.wait(), 10)
+        await asyncio.wait_for(turns.ended.wait(), 10)
         assert head_is_signed(workshop)
 
     asyncio.run(run())
@@ -303,23 +304,41 @@ def test_what_is_recorded_is_signed_after_a_while(workshop: Workshop) -> None:
 
 def test_many_records_are_signed_at_once(workshop: Workshop) -> None:
     async def run() -> None:
-        signing, schedule, _ = scheduled(workshop, seconds=1000, records=2)
+        turns, schedule, _ = scheduled(workshop, seconds=1000, records=2)
         for _ in range(2):
             (outcome,) = workshop.do(_another_role())
             schedule.heard(workshop.topic, outcome.records)
-        await asyncio.wait_for(signing.asked.wait(), 10)
+        await asyncio.wait_for(turns.ended.wait(), 10)
         assert head_is_signed(workshop)
+
+    asyncio.run(run())
+
+
+def test_what_is_recorded_while_a_checkpoint_is_signed_is_signed_next(workshop: Workshop) -> None:
+    async def run() -> None:
+        turns, schedule, _ = scheduled(workshop, seconds=1000, records=1)
+        (first,) = workshop.do(_another_role())
+        schedule.heard(workshop.topic, first.records)
+        while not turns.ended.is_set():
+            # Each one is too late for the checkpoint that is on its way.
+            (outcome,) = workshop.do(_another_role())
+            schedule.heard(workshop.topic, outcome.records)
+            await asyncio.sleep(0)
+        turns.ended.clear()
+        while not head_is_signed(workshop):
+            await asyncio.wait_for(turns.ended.wait(), 10)
+            turns.ended.clear()
 
     asyncio.run(run())
 
 
 def test_a_busy_writer_is_waited_for(workshop: Workshop) -> None:
     async def run() -> None:
-        signing, schedule, failures = scheduled(workshop, seconds=0.001)
-        signing.busy = 2
+        turns, schedule, failures = scheduled(workshop, seconds=0.001)
+        turns.failures = [WriterBusy(), WriterBusy()]
         (outcome,) = workshop.do(_another_role())
         schedule.heard(workshop.topic, outcome.records)
-        await asyncio.wait_for(signing.asked.wait(), 10)
+        await asyncio.wait_for(turns.ended.wait(), 10)
         assert head_is_signed(workshop)
         assert not failures
 
@@ -328,15 +347,14 @@ def test_a_busy_writer_is_waited_for(workshop: Workshop) -> None:
 
 def test_a_failure_is_told_and_a_stop_signs_what_is_left(workshop: Workshop) -> None:
     async def run() -> None:
-        signing, schedule, failures = scheduled(workshop, seconds=1000)
+        turns, schedule, failures = scheduled(workshop, seconds=1000)
         (outcome,) = workshop.do(_another_role())
         schedule.heard(workshop.topic, outcome.records)
-        signing.failure = StoreFailed("the disk is gone")
-        schedule.stop()
+        turns.failures = [StoreFailed("the disk is gone")]
+        await schedule.stop()
         assert [one.code for one in failures] == ["store_failed"]
-        signing.failure = None
         schedule.heard(workshop.topic, outcome.records)
-        schedule.stop()
+        await schedule.stop()
         assert head_is_signed(workshop)
 
     asyncio.run(run())
@@ -350,14 +368,27 @@ def test_a_record_is_covered_at_once_when_a_receipt_needs_it(workshop: Workshop)
     assert open_checkpoint(note)[0].size == head
 
 
-def test_a_receipt_does_not_wait_for_another_writer_when_it_may_not(workshop: Workshop) -> None:
-    workshop.work(1)
-    head = workshop.store.head(workshop.topic).sequence
-    with SqliteStore(workshop.directory) as other:
-        other.hold()
-        assert workshop.signing.cover(workshop.topic, head, wait=False) is None
-        other.release()
-    assert workshop.signing.cover(workshop.topic, head, wait=False) is not None
+def test_a_thread_that_needs_a_checkpoint_gets_it_by_the_coordinator(workshop: Workshop) -> None:
+    async def run() -> None:
+        workshop.work(1)
+        head = workshop.store.head(workshop.topic).sequence
+        coordinator = Coordinator(workshop.store, workshop.ids, on_fatal=lambda cause: None)
+        acts = 0
+        real = coordinator.act
+
+        async def counted(work: Callable[[Unit], Any]) -> Any:
+            nonlocal acts
+            acts += 1
+            return await real(work)
+
+        coordinator.act = counted  # type: ignore[method-assign]
+        workshop.signing.pass_through(coordinator.act_from_thread(asyncio.get_running_loop()))
+        note = await asyncio.to_thread(workshop.signing.cover, workshop.topic, head)
+        assert note is not None
+        assert open_checkpoint(note)[0].size == head
+        assert acts == 1
+
+    asyncio.run(run())
 
 
 _numbers = count(1)

@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from redkey.commands.actor import Actor
 from redkey.commands.registry import CreateKey
 from redkey.ledger.signer import Signer
+from redkey.services.acts import directly
 from redkey.services.keys import KeyRing, Principal, digest_of
 from redkey.services.tokens import Tokens
 from redkey.services.workspaces import begin_workspace
@@ -37,7 +38,8 @@ class Issuer:
         key_id = "key_" + ids.ulid()
         text = self.keys.text(key_id)
         create = CreateKey(key_id, text.rpartition("_")[0], scopes, secret_sha256=digest_of(text))
-        begin_workspace(store, ids, open_signing(store), Actor("", key_id, frozenset(scopes)), create)
+        signing, nobody = open_signing(store), Actor("", key_id, frozenset(scopes))
+        directly(store)(lambda unit: begin_workspace(unit, ids, signing, nobody, create))
         principal = self.keys.authenticate(text)
         assert principal is not None
         self.principal = principal

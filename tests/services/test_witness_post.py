@@ -207,8 +207,9 @@ def test_the_same_line_once_more_is_right(tmp_path: Path) -> None:
         workshop.signing.sign()
         ((size, note),) = workshop.store.checkpoints(workshop.topic, 1)
         line = cosign(WITNESS, open_checkpoint(note)[1].text, 1_790_000_000).line().encode()
+        keys = [WITNESS.verifier]
         for _ in range(2):
-            kept = workshop.signing.add_cosignatures(workshop.topic, line, [WITNESS.verifier])
+            kept = workshop.perform(lambda unit: workshop.signing.add_cosignatures(unit, workshop.topic, line, keys))
             assert kept.size == size
 
 

@@ -30,6 +30,7 @@ from redkey.ledger import content
 from redkey.ledger.ports import Content
 from redkey.readmodel.rows import load_world
 from redkey.reducers.world import SECOND, World
+from redkey.services.acts import directly
 from redkey.services.fsck.check import Fsck
 from redkey.services.fsck.report import Report
 from redkey.services.outcome import Outcome
@@ -75,7 +76,8 @@ class Workshop:
         key_id = "key_" + self.ids.ulid()
         admin = Actor("", key_id, frozenset({"admin"}))
         key = CreateKey(key_id, "rk_testkey", ("admin",), secret_sha256="0" * 64)
-        begun = begin_workspace(self.store, self.ids, self.signing, admin, key)
+        self.perform = directly(self.store)
+        begun = self.perform(lambda unit: begin_workspace(unit, self.ids, self.signing, admin, key))
         self.topic, self.workspace_id = begun.topic, begun.workspace_id
         self.admin = Actor(begun.workspace_id, key_id, frozenset({"admin"}))
         self.world: World = load_world(self.store, self.topic)

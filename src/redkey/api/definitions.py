@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any, Literal
 
+import msgspec
 from msgspec import Meta
 
 from redkey.api.call import Call
@@ -26,6 +28,8 @@ from redkey.services.definitions import (
     definition_id_of,
     definition_ids,
     draft_plan,
+    encoded,
+    live_draft,
     no_draft,
     read_definition,
     read_draft,
@@ -134,8 +138,8 @@ async def create_definition(call: Call, body: NewDefinition) -> DraftView:
     idem, body_hash = call.identity
     definition_id = definition_id_of(idem, call.services.ids.ulid)
     await refuse_secrets_beside(call, body.plan, under="/plan")
-    store = call.services.store
-    draft = await call.in_thread(lambda: create_draft(store, call.topic, definition_id, body.plan, body_hash))
+    plan = await call.in_thread(lambda: encoded(body.plan))
+    draft = await call.act(lambda unit: create_draft(unit, call.topic, definition_id, plan, body_hash))
     return await _draft_view(call, draft)
 
 
@@ -243,11 +247,15 @@ async def change_definition(call: Call, body: DraftChange) -> DraftView:
     await refuse_secrets_beside(call, body.plan, under="/plan")
     store, definition_id = call.services.store, call.path["definition_id"]
 
-    def change(before: dict[str, Any]) -> dict[str, Any]:
-        merged: dict[str, Any] = merge_patch(before, body.plan)
-        return merged
+    def merged() -> tuple[StoredDraft, msgspec.Raw]:
+        before = live_draft(store, call.topic, definition_id, body.revision or 0)
+        return before, encoded(merge_patch(draft_plan(before), body.plan))
 
-    draft = await call.in_thread(lambda: change_draft(store, call.topic, definition_id, body.revision or 0, change))
+    # A plan may be large, so it is merged in a thread; who changed the draft meanwhile goes first.
+    draft: StoredDraft | None = None
+    while draft is None:
+        before, plan = await call.in_thread(merged)
+        draft = await call.act(partial(change_draft, topic=call.topic, before=before, plan=plan))
     return await _draft_view(call, draft)
 
 
@@ -267,8 +275,9 @@ def merge_patch(target: Any, patch: Any) -> Any:
 async def create_version(call: Call, body: NewVersion) -> DraftView:
     """Begin the draft of the next version."""
     await refuse_secrets_beside(call, body.plan or {}, under="/plan")
-    store, definition_id = call.services.store, call.path["definition_id"]
-    draft = await call.in_thread(lambda: begin_version(store, call.topic, definition_id, body.plan))
+    given, definition_id = body.plan, call.path["definition_id"]
+    plan = await call.in_thread(lambda: encoded(given)) if given is not None else None
+    draft = await call.act(lambda unit: begin_version(unit, call.topic, definition_id, plan))
     return await _draft_view(call, draft)
 
 

@@ -12,18 +12,15 @@ from redkey.api import (
     events,
     gates,
     oauth,
-    policies,
     receipts,
     server,
     stream,
-    usage,
     workflows,
-    workspaces,
 )
 from redkey.api.bound import answered, bound
 from redkey.http.route import Route
 from redkey.services.use_case import UseCase
-from redkey.services.use_cases import agents, claims, holds, inbox, queues, roles, tasks
+from redkey.services.use_cases import agents, claims, holds, inbox, policies, queues, roles, tasks, usage, workspaces
 from redkey.shapes.operation import OPERATOR
 from redkey.shapes.server import METRICS
 

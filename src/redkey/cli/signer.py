@@ -17,6 +17,7 @@ from redkey.errors import LedgerError
 from redkey.ledger.checkpoint import open_checkpoint
 from redkey.ledger.note import NOTE_LIMIT
 from redkey.ledger.witness import Request
+from redkey.services.acts import directly
 from redkey.services.log_facts import signer_terms
 from redkey.services.signing import Signing
 from redkey.stores.opening import OpenStore, open_signing, open_store
@@ -115,7 +116,8 @@ def cosigned(directory: Path, answer: str, topic: str | None, witnesses: tuple[s
     with click.open_file(answer, "rb") as stream:
         data: bytes = stream.read(NOTE_LIMIT)
     with _opened(directory) as (store, signing):
-        kept = signing.add_cosignatures(chosen_topic(store, topic), data, keys)
+        named = chosen_topic(store, topic)
+        kept = directly(store)(lambda unit: signing.add_cosignatures(unit, named, data, keys))
         click.echo(shown(f"{kept.origin} size {kept.size:,} is witnessed"))
 
 

@@ -3,35 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Literal
-
-import msgspec
+from typing import Any
 
 from redkey.ledger.ports import Reader
 from redkey.readmodel.meter import MEASURES, OUTCOMES
-
-By = Literal["day", "type", "agent"]
-
-
-class Figures(msgspec.Struct, frozen=True, rename="camel"):
-    """What was counted: recorded events, outcomes of claims, bytes on the ledger, credits."""
-
-    events: int = 0
-    claims: int = 0
-    misses: int = 0
-    rejected: int = 0
-    bytes: int = 0
-    credits: int = 0
+from redkey.shapes.usage import By, UsageFigures, UsageGroup, UsageReport
 
 
-class Usage(msgspec.Struct, frozen=True):
-    """Figures by name, in the order of the names, and their sum over all types."""
-
-    total: Figures
-    groups: list[tuple[str, Figures]]
-
-
-def usage_of(reader: Reader, topic: str, since: str, until: str, by: By) -> Usage:
+def usage_of(reader: Reader, topic: str, since: str, until: str, by: By) -> UsageReport:
     """Usage of the days from `since` up to and not including `until`; empty means no bound."""
     total: Counter[str] = Counter()
     groups: dict[str, Counter[str]] = {}
@@ -44,7 +23,12 @@ def usage_of(reader: Reader, topic: str, since: str, until: str, by: By) -> Usag
                 counts[measure] += amount
                 if prefix == "type/" and measure == "events" and key in OUTCOMES:
                     counts[OUTCOMES[key]] += amount
-    return Usage(_figures(total), [(name, _figures(groups[name])) for name in sorted(groups)])
+    field = "agent_id" if by == "agent" else by
+    return UsageReport(
+        by=by,
+        total=UsageFigures(**_figures(total)),
+        items=tuple(UsageGroup(**{field: name, **_figures(groups[name])}) for name in sorted(groups)),
+    )
 
 
 def _counted(
@@ -58,5 +42,5 @@ def _counted(
     return [total, groups.setdefault(day if by == "day" else key, Counter())]
 
 
-def _figures(counts: Counter[str]) -> Figures:
-    return Figures(*(counts[measure] for measure in MEASURES))
+def _figures(counts: Counter[str]) -> dict[str, Any]:
+    return {measure: counts[measure] for measure in MEASURES}

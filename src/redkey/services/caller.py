@@ -18,13 +18,14 @@ from redkey.commands.actor import Actor
 from redkey.commands.command import Command
 from redkey.commands.decision import KEY_EXPIRED, Refused
 from redkey.ledger import content
-from redkey.ledger.ports import Content
+from redkey.ledger.ports import Content, Unit
 from redkey.services.answers import AnsweredBefore
 from redkey.services.keys import Principal
 from redkey.services.means import Means
 from redkey.services.outcome import Outcome
 from redkey.services.place import Place
 from redkey.services.submission import Done, Submission
+from redkey.services.workspaces import check_visitor
 from redkey.shapes.operation import Operation
 from redkey.wire.events import Ref
 
@@ -165,6 +166,18 @@ class Caller:
             outcome = await submission
         reply: T = self.take(outcome, pending.part).reply
         return reply
+
+    async def act(self, work: Callable[[Unit], T]) -> T:
+        """The result of work that is no command, done in a unit of its own, once the unit is durable.
+
+        The unit looks at the caller's key once more: another process may have revoked it.
+        """
+
+        def checked(unit: Unit) -> T:
+            check_visitor(unit, self.actor, {})
+            return work(unit)
+
+        return await self.means.coordinator.act(checked)
 
     async def reply(self, result: Result[T]) -> T:
         """The reply of a use case, whatever it gave."""

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from typing import Any, TypeVar
 
 import structlog
 
@@ -22,6 +24,7 @@ from redkey.errors import RedKeyError, StoreError, StoreFailed, StoreFull, Store
 from redkey.ledger.ports import Content, SequencedStore, Unit
 from redkey.reducers.changes import Changes
 from redkey.reducers.world import World
+from redkey.services.acts import Act, Perform
 from redkey.services.answers import Answers, KeepAnswer
 from redkey.services.outcome import NO_TASKS, Outcome, Settled
 from redkey.services.place import Place
@@ -37,6 +40,7 @@ _DRAIN_TURNS = 16
 _NOBODY = Actor("", "", frozenset())
 
 _log = structlog.get_logger("redkey.services")
+T = TypeVar("T")
 Listener = Callable[[str, Sequence[Settled]], None]
 # What a submission gets: an outcome, or why there is none.
 Answer = Outcome | RedKeyError
@@ -63,6 +67,7 @@ class Coordinator:
         self._store, self._ids, self._on_fatal = store, ids, on_fatal
         self._worlds, self._waiters = Worlds(store), Waiters()
         self._arrived, self._now = Turns(now), now
+        self._acts: deque[Act[Any]] = deque()
         # Requests with an idempotency key that are on their way: a retry joins the first.
         self._flights: dict[tuple[str, str], Submission] = {}
         self._answers = Answers()
@@ -154,6 +159,25 @@ class Coordinator:
         self._arrive(submission)
         return submission
 
+    async def act(self, work: Callable[[Unit], T]) -> T:
+        """The result of some work in a unit of its own, once the unit is durable; see `acts`.
+
+        What the work raises is raised here, and nothing was written. A coordinator that has stopped still takes acts
+        of the server itself, such as the last checkpoint, until the store closes.
+        """
+        act = Act(work)
+        self._acts.append(act)
+        self._begin_draining()
+        return await act.future
+
+    def act_from_thread(self, loop: asyncio.AbstractEventLoop) -> Perform:
+        """How other threads act: they wait while the loop does their work."""
+
+        def perform(work: Callable[[Unit], T]) -> T:
+            return asyncio.run_coroutine_threadsafe(self.act(work), loop).result()
+
+        return perform
+
     def _ended(self, submission: Submission) -> None:
         """It was answered, or nobody waits for it any more."""
         if submission.idem:
@@ -210,6 +234,9 @@ class Coordinator:
 
     def _arrive(self, submission: Submission) -> None:
         self._arrived.add(submission)
+        self._begin_draining()
+
+    def _begin_draining(self) -> None:
         if not self._draining:
             self._draining = True
             self._idle.clear()
@@ -223,14 +250,16 @@ class Coordinator:
             loop.call_soon(self._drain, turns - 1, arrived)
             return
         batch = self._next_batch()
-        if batch:
-            try:
+        try:
+            if batch:
                 self._commit(batch)
-            except WriterBusy:
-                self._arrived.put_back(batch)
-                loop.run_in_executor(None, self._store.hold).add_done_callback(self._lock_taken)
-                return
-        if self._arrived:
+            # Commands and acts take turns, so that neither can hold up the other for long.
+            if self._acts:
+                self._perform(self._acts.popleft())
+        except WriterBusy:
+            loop.run_in_executor(None, self._store.hold).add_done_callback(self._lock_taken)
+            return
+        if self._arrived or self._acts:
             loop.call_soon(self._drain, _DRAIN_TURNS, 0)
         else:
             self._draining = False
@@ -240,6 +269,8 @@ class Coordinator:
         cause = None if waiting.cancelled() else waiting.exception()
         if waiting.cancelled() or cause is not None:
             self._fail(self._arrived.clear(), partial(_failure, cause))
+            while self._acts:
+                self._acts.popleft().fail(_failure(cause))
             self._drain(1, 0)
             return
         try:
@@ -270,6 +301,7 @@ class Coordinator:
                 decided = self._now()
             self._arrived.measured(len(batch), decided - begun, self._now() - decided)
         except WriterBusy:
+            self._arrived.put_back(batch)
             raise
         except StorePoisoned as poison:
             self._stopped = partial(StorePoisoned, poison.message)
@@ -281,7 +313,7 @@ class Coordinator:
         except Exception as cause:
             self._drop(batch)
             if len(batch) == 1:
-                failed = cause if isinstance(cause, RedKeyError) else _because(_internal, cause)
+                failed = _internal(cause)
                 self._fail(batch, lambda: failed)
                 return
             # One of them cannot be done: the others must not suffer for it.
@@ -290,6 +322,23 @@ class Coordinator:
             self._arrived.put_back(batch)
         else:
             self._answer(batch, answers, works)
+
+    def _perform(self, act: Act[Any]) -> None:
+        if act.over:
+            return
+        try:
+            act.run(self._store)
+        except WriterBusy:
+            self._acts.appendleft(act)
+            raise
+        except StorePoisoned as poison:
+            self._stopped = partial(StorePoisoned, poison.message)
+            act.fail(self._stopped())
+            self._on_fatal(poison)
+        except StoreError as cause:
+            act.fail(_failure(cause))
+        except Exception as cause:
+            act.fail(_internal(cause))
 
     def _decide(self, unit: Unit, batch: list[Submission], works: dict[str, TopicWork]) -> list[Answer]:
         broken: dict[str, RedKeyError] = {}
@@ -412,11 +461,10 @@ def _failure(cause: BaseException | None) -> RedKeyError:
     return failure
 
 
-def _internal() -> RedKeyError:
-    return RedKeyError("RedKey failed at this request; nothing of it was recorded.", code="internal_error")
-
-
-def _because(failure: Callable[[], RedKeyError], cause: Exception) -> RedKeyError:
-    made = failure()
-    made.__cause__ = cause
-    return made
+def _internal(cause: Exception) -> RedKeyError:
+    """What a caller is told whose request cannot be done: the reason, or that the fault is RedKey's."""
+    if isinstance(cause, RedKeyError):
+        return cause
+    failure = RedKeyError("RedKey failed at this request; nothing of it was recorded.", code="internal_error")
+    failure.__cause__ = cause
+    return failure

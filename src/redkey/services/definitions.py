@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from redkey.commands.decision import Refused, key_reused, not_found
-from redkey.ledger.ports import Reader, Row, SequencedStore, Unit
+from redkey.ledger.ports import Reader, Row, Unit
 from redkey.readmodel.rows import DRAFT, entity
 from redkey.readmodel.view import read_document
 from redkey.reducers.entities import Definition, Version
@@ -91,61 +91,63 @@ def definition_id_of(idem: str, fresh: Callable[[], str]) -> str:
     return "def_" + ulid(int.from_bytes(digest[:6]), digest[6:16])
 
 
-def create_draft(store: SequencedStore, topic: str, definition_id: str, plan: Plan, body: str) -> StoredDraft:
-    """Keep the first draft of a new definition. Waits for the writer lock, so call it in a thread."""
-    with store.write() as unit:
-        before = read_draft(unit, topic, definition_id)
-        if before is not None or read_definition(unit, topic, definition_id) is not None:
-            if before is None or before.body != body:
-                raise key_reused()
-            return before
-        now = unit.next_timestamp(topic)
-        return _put(unit, topic, StoredDraft(definition_id, 1, 1, now, now, _raw(plan), body))
+def encoded(plan: Plan) -> msgspec.Raw:
+    """A plan as drafts keep it. Plans may be large: encode them before the act, in a thread."""
+    return msgspec.Raw(_encode(plan))
 
 
-def begin_version(store: SequencedStore, topic: str, definition_id: str, plan: Plan | None) -> StoredDraft:
-    """Begin the draft of the next version, from the given plan or from the last one that was published."""
-    with store.write() as unit:
-        if read_draft(unit, topic, definition_id) is not None:
-            raise Refused(409, "draft_exists", "This definition has a draft already; change it, or publish it first.")
-        definition = read_definition(unit, topic, definition_id)
-        last = read_version(unit, topic, definition_id, definition.version) if definition is not None else None
-        if definition is None or last is None:
-            raise not_found("definition")
-        if plan is None:
-            document = read_document(unit, topic, last.content_sha256)
-            if document is None:
-                raise Refused(409, "content_erased", "The text of the last version was erased; send the plan.")
-            plan = document["plan"]
-        now = unit.next_timestamp(topic)
-        return _put(unit, topic, StoredDraft(definition_id, definition.version + 1, 1, now, now, _raw(plan)))
+def create_draft(unit: Unit, topic: str, definition_id: str, plan: msgspec.Raw, body: str) -> StoredDraft:
+    """Keep the first draft of a new definition: an act."""
+    before = read_draft(unit, topic, definition_id)
+    if before is not None or read_definition(unit, topic, definition_id) is not None:
+        if before is None or before.body != body:
+            raise key_reused()
+        return before
+    now = unit.next_timestamp(topic)
+    return _put(unit, topic, StoredDraft(definition_id, 1, 1, now, now, plan, body))
 
 
-def change_draft(
-    store: SequencedStore,
-    topic: str,
-    definition_id: str,
-    expected: int,
-    change: Callable[[Plan], Plan],
-) -> StoredDraft:
-    """Put a changed plan in the place of a draft's; `expected` is the revision it must have, 0 for any."""
-    with store.write() as unit:
-        draft = _live(unit, topic, definition_id)
-        if expected and expected != draft.revision:
-            detail = f"The draft is at revision {draft.revision}, not {expected}; read it again."
-            raise Refused(409, "draft_changed", detail)
-        changed = msgspec.structs.replace(
-            draft,
-            revision=draft.revision + 1,
-            updated_at=unit.next_timestamp(topic),
-            plan=_raw(change(draft_plan(draft))),
-        )
-        return _put(unit, topic, changed)
+def begin_version(unit: Unit, topic: str, definition_id: str, plan: msgspec.Raw | None) -> StoredDraft:
+    """Begin the draft of the next version, from the given plan or from the last one that was published: an act."""
+    if read_draft(unit, topic, definition_id) is not None:
+        raise Refused(409, "draft_exists", "This definition has a draft already; change it, or publish it first.")
+    definition = read_definition(unit, topic, definition_id)
+    last = read_version(unit, topic, definition_id, definition.version) if definition is not None else None
+    if definition is None or last is None:
+        raise not_found("definition")
+    if plan is None:
+        document = read_document(unit, topic, last.content_sha256)
+        if document is None:
+            raise Refused(409, "content_erased", "The text of the last version was erased; send the plan.")
+        plan = encoded(document["plan"])
+    now = unit.next_timestamp(topic)
+    return _put(unit, topic, StoredDraft(definition_id, definition.version + 1, 1, now, now, plan))
+
+
+def live_draft(reader: Reader, topic: str, definition_id: str, expected: int) -> StoredDraft:
+    """The draft of a definition; refused when it has none, or another revision than the expected one (0: any)."""
+    draft = read_draft(reader, topic, definition_id)
+    if draft is None:
+        published = read_definition(reader, topic, definition_id) is not None
+        raise no_draft() if published else not_found("definition")
+    if expected and expected != draft.revision:
+        detail = f"The draft is at revision {draft.revision}, not {expected}; read it again."
+        raise Refused(409, "draft_changed", detail)
+    return draft
+
+
+def change_draft(unit: Unit, topic: str, before: StoredDraft, plan: msgspec.Raw) -> StoredDraft | None:
+    """Put a plan in the place of a draft's: an act. None when the draft is not the one before any more."""
+    draft = read_draft(unit, topic, before.definition_id)
+    if draft is None or (draft.version, draft.revision) != (before.version, before.revision):
+        return None
+    now = unit.next_timestamp(topic)
+    return _put(unit, topic, msgspec.structs.replace(draft, revision=draft.revision + 1, updated_at=now, plan=plan))
 
 
 def publish_check(unit: Unit, topic: str, definition_id: str, revision: int) -> None:
     """Refuse to publish another draft than the one that was looked at."""
-    if _live(unit, topic, definition_id).revision != revision:
+    if live_draft(unit, topic, definition_id, 0).revision != revision:
         raise Refused(409, "draft_changed", "The draft was changed meanwhile; read it and publish again.")
 
 
@@ -160,17 +162,6 @@ def no_draft() -> Refused:
     return Refused(409, "no_draft", detail)
 
 
-def _live(unit: Unit, topic: str, definition_id: str) -> StoredDraft:
-    draft = read_draft(unit, topic, definition_id)
-    if draft is not None:
-        return draft
-    raise not_found("definition") if read_definition(unit, topic, definition_id) is None else no_draft()
-
-
 def _put(unit: Unit, topic: str, draft: StoredDraft) -> StoredDraft:
     unit.put_rows(topic, [Row(DRAFT, draft.definition_id, _encode(draft))])
     return draft
-
-
-def _raw(plan: Plan) -> msgspec.Raw:
-    return msgspec.Raw(_encode(plan))

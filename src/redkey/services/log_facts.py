@@ -20,6 +20,7 @@ from redkey.ledger.note import ED25519, VerifierKey, decode_base64, encode_base6
 from redkey.ledger.ports import Reader, SequencedStore, Unit
 from redkey.readmodel.rows import entity
 from redkey.reducers.world import World
+from redkey.services.acts import directly
 from redkey.services.outcome import Settled
 from redkey.services.unit_of_work import TopicWork
 from redkey.shapes.receipts import SignerTerm
@@ -49,16 +50,18 @@ def open_log(store: SequencedStore, randomness: bytes) -> Log:
     """The log that a store is; a store that is none yet becomes one, with an id made of these random bytes."""
     log = read_log(store)
     if log is None:
-        with store.write() as unit:
-            # Another process may have been first.
-            log = read_log(unit)
-            if log is None:
-                unit.put_setting(LOG_ID, b32encode(randomness[:_LOG_ID_BYTES]).decode().lower())
-                unit.put_setting(EPOCH, "1")
-                log = read_log(unit)
+        log = directly(store)(lambda unit: _begin_log(unit, randomness))
     if log is None:
         raise LedgerError("the store did not keep its log id", code="log_unknown")
     return log
+
+
+def _begin_log(unit: Unit, randomness: bytes) -> Log | None:
+    # Another process may have been first.
+    if read_log(unit) is None:
+        unit.put_setting(LOG_ID, b32encode(randomness[:_LOG_ID_BYTES]).decode().lower())
+        unit.put_setting(EPOCH, "1")
+    return read_log(unit)
 
 
 def read_log(reader: Reader) -> Log | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -11,8 +11,11 @@ from redkey.ledger.ports import Reader
 from redkey.ledger.record import Record
 from redkey.services.answers import KeptAnswer
 from redkey.wire.envelope import AnyWire, wire_of
+from redkey.wire.ids import event_id
+from redkey.wire.payload import Payload
 
 _PAGE = 16
+P = TypeVar("P", bound=Payload)
 # What is answered, unrecorded, to a claim for which there is nothing.
 NO_TASKS = {"status": "no_tasks"}
 
@@ -59,6 +62,18 @@ class Outcome(msgspec.Struct):
     def is_recorded(self, idem: str) -> bool:
         """True when the records tell the answer again to whoever repeats the request under its key."""
         return any(getattr(one.event.payload, "idem", None) == idem for one in self.records)
+
+    def payload(self, kind: type[P]) -> P:
+        """The payload of the first record, the request's own, which is of this kind."""
+        payload = self.records[0].event.payload
+        if not isinstance(payload, kind):
+            raise AssertionError(f"the request was recorded as {payload.TYPE}")
+        return payload
+
+    @property
+    def event_id(self) -> str:
+        """The event id of the first record, the request's own."""
+        return event_id(self.records[0].event.wire_id)
 
     def first(self, *types: str) -> Settled | None:
         """The first record of one of these types."""

@@ -23,6 +23,7 @@ ADVICE = {
     "content_pinned": "Leave it: the ledger cannot be replayed without this content.",
     "content_not_found": "Check the hash; content is kept per workspace, and erased content does not come back.",
     "insufficient_scope": "Use a key that has one of the named scopes, or ask an admin for one.",
+    "invalid_scope": "Ask for scopes that the key has or includes, with one space between them.",
     "cost_limited": "Wait as long as Retry-After says; send less at once.",
     "answer_erased": "Read the current state; take a new key if the request is to be done once more.",
     "last_operator_key": "Make another operator key in this workspace, or let another operator revoke this one.",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from redkey.errors import StoreError
+from redkey.errors import StoreError, WriterBusy
 from redkey.ledger.checkpoint import log_name
 from redkey.ledger.ports import Reader
 from redkey.ledger.receipt import APPLIED, build_receipt, prove, self_contained
@@ -34,18 +34,20 @@ def receipt_for(
     base_url: str,
     offline: bool = True,
     content: bool = False,
-    wait: bool = True,
 ) -> dict[str, Any] | None:
     """The receipt of an event, by its event id or wire id; None when the topic has no such event.
 
-    A record that no checkpoint covers is signed for at once; when another writer is in the way and `wait` is
-    false, the receipt says `pending`. Without `offline` it tells what is proven and leaves the proof out; with
+    A record that no checkpoint covers is signed for at once; when another writer is in the way for too long, the
+    receipt says `pending`. Without `offline` it tells what is proven and leaves the proof out; with
     `content` the bodies that the wire names go along, as far as they are still there and a receipt has room for them.
     """
     record = reader.find(topic, wire_id_of(event) if event.startswith("evt_") else event)
     if record is None:
         return None
-    note = signing.cover(topic, record.sequence, wait=wait)
+    try:
+        note = signing.cover(topic, record.sequence)
+    except WriterBusy:
+        note = None
     document = build_receipt(
         record,
         _before(reader, record),

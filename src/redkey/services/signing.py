@@ -1,9 +1,9 @@
 """Signing: checkpoints of every topic, every second or 1,024 records, and at once when a receipt needs one.
 
-A checkpoint is signed inside a unit of work, under the writer lock: of several processes on one store none signs a
-size below the last one, or a tree that does not continue it. The ledger tells who signs: a key's `signer.added`
-stands on a topic before its first checkpoint there. While keys are rotated all of them sign; `signer.retired` ends
-that, and only then is the secret deleted.
+A checkpoint is signed in an act (`acts`), a unit of its own under the writer lock: of several processes on one store
+none signs a size below the last one, or a tree that does not continue it. The ledger tells who signs: a key's
+`signer.added` stands on a topic before its first checkpoint there. While keys are rotated all of them sign;
+`signer.retired` ends that, and only then is the secret deleted.
 
 Where secrets are kept is `redkey.stores.keys`; what a checkpoint is, `redkey.ledger.checkpoint`.
 """
@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Literal, Protocol
 
 import msgspec
@@ -24,6 +25,7 @@ from redkey.ledger.note import VerifierKey, encode_base64, parse_key
 from redkey.ledger.ports import Reader, SequencedStore, Unit
 from redkey.ledger.signer import Signer
 from redkey.ledger.tail import checkpoint_size
+from redkey.services.acts import Perform, directly
 from redkey.services.log_facts import (
     Log,
     note_facts,
@@ -73,21 +75,32 @@ class Signing:
         if log is None:
             raise LedgerError("the store is no log yet; open_log makes it one", code="log_unknown")
         self.log: Log = log
-        self._signers = self._open_keys()
+        self._perform = directly(store)
+        self._signers = self._perform(self._open_keys)
+
+    def pass_through(self, perform: Perform) -> None:
+        """Sign in units that somebody else opens from now on: those of the server's coordinator."""
+        self._perform = perform
 
     @property
     def signers(self) -> Sequence[Signer]:
         """The keys that sign now, oldest first."""
         return self._signers
 
-    def sign(self, topics: Iterable[str] | None = None, *, wait: bool = True) -> None:
-        """Sign the heads of these topics (of all), in one unit; WriterBusy when it would have to wait and may not."""
-        names = self._store.topics() if topics is None else topics
-        behind = [topic for topic in names if not self._is_covered(self._store, topic)]
+    def sign(self, topics: Iterable[str] | None = None) -> None:
+        """Sign the heads of these topics (of all), in one unit. Waits for it: in a server, call it in a thread."""
+        behind = self.behind(self._store.topics() if topics is None else topics)
         if behind:
-            with self._store.write(wait=wait) as unit:
-                for topic in behind:
-                    self.sign_in(unit, topic)
+            self._perform(partial(self.sign_all, topics=behind))
+
+    def behind(self, topics: Iterable[str]) -> list[str]:
+        """Those of the topics whose heads are not signed."""
+        return [topic for topic in topics if not self._is_covered(self._store, topic)]
+
+    def sign_all(self, unit: Unit, topics: Iterable[str]) -> None:
+        """Sign the heads of some topics: an act."""
+        for topic in topics:
+            self.sign_in(unit, topic)
 
     def sign_in(self, unit: Unit, topic: str) -> None:
         """Sign a topic's head inside a unit that somebody else commits."""
@@ -112,17 +125,11 @@ class Signing:
         checkpoint = Checkpoint(self.log.origin(workspace_id), tree.size, tree.root(), named)
         unit.put_checkpoint(topic, tree.size, sign_checkpoint(checkpoint, self._signers).encode())
 
-    def cover(self, topic: str, sequence: int, *, wait: bool = True) -> bytes | None:
-        """A checkpoint over this record: the last one witnessed if it will do, else the newest, signed if need be.
-
-        None when another writer is in the way of signing and `wait` is false.
-        """
+    def cover(self, topic: str, sequence: int) -> bytes | None:
+        """A checkpoint over this record: the last one witnessed if it will do, else the newest, signed if need be."""
         note = self._covering(topic, sequence)
         if note is None:
-            try:
-                self.sign([topic], wait=wait)
-            except WriterBusy:
-                return None
+            self.sign([topic])
             note = self._covering(topic, sequence)
         return note
 
@@ -136,24 +143,21 @@ class Signing:
                 return note
         return None
 
-    def add_cosignatures(
-        self, topic: str, answer: bytes, witnesses: Sequence[VerifierKey], *, wait: bool = True
-    ) -> Checkpoint:
-        """Keep the signature lines of these witnesses with the checkpoint they are of, one of the last.
+    def add_cosignatures(self, unit: Unit, topic: str, answer: bytes, witnesses: Sequence[VerifierKey]) -> Checkpoint:
+        """Keep the signature lines of these witnesses with the checkpoint they are of, one of the last: an act.
 
         Receipts of the records that it covers carry them from now on.
         """
-        with self._store.write(wait=wait) as unit:
-            for size, data in _last_checkpoints(unit, topic):
-                checkpoint, note = open_checkpoint(data)
-                if not cosignatures(note, answer, witnesses):
-                    continue
-                cosigned = with_cosignatures(note, answer, witnesses)
-                unit.put_checkpoint(topic, size, cosigned.encode())
-                before = unit.setting(WITNESSED + topic)
-                if not before or (checkpoint_size(before.encode()) or 0) <= size:
-                    unit.put_setting(WITNESSED + topic, cosigned.encode().decode())
-                return checkpoint
+        for size, data in _last_checkpoints(unit, topic):
+            checkpoint, note = open_checkpoint(data)
+            if not cosignatures(note, answer, witnesses):
+                continue
+            cosigned = with_cosignatures(note, answer, witnesses)
+            unit.put_checkpoint(topic, size, cosigned.encode())
+            before = unit.setting(WITNESSED + topic)
+            if not before or (checkpoint_size(before.encode()) or 0) <= size:
+                unit.put_setting(WITNESSED + topic, cosigned.encode().decode())
+            return checkpoint
         text = f"no line is a cosignature of one of the last {_COSIGNABLE:,} checkpoints of {topic} by a known witness"
         raise ProofRefused(text, code="cosignature_unknown")
 
@@ -162,7 +166,7 @@ class Signing:
     def add_signer(self) -> VerifierKey:
         """Begin a rotation: a new key, which signs beside the others from now on, on the record of every topic."""
         added = self._keys.add()
-        self._rotate(added, "active")
+        self._perform(lambda unit: self._rotate(unit, added, "active"))
         return added.verifier
 
     def retire_signer(self, key: VerifierKey) -> None:
@@ -172,27 +176,24 @@ class Signing:
             raise KeyRefused(f"no signing key has the id {key.key_id.hex()}", code="key_unknown")
         if found == self._signers:
             raise KeyRefused("the last signing key cannot be retired; add another one first", code="key_last")
-        self._rotate(found[0], "retired")
+        self._perform(lambda unit: self._rotate(unit, found[0], "retired"))
         self._keys.retire(key)
 
-    def _rotate(self, signer: Signer, state: State) -> None:
-        with self._store.write() as unit:
-            _put_states(unit, {**_states(unit), _named(signer): state})
-            for topic in unit.topics():
-                self.sign_in(unit, topic)
-            self._see_rotation(unit)
+    def _rotate(self, unit: Unit, signer: Signer, state: State) -> None:
+        _put_states(unit, {**_states(unit), _named(signer): state})
+        self.sign_all(unit, unit.topics())
+        self._see_rotation(unit)
 
     # Keys and the ledger.
 
-    def _open_keys(self) -> list[Signer]:
+    def _open_keys(self, unit: Unit) -> list[Signer]:
         """The keys that sign, after what a process that died has left half done is finished."""
-        with self._store.write() as unit:
-            states = _states(unit)
-            signers = self._keys.signers(create=not states)
-            for signer in signers:
-                if states.setdefault(_named(signer), "active") == "retired":
-                    self._keys.retire(signer.verifier)
-            _put_states(unit, states)
+        states = _states(unit)
+        signers = self._keys.signers(create=not states)
+        for signer in signers:
+            if states.setdefault(_named(signer), "active") == "retired":
+                self._keys.retire(signer.verifier)
+        _put_states(unit, states)
         return self._active(states, signers)
 
     def _see_rotation(self, unit: Unit) -> None:
@@ -239,16 +240,20 @@ class SigningSchedule:
     def __init__(
         self,
         signing: Signing,
+        act: Callable[[Callable[[Unit], None]], Awaitable[None]],
         *,
         on_failure: Callable[[RedKeyError], None],
         seconds: float = SECONDS,
         records: int = RECORDS,
     ) -> None:
-        self._signing, self._on_failure = signing, on_failure
+        """`act` does work in a unit of its own: the coordinator's."""
+        self._signing, self._act, self._on_failure = signing, act, on_failure
         self._seconds, self._records = seconds, records
         self._uncovered: Counter[str] = Counter()
         self._timer: asyncio.TimerHandle | None = None
         self._at_once = False
+        # What is being signed now; one after the other.
+        self._signs: asyncio.Task[None] | None = None
 
     def heard(self, topic: str, records: Sequence[Settled]) -> None:
         """Records were committed: a listener for the coordinator."""
@@ -258,26 +263,39 @@ class SigningSchedule:
         elif self._timer is None:
             self._schedule(self._seconds)
 
-    def stop(self) -> None:
+    async def stop(self) -> None:
         """Sign what is left, and nothing after it."""
+        if self._signs is not None:
+            await self._signs
         if self._timer is not None:
             self._timer.cancel()
-        self._sign(wait=True)
+        await self._sign()
 
     def _schedule(self, seconds: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
         self._at_once = seconds == 0
-        self._timer = asyncio.get_running_loop().call_later(seconds, self._sign)
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._begin)
 
-    def _sign(self, *, wait: bool = False) -> None:
+    def _begin(self) -> None:
         self._timer, self._at_once = None, False
+        if self._signs is None:
+            self._signs = asyncio.ensure_future(self._sign())
+            self._signs.add_done_callback(self._signed)
+
+    def _signed(self, _: asyncio.Task[None]) -> None:
+        self._signs = None
+        if self._uncovered and self._timer is None:
+            self._schedule(_BUSY_SECONDS)
+
+    async def _sign(self) -> None:
         topics, self._uncovered = self._uncovered, Counter()
         try:
-            self._signing.sign(topics, wait=wait)
+            behind = self._signing.behind(topics)
+            if behind:
+                await self._act(partial(self._signing.sign_all, topics=behind))
         except WriterBusy:
             self._uncovered += topics
-            self._schedule(_BUSY_SECONDS)
         except RedKeyError as failure:
             self._on_failure(failure)
 

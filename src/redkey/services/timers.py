@@ -94,7 +94,7 @@ class Timers:
         while True:
             await asyncio.sleep(self._idle_seconds)
             self._coordinator.let_go_idle()
-            # Commits of this process that the coordinator did not make, such as a new signer's.
+            # Records of acts that no listener was told of, such as a new signer's.
             self._subscriptions.look()
 
     def _ended(self, task: asyncio.Task[None]) -> None:

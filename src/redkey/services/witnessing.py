@@ -2,8 +2,9 @@
 
 The protocol is C2SP tlog-witness, the same that `redkey witness` answers. All witnesses that can be reached are shown
 the same checkpoint, and their lines are kept in one unit, so that a receipt carries them together. It happens beside
-the write path: nobody waits for a witness, a unit that is in the way goes first, and a witness that does not answer
-is asked less and less often. A witness that has seen another history of this log is told of loudly and not argued with.
+the write path: nobody waits for a witness, cosignatures are kept in an act of the coordinator, and a witness that
+does not answer is asked less and less often. A witness that has seen another history of this log is told of loudly
+and not argued with.
 
 How a request travels is `witness_post`; what a witness decides, `redkey.ledger.witness`.
 """
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Executor
 from typing import Protocol
 
@@ -20,10 +21,10 @@ import msgspec
 import structlog
 
 from redkey.errors import ProofRefused, RedKeyError, StorePoisoned, WitnessAway, WriterBusy
-from redkey.ledger.checkpoint import open_checkpoint, parse_size
+from redkey.ledger.checkpoint import Checkpoint, open_checkpoint, parse_size
 from redkey.ledger.cosignature import cosignatures
 from redkey.ledger.note import VerifierKey
-from redkey.ledger.ports import SequencedStore
+from redkey.ledger.ports import SequencedStore, Unit
 from redkey.ledger.witness import Request
 from redkey.services.outcome import Settled
 from redkey.services.signing import WITNESSED, Signing
@@ -162,11 +163,12 @@ class Witnessing:
         self,
         store: SequencedStore,
         signing: Signing,
+        act: Callable[[Callable[[Unit], Checkpoint]], Awaitable[Checkpoint]],
         threads: Executor,
         seconds: float,
         on_fatal: Callable[[BaseException], None],
     ) -> None:
-        self._store, self._signing, self._threads = store, signing, threads
+        self._store, self._signing, self._act, self._threads = store, signing, act, threads
         self._seconds, self._on_fatal = seconds, on_fatal
         self._couriers: list[Courier] = []
         # What is to be shown; true where records wait for the signer.
@@ -262,11 +264,11 @@ class Witnessing:
             return b""
 
     async def _keep(self, topic: str, lines: bytes) -> None:
-        """Keep the lines in a unit of this process's own turn; whoever else writes goes first."""
+        """Keep the lines, however long another process writes."""
         keys = [courier.key for courier in self._couriers]
         while True:
             try:
-                self._signing.add_cosignatures(topic, lines, keys, wait=False)
+                await self._act(lambda unit: self._signing.add_cosignatures(unit, topic, lines, keys))
             except WriterBusy:
                 await asyncio.sleep(_BUSY_SECONDS)
             else:

@@ -13,7 +13,7 @@ from redkey.commands.draft import Ids
 from redkey.commands.policies import SetPolicy
 from redkey.commands.registry import CreateKey, CreateWorkspace
 from redkey.ledger import content
-from redkey.ledger.ports import Content, Reader, SequencedStore, Unit
+from redkey.ledger.ports import Content, Reader, Unit
 from redkey.readmodel.rows import entity
 from redkey.reducers.entities import Workspace
 from redkey.reducers.world import World
@@ -43,7 +43,7 @@ class Begun(msgspec.Struct, frozen=True):
 
 
 def begin_workspace(
-    store: SequencedStore,
+    unit: Unit,
     ids: Ids,
     signing: Signing,
     caller: Actor,
@@ -54,7 +54,7 @@ def begin_workspace(
     idem: str = "",
     body: str = "",
 ) -> Begun:
-    """Begin a workspace with its first key and its first checkpoint. Waits for the writer lock, so call it in a thread.
+    """Begin a workspace with its first key and its first checkpoint: an act.
 
     `block_routes` is what the configuration gives new workspaces; from then on it is their own policy.
 
@@ -62,31 +62,29 @@ def begin_workspace(
     asked for again with the same key, it is there already.
     """
     workspace_id = "wk_" + (_ulid_of(idem) if idem else ids.ulid())
-    with store.write() as unit:
-        check_visitor(unit, caller, {})
-        topic = topic_of(unit, workspace_id)
-        if topic is not None:
-            return _again(unit, workspace_id, topic, body)
-        topic = unit.create_topic()
-        work = TopicWork(unit, topic, World(), ids)
-        create = CreateWorkspace(workspace_id, content.ref(name) if name is not None else None)
-        policies = (SetPolicy(block_routes, defaults=True),) if block_routes else ()
-        for command in (create, key, *policies):
-            drafts = work.judge(command, caller).drafts
-            if idem and command is create:
-                drafts[0].payload = with_key(drafts[0].payload, idem, body)
-            if drafts:
-                work.note(drafts)
-        work.finish()
-        unit.put_content(topic, [name] if name is not None else [])
-        effects.apply(unit, topic, key)
-        unit.put_setting(setting_of(workspace_id), topic)
-        signing.sign_in(unit, topic)
+    topic = topic_of(unit, workspace_id)
+    if topic is not None:
+        return _again(unit, workspace_id, topic, body)
+    topic = unit.create_topic()
+    work = TopicWork(unit, topic, World(), ids)
+    create = CreateWorkspace(workspace_id, content.ref(name) if name is not None else None)
+    policies = (SetPolicy(block_routes, defaults=True),) if block_routes else ()
+    for command in (create, key, *policies):
+        drafts = work.judge(command, caller).drafts
+        if idem and command is create:
+            drafts[0].payload = with_key(drafts[0].payload, idem, body)
+        if drafts:
+            work.note(drafts)
+    work.finish()
+    unit.put_content(topic, [name] if name is not None else [])
+    effects.apply(unit, topic, key)
+    unit.put_setting(setting_of(workspace_id), topic)
+    signing.sign_in(unit, topic)
     return Begun(workspace_id, topic, work.records)
 
 
 def check_visitor(unit: Unit, caller: Actor, works: Mapping[str, TopicWork]) -> None:
-    """Refuse an operator of another workspace whose key was revoked since the door looked.
+    """Refuse a caller whose key was revoked since the door looked: before an act, or in a workspace not its own.
 
     Two operators that revoke each other's keys at once would else both succeed, and lock themselves out. `works` is
     what the same unit does to other workspaces, which no row tells yet.

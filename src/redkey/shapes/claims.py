@@ -11,6 +11,7 @@ from msgspec import UNSET, Meta, UnsetType, field
 
 from redkey.shapes.fields import (
     BATCH_LIMIT,
+    BlockerType,
     Body,
     Id,
     IdempotencyKey,
@@ -36,7 +37,6 @@ AskedLease = Annotated[
 
 ClaimId = Annotated[str, Meta(min_length=1, max_length=64)]
 ArtifactId = Annotated[str, Meta(pattern="^art_[0-7][0-9A-HJKMNP-TV-Z]{25}$", max_length=30)]
-BlockerType = Literal["spec_gap", "dependency", "tool_failure", "ambiguity", "resource", "verification_fail", "auth"]
 FailureKind = Literal["error", "timeout", "verification", "rejected"]
 Readiness = Literal["draft", "ready", "final"]
 

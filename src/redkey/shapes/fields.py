@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -23,6 +23,10 @@ LeaseSeconds = Annotated[int, Meta(ge=5, le=86400, description="How long a hold 
 Seconds = Annotated[int, Meta(ge=1, le=31_536_000)]
 Attempts = Annotated[int, Meta(ge=1, le=999)]
 Wait = Annotated[float, Meta(ge=0, le=60, description="How many seconds to wait for something to come.")]
+RoleId = Annotated[str, Meta(pattern="^role_[a-zA-Z0-9][a-zA-Z0-9._-]{0,26}$")]
+BlockerType = Literal["spec_gap", "dependency", "tool_failure", "ambiguity", "resource", "verification_fail", "auth"]
+# The roles that are told of a block.
+BlockRoute = Annotated[tuple[RoleId, ...], Meta(max_length=6)]
 IdempotencyKey = Annotated[str, Meta(min_length=1, max_length=255)]
 
 # Words with commas between; callers of the SDK may give a list of them.

@@ -7,25 +7,10 @@ from pathlib import Path
 
 from redkey.client.flow import Flowing, download
 from redkey.client.operation import Mode, Operation, Resource, Stream
-from redkey.client.replies import Reply
 from redkey.client.request import Request, at, delete, get, reader
-
-_OCTETS = "application/octet-stream"
-
-
-class KeptContent(Reply, frozen=True, kw_only=True):
-    """Content that is kept: its name and its size."""
-
-    sha256: str
-    bytes: int
-
-
-class ErasedContent(Reply, frozen=True, kw_only=True):
-    """Content that is gone; its hash stays on the ledger."""
-
-    sha256: str
-    status: str
-    event_id: str
+from redkey.shapes.content import OCTETS as _OCTETS
+from redkey.shapes.content import ErasedContent as ErasedContent
+from redkey.shapes.content import KeptContent as KeptContent
 
 
 class Content(Resource[Mode]):

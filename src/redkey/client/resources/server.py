@@ -6,51 +6,14 @@ from urllib.parse import urlencode
 
 from redkey.client.calls import server
 from redkey.client.operation import Mode, Operation, Resource
-from redkey.client.replies import Reply, SecretReply
 from redkey.client.request import Request, get, reader, without_key
+from redkey.shapes.oauth import FORM as _FORM
+from redkey.shapes.oauth import AccessToken as AccessToken
+from redkey.shapes.oauth import JsonWebKey as JsonWebKey
+from redkey.shapes.oauth import JsonWebKeySet as JsonWebKeySet
+from redkey.shapes.oauth import OAuthMetadata as OAuthMetadata
 from redkey.shapes.server import Health as Health
 from redkey.shapes.server import Readiness as Readiness
-
-_FORM = "application/x-www-form-urlencoded"
-
-
-class AccessToken(SecretReply, rename=None, frozen=True, kw_only=True):
-    """An access token."""
-
-    access_token: str
-    token_type: str
-    expires_in: int
-    scope: str
-
-
-class OAuthMetadata(Reply, rename=None, frozen=True, kw_only=True):
-    """What this authorization server can do (RFC 8414)."""
-
-    issuer: str
-    token_endpoint: str
-    jwks_uri: str
-    scopes_supported: tuple[str, ...]
-    response_types_supported: tuple[str, ...]
-    grant_types_supported: tuple[str, ...]
-    token_endpoint_auth_methods_supported: tuple[str, ...]
-    service_documentation: str
-
-
-class JsonWebKey(Reply, rename=None, frozen=True, kw_only=True):
-    """A public key (RFC 7517, RFC 8037)."""
-
-    kty: str
-    crv: str
-    x: str
-    kid: str
-    use: str
-    alg: str
-
-
-class JsonWebKeySet(Reply, rename=None, frozen=True, kw_only=True):
-    """The keys that sign access tokens."""
-
-    keys: tuple[JsonWebKey, ...]
 
 
 class Server(server.Server[Mode]):

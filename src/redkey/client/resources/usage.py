@@ -6,72 +6,14 @@ from collections.abc import Mapping
 from typing import Literal
 
 from redkey.client.operation import Mode, Operation, Resource
-from redkey.client.replies import Reply
 from redkey.client.request import Request, get, post
-
-
-class UsageFigures(Reply, frozen=True, kw_only=True):
-    """What was counted: recorded events, outcomes of claims, bytes on the ledger, credits."""
-
-    events: int = 0
-    claims: int = 0
-    misses: int = 0
-    rejected: int = 0
-    bytes: int = 0
-    credits: int = 0
-
-
-class UsageGroup(UsageFigures, frozen=True, kw_only=True):
-    """The figures of one day, type or agent; the one that was asked for is named."""
-
-    day: str | None = None
-    type: str | None = None
-    agent_id: str | None = None
-
-
-class UsageReport(Reply, frozen=True, kw_only=True):
-    """What the workspace used."""
-
-    by: str
-    total: UsageFigures
-    items: tuple[UsageGroup, ...]
-
-
-class LedgerFees(Reply, frozen=True, kw_only=True):
-    """What the ledger itself costs; a local one costs nothing."""
-
-    currency: str
-    amount: int
-
-
-class Credits(Reply, frozen=True, kw_only=True):
-    """What may be spent. Before the first grant nothing is limited, and there is no balance."""
-
-    granted: int
-    used: int
-    balance: int | None
-    unit: str
-    prices: dict[str, int]
-    ledger_fees: LedgerFees
-
-
-class CreditsGranted(Reply, frozen=True, kw_only=True):
-    """Credits that were granted."""
-
-    status: str
-    workspace_id: str
-    amount: int
-    unit: str
-    event_id: str
-
-
-class PricesSet(Reply, frozen=True, kw_only=True):
-    """Prices that hold from this event on."""
-
-    status: str
-    workspace_id: str
-    version: int
-    event_id: str
+from redkey.shapes.usage import Credits as Credits
+from redkey.shapes.usage import CreditsGranted as CreditsGranted
+from redkey.shapes.usage import LedgerFees as LedgerFees
+from redkey.shapes.usage import PricesSet as PricesSet
+from redkey.shapes.usage import UsageFigures as UsageFigures
+from redkey.shapes.usage import UsageGroup as UsageGroup
+from redkey.shapes.usage import UsageReport as UsageReport
 
 
 class Usage(Resource[Mode]):

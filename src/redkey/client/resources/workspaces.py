@@ -3,84 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
 
 from redkey.client.operation import Listing, Mode, Operation, Resource
-from redkey.client.replies import Page, Reply, SecretReply
+from redkey.client.replies import Page
 from redkey.client.request import Request, at, delete, get, patch, post
-
-Scope = Literal["operator", "admin", "produce", "agent", "runner", "read"]
-
-
-class Workspace(Reply, frozen=True, kw_only=True):
-    """A workspace."""
-
-    workspace_id: str
-    name: str | None
-    created_at: str
-
-
-class CreatedWorkspace(SecretReply, frozen=True, kw_only=True):
-    """A workspace that was begun, and its first key (scope admin), which is shown here and never again."""
-
-    workspace_id: str
-    key_id: str
-    api_key: str
-    event_id: str
-
-
-class Policy(Reply, frozen=True, kw_only=True):
-    """What a workspace decides for itself. `block_routes`: blocker type -> roles that are told."""
-
-    workspace_id: str
-    rules: int
-    block_routes: dict[str, tuple[str, ...]]
-
-
-class PolicyChange(Reply, frozen=True, kw_only=True):
-    """What was changed; `event_id` is None when all of it was so before."""
-
-    workspace_id: str
-    block_routes: dict[str, tuple[str, ...]]
-    event_id: str | None
-
-
-class RaisedRules(Reply, frozen=True, kw_only=True):
-    """Later records fold under these rules."""
-
-    workspace_id: str
-    rules: int
-    event_id: str
-
-
-class Key(Reply, frozen=True, kw_only=True):
-    """A key as lists show it: by its prefix, never its secret."""
-
-    key_id: str
-    prefix: str
-    scopes: tuple[str, ...]
-    name: str | None
-    agent_id: str | None
-    created_at: str
-    revoked_at: str | None
-
-
-class CreatedKey(SecretReply, frozen=True, kw_only=True):
-    """A new key; `apiKey` is shown here and never again."""
-
-    key_id: str
-    api_key: str
-    scopes: tuple[str, ...]
-    agent_id: str | None
-    event_id: str
-
-
-class RevokedKey(Reply, frozen=True, kw_only=True):
-    """A key that is no longer valid."""
-
-    key_id: str
-    status: str
-    event_id: str
+from redkey.shapes.policies import Policy as Policy
+from redkey.shapes.policies import PolicyChange as PolicyChange
+from redkey.shapes.policies import RaisedRules as RaisedRules
+from redkey.shapes.workspaces import CreatedKey as CreatedKey
+from redkey.shapes.workspaces import CreatedWorkspace as CreatedWorkspace
+from redkey.shapes.workspaces import Key as Key
+from redkey.shapes.workspaces import RevokedKey as RevokedKey
+from redkey.shapes.workspaces import Scope as Scope
+from redkey.shapes.workspaces import Workspace as Workspace
 
 
 class Workspaces(Resource[Mode]):

@@ -5,18 +5,18 @@ from __future__ import annotations
 import msgspec
 
 from redkey.commands.decision import Refused, wrong
-from redkey.commands.registry import CreateKey, DeactivateAgent, HeartbeatAgent, RegisterAgent, UpdateAgent
+from redkey.commands.registry import DeactivateAgent, HeartbeatAgent, RegisterAgent, UpdateAgent
 from redkey.ledger.ports import Content
 from redkey.readmodel.agent_view import agent_view
 from redkey.readmodel.claim_history import claim_history
 from redkey.readmodel.view import read_document
 from redkey.reducers import entities
 from redkey.services.caller import NO_CONTENT, Caller, Pending
-from redkey.services.keys import digest_of
 from redkey.services.outcome import Outcome
 from redkey.services.place import Place
 from redkey.services.use_case import use_case
 from redkey.services.use_cases.card_intake import fetch_card, keep_card, take_card
+from redkey.services.use_cases.new_key import issue_agent_key
 from redkey.services.use_cases.pages import page_by_key, read_entity, sequence_after
 from redkey.services.use_cases.texts import keep
 from redkey.shapes import agents
@@ -33,7 +33,7 @@ from redkey.shapes.agents import (
 )
 from redkey.shapes.fields import Page, PageQuery, given
 from redkey.shapes.tasks import Advice
-from redkey.wire.events import AgentRegistered, AgentUpdated, KeyCreated
+from redkey.wire.events import AgentRegistered, AgentUpdated
 from redkey.wire.ids import event_id, parse_stream
 from redkey.wire.names import ROLE_ID, role_id
 
@@ -51,7 +51,7 @@ async def register_card(caller: Caller, new: AgentRegistration) -> RegisteredAge
     agent = await caller.settled(registration)
     if not new.issue_key:
         return agent
-    return msgspec.structs.replace(agent, api_key=await _issue_key(caller, agent.agent_id))
+    return msgspec.structs.replace(agent, api_key=await issue_agent_key(caller, agent.agent_id))
 
 
 async def _registration(caller: Caller, new: AgentRegistration) -> Pending[RegisteredAgent]:
@@ -105,22 +105,6 @@ def _registered(outcome: Outcome, place: Place) -> RegisteredAgent:
         event_id=event_id(record.event.wire_id),
         warnings=msgspec.convert((document or {}).get("warnings", ()), tuple[Advice, ...]),
     )
-
-
-async def _issue_key(caller: Caller, agent_id: str) -> str:
-    """A key that acts as one agent; the same one when the request is repeated."""
-    keys = caller.means.keys
-    key_id = "key_" + caller.means.ids.ulid()
-    text = keys.text(key_id)
-    command = CreateKey(key_id, text.rpartition("_")[0], ("agent",), agent_id, secret_sha256=digest_of(text))
-
-    def recorded(outcome: Outcome, place: Place) -> str:
-        payload = outcome.records[0].event.payload
-        if type(payload) is not KeyCreated:
-            raise AssertionError("a key without its record")
-        return keys.text(payload.key_id)
-
-    return await caller.settled(Pending(command, recorded, part="key"))
 
 
 def read_agent(caller: Caller, agent_id: str) -> entities.Agent:

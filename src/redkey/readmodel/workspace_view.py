@@ -1,0 +1,34 @@
+"""Workspaces and keys as they are shown."""
+
+from __future__ import annotations
+
+from redkey.ledger.record import iso_time
+from redkey.readmodel.view import Shelf, moment, read_document
+from redkey.reducers import entities
+from redkey.shapes.workspaces import Key, Workspace
+
+
+def workspace_view(shelf: Shelf, topic: str, workspace: entities.Workspace) -> Workspace:
+    return Workspace(
+        workspace_id=workspace.workspace_id,
+        name=_name(shelf, topic, workspace.name_sha256),
+        created_at=iso_time(workspace.created_at),
+    )
+
+
+def key_view(shelf: Shelf, topic: str, key: entities.Key) -> Key:
+    return Key(
+        key_id=key.key_id,
+        prefix=key.prefix,
+        scopes=key.scopes,
+        name=_name(shelf, topic, key.name_sha256),
+        agent_id=key.agent_id or None,
+        created_at=iso_time(key.created_at),
+        revoked_at=moment(key.revoked_at),
+    )
+
+
+def _name(shelf: Shelf, topic: str, sha256: str) -> str | None:
+    """A name, if it was given one that is not erased."""
+    document = read_document(shelf, topic, sha256)
+    return document["name"] if document is not None else None

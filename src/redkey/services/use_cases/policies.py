@@ -1,0 +1,57 @@
+"""Policies of a workspace, and the rules its records fold under. They are on the ledger: every server decides alike."""
+
+from __future__ import annotations
+
+from redkey.commands.decision import wrong
+from redkey.commands.policies import RaiseRules, SetPolicy
+from redkey.reducers.task import block_route
+from redkey.reducers.world import BLOCK_ROUTES
+from redkey.services.caller import Caller, Pending
+from redkey.services.outcome import Outcome
+from redkey.services.place import Place
+from redkey.services.use_case import use_case
+from redkey.services.use_cases.workspaces import workspace_topic
+from redkey.shapes import policies
+from redkey.shapes.policies import NewRules, Policy, PolicyChange, PolicyPatch, RaisedRules
+from redkey.wire.events import WorkspacePolicySet, WorkspaceRulesRaised
+
+
+@use_case(policies.GET_POLICY)
+def get_policy(caller: Caller, workspace_id: str) -> Policy:
+    """The policies of a workspace, defaults included."""
+    world = caller.means.coordinator.peek(workspace_topic(caller, workspace_id))
+    routes = {kind: tuple(block_route(world, kind)) for kind in BLOCK_ROUTES}
+    return Policy(workspace_id=world.workspace.workspace_id, rules=world.workspace.rules, block_routes=routes)
+
+
+@use_case(policies.SET_POLICY)
+def set_policy(caller: Caller, workspace_id: str, patch: PolicyPatch) -> Pending[PolicyChange]:
+    """Set policies of a workspace, on the record."""
+    routes = {str(kind): roles for kind, roles in patch.block_routes.items()}
+    if not routes:
+        raise wrong("nothing_to_change", "", "name at least one policy to set")
+    for kind, roles in routes.items():
+        if len(set(roles)) != len(roles):
+            raise wrong("role_repeated", f"/blockRoutes/{kind}", "a role is named twice")
+
+    def reply(outcome: Outcome, place: Place) -> PolicyChange:
+        payloads = (one.event.payload for one in outcome.records)
+        changed = [one.block_route for one in payloads if isinstance(one, WorkspacePolicySet)]
+        return PolicyChange(
+            workspace_id=workspace_id,
+            block_routes={route.blocker_type: route.roles for route in changed},
+            event_id=outcome.event_id if changed else None,
+        )
+
+    return Pending(SetPolicy(routes), reply, topic=workspace_topic(caller, workspace_id))
+
+
+@use_case(policies.RAISE_RULES)
+def raise_rules(caller: Caller, workspace_id: str, new: NewRules) -> Pending[RaisedRules]:
+    """Let later records fold under newer rules; older servers stop serving the workspace."""
+
+    def reply(outcome: Outcome, place: Place) -> RaisedRules:
+        rules = outcome.payload(WorkspaceRulesRaised).rules
+        return RaisedRules(workspace_id=workspace_id, rules=rules, event_id=outcome.event_id)
+
+    return Pending(RaiseRules(new.rules), reply, topic=workspace_topic(caller, workspace_id))

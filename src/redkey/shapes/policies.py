@@ -1,0 +1,99 @@
+"""Policies of a workspace, and the rules its records fold under. They are on the ledger: every server decides alike."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from redkey.shapes.fields import BlockerType, BlockRoute, Body, Reply
+from redkey.shapes.operation import ADMIN, OPERATOR, READ, Operation
+
+
+class Policy(Reply, frozen=True, kw_only=True):
+    """What a workspace decides for itself. `blockRoutes`: blocker type -> roles that are told."""
+
+    workspace_id: str
+    rules: int
+    block_routes: dict[str, tuple[str, ...]]
+
+
+class PolicyPatch(Body, frozen=True, kw_only=True):
+    """Policies to set; what is not named stays."""
+
+    block_routes: dict[BlockerType, BlockRoute]
+
+
+class PolicyChange(Reply, frozen=True, kw_only=True):
+    """What was changed; nothing was recorded when all of it was so before."""
+
+    workspace_id: str
+    block_routes: dict[str, tuple[str, ...]]
+    event_id: str | None
+
+
+class NewRules(Body, frozen=True, kw_only=True):
+    """The rules to fold later records under."""
+
+    rules: Annotated[int, Meta(ge=2, le=999_999)]
+
+
+class RaisedRules(Reply, frozen=True, kw_only=True):
+    """Later records fold under these rules."""
+
+    workspace_id: str
+    rules: int
+    event_id: str
+
+
+_WORKSPACE_ID = "wk_01JTMX9A2B3C4D5E6F7G8H9JKR"
+_EVENT_ID = "evt_01JTMX9A2B3C4D5E6F7G8H9JKM"
+
+GET_POLICY = Operation(
+    "get_policy",
+    "GET",
+    "/workspaces/{workspace_id}/policy",
+    (*READ, *OPERATOR),
+    reply=Policy,
+    summary="The policies of a workspace, defaults included.",
+    reply_example={
+        "workspaceId": _WORKSPACE_ID,
+        "rules": 2,
+        "blockRoutes": {"ambiguity": ["role_pm"], "auth": []},
+    },
+    method_name="workspaces.policy",
+)
+SET_POLICY = Operation(
+    "set_policy",
+    "PATCH",
+    "/workspaces/{workspace_id}/policy",
+    (*ADMIN, *OPERATOR),
+    body=PolicyPatch,
+    reply=PolicyChange,
+    summary="Set policies of a workspace: who is told of which blocks.",
+    description="Set policies of a workspace, on the record.",
+    example={"blockRoutes": {"ambiguity": ["role_editor"]}},
+    reply_example={
+        "workspaceId": _WORKSPACE_ID,
+        "blockRoutes": {"ambiguity": ["role_editor"]},
+        "eventId": _EVENT_ID,
+    },
+    method_name="workspaces.set_policy",
+)
+RAISE_RULES = Operation(
+    "raise_rules",
+    "POST",
+    "/workspaces/{workspace_id}/rules",
+    (*ADMIN, *OPERATOR),
+    body=NewRules,
+    reply=RaisedRules,
+    summary="Let later records fold under newer rules; for operators.",
+    description="Let later records fold under newer rules; older servers stop serving the workspace.",
+    replies={409: "The workspace is under these rules, or newer ones, already."},
+    example={"rules": 2},
+    reply_example={"workspaceId": _WORKSPACE_ID, "rules": 2, "eventId": _EVENT_ID},
+    method_name="workspaces.raise_rules",
+    positional=("rules",),
+)
+
+OPERATIONS = (GET_POLICY, SET_POLICY, RAISE_RULES)

@@ -1,0 +1,181 @@
+"""Usage and credits: what was counted, what may be spent, what things cost."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from redkey.shapes.fields import Body, Id, Reply, Slug, one_of
+from redkey.shapes.operation import OPERATOR, READ, Operation
+
+By = Literal["day", "type", "agent"]
+_LARGEST = 10**12
+
+
+class UsageQuery(Body, frozen=True, kw_only=True):
+    """Which days (UTC; `from` is included, `to` is not), and how they are grouped."""
+
+    from_: str = msgspec.field(default="", name="from")
+    to: str = ""
+    by: By = "day"
+
+
+class UsageFigures(Reply, frozen=True, kw_only=True, omit_defaults=False):
+    """What was counted: recorded events, outcomes of claims, bytes on the ledger, credits."""
+
+    events: int = 0
+    claims: int = 0
+    misses: int = 0
+    rejected: int = 0
+    bytes: int = 0
+    credits: int = 0
+
+
+class UsageGroup(UsageFigures, frozen=True, kw_only=True, omit_defaults=False):
+    """The figures of one day, type or agent; the one that was asked for is named."""
+
+    day: str | None = None
+    type: str | None = None
+    agent_id: str | None = None
+
+
+class UsageReport(Reply, frozen=True, kw_only=True):
+    """What the workspace used."""
+
+    by: Annotated[str, one_of("day", "type", "agent")]
+    total: UsageFigures
+    items: tuple[UsageGroup, ...]
+
+
+class LedgerFees(Reply, frozen=True, kw_only=True):
+    """What the ledger itself costs; a local one costs nothing."""
+
+    currency: str
+    amount: int
+
+
+class Credits(Reply, frozen=True, kw_only=True):
+    """What may be spent. Before the first grant nothing is limited, and there is no balance."""
+
+    granted: int
+    used: int
+    balance: int | None
+    unit: str
+    prices: dict[str, int]
+    ledger_fees: LedgerFees
+
+
+class CreditsGrant(Body, frozen=True, kw_only=True):
+    """Credits for a workspace, the caller's own when none is named."""
+
+    amount: Annotated[int, Meta(ge=1, le=_LARGEST)]
+    unit: Slug = "credit"
+    workspace_id: Id | None = None
+
+
+class CreditsGranted(Reply, frozen=True, kw_only=True):
+    """Credits that were granted."""
+
+    status: Annotated[str, one_of("granted")]
+    workspace_id: str
+    amount: int
+    unit: str
+    event_id: str
+
+
+class NewPrices(Body, frozen=True, kw_only=True):
+    """What requests cost, by event type; a type that is not named costs one credit."""
+
+    prices: Annotated[dict[str, Annotated[int, Meta(ge=0, le=_LARGEST)]], Meta(max_length=100)]
+    workspace_id: Id | None = None
+
+
+class PricesSet(Reply, frozen=True, kw_only=True):
+    """Prices that hold from this event on."""
+
+    status: Annotated[str, one_of("priced")]
+    workspace_id: str
+    version: int
+    event_id: str
+
+
+_EVENT_ID = "evt_01JTMX9A2B3C4D5E6F7G8H9JKM"
+_WORKSPACE_ID = "wk_01JTMX9A2B3C4D5E6F7G8H9JKR"
+_FIGURES = {"events": 91, "claims": 12, "misses": 3, "rejected": 1, "bytes": 60211, "credits": 40}
+
+GET_USAGE = Operation(
+    "get_usage",
+    "GET",
+    "/usage",
+    READ,
+    query=UsageQuery,
+    reply=UsageReport,
+    summary="What the workspace used, by day, type or agent.",
+    description="What the workspace used.",
+    reply_example={
+        "by": "day",
+        "total": _FIGURES,
+        "items": [{**_FIGURES, "day": "2026-05-07", "type": None, "agentId": None}],
+    },
+    method_name="usage.get",
+)
+GET_CREDITS = Operation(
+    "get_credits",
+    "GET",
+    "/billing/credits",
+    READ,
+    reply=Credits,
+    summary="What the workspace may spend.",
+    description="What may be spent.",
+    reply_example={
+        "granted": 10000,
+        "used": 40,
+        "balance": 9960,
+        "unit": "credit",
+        "prices": {},
+        "ledgerFees": {"currency": "HBAR", "amount": 0},
+    },
+    method_name="billing.credits",
+)
+GRANT_CREDITS = Operation(
+    "grant_credits",
+    "POST",
+    "/billing/credits",
+    OPERATOR,
+    body=CreditsGrant,
+    reply=CreditsGranted,
+    status=201,
+    summary="Grant credits to a workspace.",
+    description="Grant credits; from the first grant on the workspace's use is limited.",
+    example={"workspaceId": _WORKSPACE_ID, "amount": 10000},
+    reply_example={
+        "status": "granted",
+        "workspaceId": _WORKSPACE_ID,
+        "amount": 10000,
+        "unit": "credit",
+        "eventId": _EVENT_ID,
+    },
+    replies={404: "There is no such workspace."},
+    method_name="billing.grant",
+    positional=("amount",),
+)
+SET_PRICES = Operation(
+    "set_prices",
+    "POST",
+    "/billing/prices",
+    OPERATOR,
+    body=NewPrices,
+    reply=PricesSet,
+    status=201,
+    summary="Set what requests cost in a workspace, from now on.",
+    description="Set what requests cost from now on.",
+    example={"workspaceId": _WORKSPACE_ID, "prices": {"task.created": 5, "task.started": 0}},
+    reply_example={"status": "priced", "workspaceId": _WORKSPACE_ID, "version": 2, "eventId": _EVENT_ID},
+    replies={404: "There is no such workspace."},
+    method_name="billing.set_prices",
+    positional=("prices",),
+)
+
+OPERATIONS = (GET_USAGE, GET_CREDITS, GRANT_CREDITS, SET_PRICES)
