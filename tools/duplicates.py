@@ -3,8 +3,9 @@
 A place is a run of six lines of code in a row. Two files are a pair when they share a place: line by line the same, or
 of the same shape with other names, texts and numbers. A file that repeats itself is a pair with itself. Blank lines,
 comments, imports and lone brackets do not count, nor does a run that stands in more than eight places: declarations of
-commands and structs look alike without being the same logic. Generated files do not count: their generator does. A pair
-is a place to look, not a fault.
+commands and structs look alike without being the same logic. Generated files do not count: their generator does. The
+shapes of operations are nothing but declarations, so they are compared line by line only. A pair is a place to look,
+not a fault.
 
 `make check` fails when there are more pairs than `LIMITS` allows. Write the shared part once, or, where the likeness
 means nothing, raise the limit in the same change and say why. Fewer pairs are a reason to lower it.
@@ -26,8 +27,9 @@ ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src"
 RUN_LINES = 6
 COMMON_PLACES = 8
+DECLARATIONS = "redkey/shapes/"
 # The most pairs that the source may have, by the way in which they are alike.
-LIMITS = {"same": 41, "shape": 325}
+LIMITS = {"same": 41, "shape": 290}
 
 # What the docstring of every generated module says.
 _GENERATED = "`make verify` proves it current"
@@ -107,7 +109,8 @@ def judge(source: Path, limits: dict[str, int]) -> tuple[dict[str, list[Pair]], 
     files = {name: code_lines(text) for name, text in texts.items() if _GENERATED not in text}
     same = find_pairs(files, str)
     known = {(pair.first, pair.second) for pair in same}
-    alike = [pair for pair in find_pairs(files, shape) if (pair.first, pair.second) not in known]
+    written = {name: lines for name, lines in files.items() if not name.startswith(DECLARATIONS)}
+    alike = [pair for pair in find_pairs(written, shape) if (pair.first, pair.second) not in known]
     found = {"same": same, "shape": alike}
     wrong = [
         f"{len(pairs)} pairs of files are alike ({how}), {limits[how]} are allowed"

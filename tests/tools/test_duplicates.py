@@ -71,3 +71,10 @@ def test_more_pairs_than_allowed_fail_and_are_listed(
     assert "one.py:1 ~ two.py:1 (1 runs)" in said
     monkeypatch.setattr(duplicates, "LIMITS", {"same": 1, "shape": 0})
     assert duplicates.main(["--source", str(tmp_path)]) == 0
+
+
+def test_declarations_of_operations_are_compared_line_by_line_only(tmp_path: Path) -> None:
+    (tmp_path / "redkey" / "shapes").mkdir(parents=True)
+    names = {"redkey/shapes/one": RUN, "redkey/shapes/two": OTHER_NAMES}
+    assert _judge(tmp_path, **names) == (0, 0)
+    assert _judge(tmp_path, **{"redkey/shapes/two": RUN}) == (1, 0)
