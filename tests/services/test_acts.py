@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import threading
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import redkey
+from redkey.app import App
 from redkey.commands.decision import Refused
+from redkey.config import Config
 from redkey.errors import RedKeyError, StoreFull, StorePoisoned, WriterBusy
 from redkey.ledger import content
 from redkey.ledger.ports import Unit
@@ -36,6 +40,7 @@ OPENERS = {
 DIRECT = {"app.py", "services/acts.py", "services/log_facts.py", "services/signing.py", "cli/signer.py"}
 
 
+@cache
 def sources() -> dict[str, ast.Module]:
     root = Path(redkey.__file__).parent
     return {path.relative_to(root).as_posix(): ast.parse(path.read_text()) for path in root.rglob("*.py")}
@@ -251,5 +256,32 @@ def test_what_an_act_writes_to_a_topic_is_seen_by_the_next_command() -> None:
         await office.coordinator.act(lambda unit: unit.put_content(office.topic, [body]))
         assert office.store.content(office.topic, body.sha256) == body
         assert await office.task()
+
+    asyncio.run(run())
+
+
+def test_a_server_stops_while_a_thread_waits_for_an_act(tmp_path: Path) -> None:
+    """A receipt is made in a thread that waits for the loop: the loop must not wait for the thread."""
+
+    async def run() -> None:
+        app = App(Config(data=tmp_path / "data", public_url="http://127.0.0.1"), lambda cause: None)
+        await app.start()
+        topic = app.store.topics()[0]
+        begun, stopped = threading.Event(), threading.Event()
+
+        def act() -> str:
+            begun.set()
+            assert stopped.wait(30)
+            # Given up after a while, so that a loop that waits for this thread fails and does not hang.
+            made = asyncio.run_coroutine_threadsafe(app.coordinator.act(note("late", topic)), loop)
+            return made.result(5)
+
+        loop = asyncio.get_running_loop()
+        late = loop.run_in_executor(app.services.threads, act)
+        await loop.run_in_executor(None, begun.wait)
+        await app.coordinator.stop()
+        stopped.set()
+        await app.finish_stop()
+        assert await late == topic
 
     asyncio.run(run())
