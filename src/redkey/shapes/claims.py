@@ -11,7 +11,6 @@ from msgspec import UNSET, Meta, UnsetType, field
 
 from redkey.shapes.fields import (
     BATCH_LIMIT,
-    BlockerType,
     Body,
     Id,
     IdempotencyKey,
@@ -25,6 +24,7 @@ from redkey.shapes.fields import (
     Wait,
     one_of,
 )
+from redkey.shapes.fields import BlockerType as BlockerType
 from redkey.shapes.operation import AGENT, Operation
 from redkey.shapes.problem import NextStep, Problem
 from redkey.shapes.tasks import MediaType

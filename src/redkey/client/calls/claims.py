@@ -15,7 +15,6 @@ from redkey.client.request import Request, as_object, at, beat, get, post
 from redkey.shapes.claims import (
     ArtifactAdded,
     BatchedCompletion,
-    BlockerType,
     ClaimChanged,
     ClaimEnded,
     ClaimNext,
@@ -25,7 +24,7 @@ from redkey.shapes.claims import (
     Readiness,
 )
 from redkey.shapes.events import Event, Order
-from redkey.shapes.fields import Page
+from redkey.shapes.fields import BlockerType, Page
 
 
 class Claims(Resource[Mode]):
