@@ -1,4 +1,4 @@
-"""Events by HTTP: pages, and those of an agent live with Accept: text/event-stream."""
+"""Events by HTTP: pages, and those of an agent or a run live with Accept: text/event-stream."""
 
 from __future__ import annotations
 
@@ -7,16 +7,22 @@ from typing import Any
 from redkey.api.bound import bound
 from redkey.api.call import Call
 from redkey.api.stream import EventStream, last_event_id
+from redkey.http.route import Route
+from redkey.services.use_case import UseCase
 from redkey.services.use_cases import events as use_cases
 from redkey.shapes.events import EVENT_STREAM
 
 
-async def agent_events(call: Call) -> Any:
-    """The events of an agent, as a page or live."""
-    agent_id = call.path["agent_id"]
-    if call.accepts(EVENT_STREAM.encode()):
-        return EventStream(call, use_cases.follow_agent(call, agent_id, call.query, last_event_id(call)))
-    return await use_cases.agent_events(call, agent_id, call.query)
+def listed_or_live(listed: UseCase[Any, Any], live: UseCase[Any, Any]) -> Route:
+    """The route of the events of a thing: a page of them, or a stream when text/event-stream is asked for."""
+    [name] = listed.operation.path_names
+
+    async def handler(call: Call) -> Any:
+        if call.accepts(EVENT_STREAM.encode()):
+            return EventStream(call, live(call, call.path[name], call.query, last_event_id(call)))
+        return await listed(call, call.path[name], call.query)
+
+    return bound(listed, handler)
 
 
 ROUTES = [
@@ -24,5 +30,5 @@ ROUTES = [
     bound(use_cases.get_event),
     bound(use_cases.task_events),
     bound(use_cases.claim_events),
-    bound(use_cases.agent_events, agent_events),
+    listed_or_live(use_cases.agent_events, use_cases.follow_agent),
 ]

@@ -7,12 +7,11 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from redkey.api.call import Call, Raw
+from redkey.api.events import listed_or_live
 from redkey.api.fields import Body, Id, Listed, Name, Page, place_after, wrong
 from redkey.api.plans import EXAMPLE, PlanDeclined, ValidationView, checked, texts_of, validation_view
-from redkey.api.stream import EventStream, last_event_id
 from redkey.commands.decision import Refused, not_found
 from redkey.commands.workflows import CancelWorkflow, PauseWorkflow, ResumeWorkflow
-from redkey.http.event_stream import MEDIA_TYPE as EVENT_STREAM
 from redkey.http.route import PRODUCE, READ, Route
 from redkey.plans.model import read_plan
 from redkey.readmodel.plan_text import plan_text
@@ -34,12 +33,8 @@ from redkey.services.costs import cost_of_tasks
 from redkey.services.definitions import read_definition, read_draft, read_version
 from redkey.services.outcome import Outcome
 from redkey.services.planning import Prepared, missing_roles, prepare, start_command
-from redkey.services.queries import Question
-from redkey.services.subscriptions import Filter
-from redkey.services.use_cases.events import event_page, follow_page
+from redkey.services.use_cases import events
 from redkey.services.use_cases.texts import refuse_secrets_beside
-from redkey.shapes.events import EXAMPLE as EVENT_EXAMPLE
-from redkey.shapes.events import Event, EventQuery
 from redkey.wire.events import Ref
 from redkey.wire.ids import event_id, parse_stream
 from redkey.wire.names import queue_id
@@ -242,15 +237,6 @@ async def get_workflow_graph(call: Call) -> Graph | Raw:
     return graph
 
 
-async def workflow_events(call: Call) -> Listed[Event] | EventStream:
-    """What happened in a run; as a live stream when text/event-stream is asked for."""
-    workflow_id = read_workflow(call).workflow_id
-    if call.accepts(EVENT_STREAM.encode()):
-        following = follow_page(call, Filter(workflow_id=workflow_id), call.query, last_event_id(call))
-        return EventStream(call, following)
-    return await event_page(call, Question(workflow_id=workflow_id), call.query)
-
-
 async def pause_workflow(call: Call) -> WorkflowChanged:
     """Pause a run: nothing opens and nothing is claimed; running claims go on."""
     return _changed(call, await call.submit(PauseWorkflow(call.path["workflow_id"])), "paused")
@@ -343,18 +329,7 @@ ROUTES = [
         summary="A run as nodes and edges, or as Mermaid text.",
         media=("application/json", MERMAID),
     ),
-    Route(
-        "GET",
-        "/workflows/{workflow_id}/events",
-        workflow_events,
-        READ,
-        query=EventQuery,
-        reply=Listed[Event],
-        event=Event,
-        summary="What happened in a run; live with Accept: text/event-stream.",
-        media=("application/json", EVENT_STREAM),
-        reply_example={"items": [EVENT_EXAMPLE], "next": None},
-    ),
+    listed_or_live(events.workflow_events, events.follow_workflow),
     _act("pause", pause_workflow, "Pause a run."),
     _act("resume", resume_workflow, "Let a paused run go on."),
     _act("cancel", cancel_workflow, "End a run at once."),

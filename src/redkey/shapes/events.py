@@ -143,6 +143,20 @@ AGENT_EVENTS = Operation(
     reply_example=_PAGE_EXAMPLE,
     method_name="agents.events",
 )
+WORKFLOW_EVENTS = Operation(
+    "workflow_events",
+    "GET",
+    "/workflows/{workflow_id}/events",
+    READ,
+    query=EventQuery,
+    reply=Page[Event],
+    event=Event,
+    summary="What happened in a run; live with Accept: text/event-stream.",
+    description="What happened in a run; as a live stream when text/event-stream is asked for.",
+    media=("application/json", EVENT_STREAM),
+    reply_example=_PAGE_EXAMPLE,
+    method_name="workflows.events",
+)
 STREAM = Operation(
     "stream",
     "GET",
@@ -156,4 +170,4 @@ STREAM = Operation(
     streamed=True,
 )
 
-OPERATIONS = (QUERY_LEDGER, GET_EVENT, TASK_EVENTS, CLAIM_EVENTS, AGENT_EVENTS, STREAM)
+OPERATIONS = (QUERY_LEDGER, GET_EVENT, TASK_EVENTS, CLAIM_EVENTS, AGENT_EVENTS, WORKFLOW_EVENTS, STREAM)

@@ -13,10 +13,12 @@ from redkey.services.use_cases.events import (
     agent_events,
     claim_events,
     follow_agent,
+    follow_workflow,
     get_event,
     query_ledger,
     stream,
     task_events,
+    workflow_events,
 )
 from redkey.services.use_cases.queues import create_queue
 from redkey.services.use_cases.roles import create_role, list_roles
@@ -83,7 +85,12 @@ def test_what_cannot_be_asked_is_named(tmp_path: Path) -> None:
             with pytest.raises(Refused) as caught:
                 await callers.call(query_ledger, asked)
             assert (caught.value.status, [one.pointer for one in caught.value.findings()]) == (422, [pointer])
-        for use, missing in ((task_events, "task_x"), (claim_events, "clm_x"), (agent_events, "agt_x")):
+        for use, missing in (
+            (task_events, "task_x"),
+            (claim_events, "clm_x"),
+            (agent_events, "agt_x"),
+            (workflow_events, "wf_x"),
+        ):
             with pytest.raises(Refused) as caught:
                 await callers.call(use, missing, EventQuery())
             assert caught.value.status == 404
@@ -123,9 +130,10 @@ def test_a_place_that_is_none_is_refused(tmp_path: Path) -> None:
             with pytest.raises(Refused) as caught:
                 stream(callers.admin, StreamQuery(after=after))
             assert (caught.value.status, caught.value.code) == (422, code)
-        with pytest.raises(Refused) as caught:
-            follow_agent(callers.admin, "agt_x", EventQuery(), None)
-        assert caught.value.code == "agent_not_found"
+        for use, missing in ((follow_agent, "agent"), (follow_workflow, "workflow")):
+            with pytest.raises(Refused) as caught:
+                use(callers.admin, "x", EventQuery(), None)
+            assert caught.value.code == f"{missing}_not_found"
         assert callers.app.subscriptions.count == 0
 
     with_callers(tmp_path, test)

@@ -80,6 +80,20 @@ def follow_agent(caller: Caller, agent_id: str, asked: EventQuery, after: int | 
     return follow_page(caller, Filter(agent_id=agent_id), asked, after)
 
 
+@use_case(events.WORKFLOW_EVENTS)
+async def workflow_events(caller: Caller, workflow_id: str, asked: EventQuery) -> Page[Event]:
+    """What happened in a run."""
+    _check_workflow(caller, workflow_id)
+    return await event_page(caller, Question(workflow_id=workflow_id), asked)
+
+
+@use_case(events.WORKFLOW_EVENTS)
+def follow_workflow(caller: Caller, workflow_id: str, asked: EventQuery, after: int | None) -> Following:
+    """What happens in a run, live: after a place, else after the query's cursor."""
+    _check_workflow(caller, workflow_id)
+    return follow_page(caller, Filter(workflow_id=workflow_id), asked, after)
+
+
 @use_case(events.STREAM)
 def stream(caller: Caller, asked: StreamQuery) -> Following:
     """Follow the events of the workspace."""
@@ -129,6 +143,11 @@ def queue_name(text: str) -> str:
 def _check_agent(caller: Caller, agent_id: str) -> None:
     if caller.means.store.row(caller.topic, "agent", agent_id) is None:
         raise not_found("agent")
+
+
+def _check_workflow(caller: Caller, workflow_id: str) -> None:
+    if caller.means.store.row(caller.topic, "workflow", workflow_id) is None:
+        raise not_found("workflow")
 
 
 def _time(text: str, name: str) -> int:
