@@ -9,18 +9,7 @@ import redkey.api
 
 FORBIDDEN = {"store", "coordinator", "peek", "world", "flights"}
 # Families whose use cases are still in their handlers.
-UNMOVED = {
-    "call",
-    "content",
-    "definitions",
-    "gates",
-    "oauth",
-    "plans",
-    "policies",
-    "usage",
-    "workflows",
-    "workspaces",
-}
+UNMOVED = {"call", "definitions", "gates", "plans", "workflows"}
 
 
 def touched(path: Path) -> set[str]:
