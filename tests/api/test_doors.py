@@ -8,8 +8,6 @@ from pathlib import Path
 import redkey.api
 
 FORBIDDEN = {"store", "coordinator", "peek", "world", "flights"}
-# Families whose use cases are still in their handlers.
-UNMOVED = {"call", "definitions", "gates", "plans", "workflows"}
 
 
 def touched(path: Path) -> set[str]:
@@ -21,4 +19,4 @@ def touched(path: Path) -> set[str]:
 def test_no_handler_looks_behind_the_use_cases() -> None:
     modules = sorted(Path(redkey.api.__path__[0]).glob("*.py"))
     assert len(modules) > 10
-    assert {path.stem: found for path in modules if (found := touched(path)) and path.stem not in UNMOVED} == {}
+    assert {path.stem: found for path in modules if (found := touched(path))} == {}

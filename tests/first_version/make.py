@@ -103,13 +103,14 @@ def _live(shop: Any) -> None:
 
 def _act(shop: Any, command: Any, agent_id: str = "", contents: Any = (), idem: str = "") -> Any:
     """One command, by the admin or with the agent's own key."""
-    from redkey.commands.actor import Actor
+    from redkey.commands.caller import Caller
+
     from redkey.services.submission import Submission
     from redkey.services.unit_of_work import TopicWork
 
     caller = shop.admin
     if agent_id:
-        caller = Actor(shop.workspace_id, "key_" + agent_id[4:], frozenset({"agent"}), agent_id)
+        caller = Caller(shop.workspace_id, "key_" + agent_id[4:], frozenset({"agent"}), agent_id)
     body = idem[:16]
     with shop.store.write() as unit:
         work = TopicWork(unit, shop.topic, shop.world, shop.ids)
@@ -244,7 +245,8 @@ def _tasks(shop: Any) -> None:
 
 def _runs(shop: Any) -> None:
     """Runs that complete, fail, are paused, resumed and cancelled; gates that are approved and rejected."""
-    from redkey.commands.actor import Actor
+    from redkey.commands.caller import Caller
+
     from redkey.commands.claims import CompleteClaim, FailClaim
     from redkey.commands.workflows import (
         ApproveGate,
@@ -274,7 +276,7 @@ def _runs(shop: Any) -> None:
 
     gated = plan_of(step("draft", approvalGate=True), step("text", "draft"), attempts=2)
     run = start(gated)
-    approver = Actor(shop.workspace_id, "key_" + shop.ids.ulid(), frozenset({"admin"}))
+    approver = Caller(shop.workspace_id, "key_" + shop.ids.ulid(), frozenset({"admin"}))
     for verdict in (RejectGate, ApproveGate):
         _act(shop, CompleteClaim(_hold(shop, open_task(run), eve)), eve)
         gate_id, admin = next(iter(shop.world.gates)), shop.admin

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -10,13 +10,10 @@ import msgspec
 
 from redkey.api.logins import Logins
 from redkey.api.metrics import Metrics
-from redkey.commands.command import Command
 from redkey.http.exchange import Exchange
 from redkey.http.limits import Limiter
-from redkey.ledger.ports import Content
 from redkey.services.caller import Caller
 from redkey.services.means import Means
-from redkey.services.outcome import Outcome
 from redkey.shapes.operation import Operation
 
 if TYPE_CHECKING:
@@ -62,18 +59,6 @@ class Call(Caller):
         self.query: Any = None
         # True once it was answered, or nobody is there to be answered.
         self.over = False
-
-    async def submit(
-        self, command: Command, contents: Sequence[Content] = (), *, part: str = "", topic: str = ""
-    ) -> Outcome:
-        """The durable outcome of a command of this request.
-
-        `part` tells the commands of a batch apart; `topic` is another workspace than the caller's own, for operators.
-        """
-        outcome = await self.means.coordinator.submit(
-            topic or self.topic, self.actor, command, tuple(contents), idem=self._idem_of(part), body=self._body_hash
-        )
-        return self.take(outcome, part)
 
     async def while_here(self, work: Coroutine[Any, Any, T]) -> T:
         """What some work gives; it ends when the caller disconnects."""

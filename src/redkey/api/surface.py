@@ -8,9 +8,7 @@ from msgspec.structs import replace
 
 from redkey.api import (
     content,
-    definitions,
     events,
-    gates,
     oauth,
     receipts,
     server,
@@ -20,7 +18,20 @@ from redkey.api import (
 from redkey.api.bound import answered, bound
 from redkey.http.route import Route
 from redkey.services.use_case import UseCase
-from redkey.services.use_cases import agents, claims, holds, inbox, policies, queues, roles, tasks, usage, workspaces
+from redkey.services.use_cases import (
+    agents,
+    claims,
+    definitions,
+    gates,
+    holds,
+    inbox,
+    policies,
+    queues,
+    roles,
+    tasks,
+    usage,
+    workspaces,
+)
 from redkey.shapes.operation import OPERATOR
 from redkey.shapes.server import METRICS
 

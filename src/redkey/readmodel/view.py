@@ -1,4 +1,4 @@
-"""What every view is: a struct in camelCase whose fields without a value are left out."""
+"""What views read: documents beside the ledger, and where they come from."""
 
 from __future__ import annotations
 
@@ -7,13 +7,9 @@ from typing import Any, Protocol
 
 from redkey.ledger.ports import Content, ContentFacts, Row
 from redkey.ledger.record import Record, iso_time
-from redkey.shapes.fields import Reply
 from redkey.wire.decode import decode
 
 Document = Mapping[str, Any]
-
-
-View = Reply
 
 
 class Shelf(Protocol):

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 from redkey.ledger.record import iso_time
 from redkey.plans.graph import critical_path, levels
 from redkey.readmodel.plan_text import PlanText
 from redkey.readmodel.task_view import claim_view
-from redkey.readmodel.view import Document, View, moment
+from redkey.readmodel.view import Document, moment
 from redkey.readmodel.workflow_at import RunSnapshot
-from redkey.reducers.entities import Gate, Step, Task, Workflow
+from redkey.reducers import entities
 from redkey.reducers.run import Run
-from redkey.shapes.tasks import Failure, TaskHold
+from redkey.shapes.gates import Gate
+from redkey.shapes.tasks import Failure
+from redkey.shapes.workflows import Counts, Edge, Graph, Node, Step, Workflow, WorkflowState
 
 # What a step is called outside, where its own state does not come from its task.
 _STATES = {
@@ -28,127 +30,12 @@ _STATES = {
 }
 
 
-class Counts(View, frozen=True, kw_only=True, omit_defaults=False):
-    """How many tasks of a run stand where."""
-
-    total: int
-    completed: int
-    failed: int
-    cancelled: int
-    open: int
-
-
-class WorkflowView(View, frozen=True, kw_only=True):
+def workflow_view(workflow: entities.Workflow, text: PlanText | None) -> Workflow:
     """A run in a list."""
-
-    workflow_id: str
-    status: Literal["running", "paused", "completed", "failed", "cancelled"]
-    name: str = ""
-    description: str = ""
-    queue_id: str
-    definition_id: str = ""
-    version: int | None = None
-    counts: Counts
-    started_at: str
-    ended_at: str | None = None
-    erased: bool = False
+    return Workflow(**_header(workflow, text))
 
 
-class GateView(View, frozen=True, kw_only=True):
-    """An approval that a completed task waits for, or how it was decided."""
-
-    gate_id: str
-    state: Literal["open", "approved", "rejected", "cancelled"]
-    task_id: str
-    attempt: int
-    workflow_id: str = ""
-    plan_task_id: str = ""
-    queue_id: str
-    title: str = ""
-    approvers: tuple[str, ...] = ()
-    worker: str
-    agent_id: str = ""
-    opened_at: str
-    deadline_at: str | None = None
-    on_deadline: str = ""
-    closed_at: str | None = None
-    closed_by: str = ""
-    note: str = ""
-
-
-class StepView(View, frozen=True, kw_only=True):
-    """One task of a run: where it stands, since when, who has it, and what it waits for."""
-
-    plan_task_id: str
-    task_id: str = ""
-    title: str = ""
-    role: str
-    state: str
-    since: str | None = None
-    attempt: int
-    max_attempts: int
-    priority: str
-    depends_on: tuple[str, ...] = ()
-    # What of it is not done yet.
-    blocked_by: tuple[str, ...] = ()
-    # Why it waits although nothing stands before it.
-    waits_because: str = ""
-    claim: TaskHold | None = None
-    blocker_type: str = ""
-    failure: Failure | None = None
-    cancelled_because: str = ""
-    deadline_at: str | None = None
-    gate: GateView | None = None
-    outputs: tuple[str, ...] = ()
-    artifact_ids: tuple[str, ...] = ()
-    completed_by: str = ""
-    ended_at: str | None = None
-
-
-class WorkflowState(WorkflowView, frozen=True, kw_only=True):
-    """A run in full."""
-
-    available_tasks: tuple[str, ...]
-    critical_path: tuple[str, ...]
-    max_parallel_tasks: int
-    tasks: tuple[StepView, ...]
-    # The place in the ledger that this was true at.
-    sequence: int
-
-
-class Node(View, frozen=True, kw_only=True):
-    """A task in the graph of a run."""
-
-    id: str
-    task_id: str = ""
-    title: str = ""
-    role: str
-    state: str
-    level: int
-    gated: bool = False
-
-
-class Edge(View, frozen=True, kw_only=True):
-    """`to` waits for `source`."""
-
-    source: str
-    to: str
-
-
-class Graph(View, frozen=True, kw_only=True, omit_defaults=False):
-    """A run as nodes and edges."""
-
-    workflow_id: str
-    status: str
-    nodes: tuple[Node, ...]
-    edges: tuple[Edge, ...]
-
-
-def workflow_view(workflow: Workflow, text: PlanText | None) -> WorkflowView:
-    return WorkflowView(**_header(workflow, text))
-
-
-def _header(workflow: Workflow, text: PlanText | None) -> dict[str, Any]:
+def _header(workflow: entities.Workflow, text: PlanText | None) -> dict[str, Any]:
     plan = text.plan if text is not None else {}
     return {
         "workflow_id": workflow.workflow_id,
@@ -165,7 +52,7 @@ def _header(workflow: Workflow, text: PlanText | None) -> dict[str, Any]:
     }
 
 
-def _counts(workflow: Workflow) -> Counts:
+def _counts(workflow: entities.Workflow) -> Counts:
     left = workflow.total - workflow.done - workflow.failed - workflow.dropped
     given_up = left if workflow.state == "cancelled" else 0
     return Counts(
@@ -192,7 +79,7 @@ def workflow_state(found: RunSnapshot, text: PlanText | None) -> WorkflowState:
     )
 
 
-def step_state(run: Run, step: Step, task: Task | None) -> str:
+def step_state(run: Run, step: entities.Step, task: entities.Task | None) -> str:
     """Where a task of a run stands, in one word."""
     if task is not None and (step.state == "open" or (step.state == "failed" and task.state == "cancelled")):
         return task.state
@@ -201,7 +88,7 @@ def step_state(run: Run, step: Step, task: Task | None) -> str:
     return _STATES.get(step.state, "waiting")
 
 
-def _step(found: RunSnapshot, step: Step, text: PlanText | None) -> StepView:
+def _step(found: RunSnapshot, step: entities.Step, text: PlanText | None) -> Step:
     run, planned = found.run, found.run.planned(step)
     task, gate = found.tasks.get(step.task_id), found.gates.get(step.task_id)
     title = text.tasks.get(planned.id, {}).get("title", "") if text is not None else ""
@@ -224,9 +111,9 @@ def _step(found: RunSnapshot, step: Step, text: PlanText | None) -> StepView:
         "outputs": planned.outputs,
     }
     if task is None:
-        return StepView(**common)
+        return Step(**common)
     failed = task.state == "failed"
-    return StepView(
+    return Step(
         **common,
         since=moment(task.updated_at),
         claim=claim_view(task),
@@ -240,23 +127,23 @@ def _step(found: RunSnapshot, step: Step, text: PlanText | None) -> StepView:
     )
 
 
-def _why(run: Run, step: Step) -> str:
+def _why(run: Run, step: entities.Step) -> str:
     if run.waits[step.index]:
         return "dependency"
     return "paused" if run.workflow.state == "paused" else "parallel_limit"
 
 
-def _cause(run: Run, step: Step, task: Task | None) -> str:
+def _cause(run: Run, step: entities.Step, task: entities.Task | None) -> str:
     if step.state == "dropped":
         return "upstream_failed"
     return task.cause if task is not None and task.cause else "workflow_cancelled"
 
 
-def gate_view(gate: Gate, task: Task | None, title: str, note: Document | None) -> GateView:
+def gate_view(gate: entities.Gate, task: entities.Task | None, title: str, note: Document | None) -> Gate:
     """A gate; `note` is the document of what was said when it was decided."""
-    return GateView(
+    return Gate(
         gate_id=gate.gate_id,
-        state=gate.state,  # type: ignore[arg-type]
+        state=gate.state,
         task_id=gate.task_id,
         attempt=gate.attempt,
         workflow_id=gate.workflow_id,
@@ -305,41 +192,3 @@ def _levels(run: Run) -> list[int]:
         for place in level:
             depth[place] = number
     return depth
-
-
-# How a state is drawn: fill and border.
-_COLOURS = {
-    "waiting": ("#f3f4f6", "#9ca3af"),
-    "available": ("#dbeafe", "#3b82f6"),
-    "claimed": ("#fef3c7", "#f59e0b"),
-    "working": ("#fef3c7", "#f59e0b"),
-    "blocked": ("#fee2e2", "#ef4444"),
-    "stuck": ("#fee2e2", "#ef4444"),
-    "awaiting_approval": ("#ede9fe", "#8b5cf6"),
-    "completed": ("#dcfce7", "#22c55e"),
-    "failed": ("#fecaca", "#b91c1c"),
-    "cancelled": ("#e5e7eb", "#6b7280"),
-}
-
-
-def mermaid(graph: Graph) -> str:
-    """The graph as Mermaid text. Ids are slugs and titles are escaped, so that no plan can write diagram code."""
-    numbers = {node.id: number for number, node in enumerate(graph.nodes)}
-    lines = ["flowchart LR"]
-    for number, node in enumerate(graph.nodes):
-        label = f"{_escaped(node.title or node.id)}<br/><small>{_escaped(node.role)}</small>"
-        shape = f'{{{{"{label}"}}}}' if node.gated else f'["{label}"]'
-        lines.append(f"  n{number}{shape}:::{node.state}")
-    lines += [f"  n{numbers[edge.source]} --> n{numbers[edge.to]}" for edge in graph.edges]
-    used = {node.state for node in graph.nodes}
-    lines += [
-        f"  classDef {state} fill:{fill},stroke:{border},color:#111827"
-        for state, (fill, border) in _COLOURS.items()
-        if state in used
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _escaped(text: str) -> str:
-    """Everything but letters, digits, spaces and a few harmless signs as Mermaid's numeric entities."""
-    return "".join(sign if sign.isalnum() or sign in " .,-_" else f"#{ord(sign)};" for sign in text[:80])

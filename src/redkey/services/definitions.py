@@ -165,3 +165,16 @@ def no_draft() -> Refused:
 def _put(unit: Unit, topic: str, draft: StoredDraft) -> StoredDraft:
     unit.put_rows(topic, [Row(DRAFT, draft.definition_id, _encode(draft))])
     return draft
+
+
+def merge_patch(target: Any, patch: Any) -> Any:
+    """Apply a JSON merge patch (RFC 7396). Requests limit how deep documents are nested."""
+    if not isinstance(patch, dict):
+        return patch
+    merged = dict(target) if isinstance(target, dict) else {}
+    for name, value in patch.items():
+        if value is None:
+            merged.pop(name, None)
+        else:
+            merged[name] = merge_patch(merged.get(name), value)
+    return merged

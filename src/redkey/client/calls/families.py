@@ -9,6 +9,8 @@ from typing import Generic
 
 from redkey.client.calls.checkpoints import Checkpoints
 from redkey.client.calls.claims import Claims
+from redkey.client.calls.definitions import Definitions
+from redkey.client.calls.gates import Gates
 from redkey.client.calls.inbox import Inbox
 from redkey.client.calls.ledger import Ledger
 from redkey.client.calls.queues import Queues
@@ -16,8 +18,6 @@ from redkey.client.calls.roles import Roles
 from redkey.client.operation import ClientSender, Mode
 from redkey.client.resources.agents import Agents
 from redkey.client.resources.content import Content
-from redkey.client.resources.definitions import Definitions
-from redkey.client.resources.gates import Gates
 from redkey.client.resources.ledger import Events
 from redkey.client.resources.receipts import Receipts
 from redkey.client.resources.server import OAuth, Server

@@ -50,8 +50,10 @@ def page_by_key(caller: Caller, kind: str, asked: PageQuery, show: Callable[...,
     return Page(tuple(show(entity(row)) for row in rows), following)
 
 
-def page_by_place(caller: Caller, kind: str, listed: str, asked: PageQuery, show: Callable[..., Item]) -> Page[Item]:
-    """A page of one list of rows, in the order of their places."""
+def page_by_place(
+    caller: Caller, kind: str, listed: str | None, asked: PageQuery, show: Callable[..., Item]
+) -> Page[Item]:
+    """A page of one list of rows, in the order of their places; without a list, of all rows by their keys."""
     rows = caller.means.store.rows(caller.topic, kind, listed, place_after(asked), asked.limit)
     return Page(tuple(show(entity(row)) for row in rows), cursor_of(rows[-1]) if len(rows) == asked.limit else None)
 

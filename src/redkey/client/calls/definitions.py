@@ -1,0 +1,53 @@
+"""Workflow definitions: validated, drafted, changed, published. A published version never changes.
+
+Written by `python -m tools.sdk` from the declared operations; `make verify` proves it current.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from redkey.client.operation import Listing, Mode, Operation, Resource
+from redkey.client.request import Request, at, get, patch, post
+from redkey.shapes.definitions import Definition, DefinitionSummary, Draft, Published, Validation
+from redkey.shapes.fields import Page
+
+
+class Definitions(Resource[Mode]):
+    """Workflow definitions: validated, drafted, changed, published. A published version never changes."""
+
+    @Operation
+    def validate(self, plan: Mapping[str, Any]) -> Request[Validation]:
+        """Check a plan without saving or starting it; always 200."""
+        return post("/workflow-definitions/validate", Validation, plan=plan)
+
+    @Operation
+    def create(self, plan: Mapping[str, Any]) -> Request[Draft]:
+        """Save a plan as the draft of a new definition."""
+        return post("/workflow-definitions", Draft, plan=plan)
+
+    @Listing
+    def list(self, *, limit: int | None = None, after: str | None = None) -> Request[Page[DefinitionSummary]]:
+        """The definitions of the workspace, by id."""
+        return get("/workflow-definitions", Page[DefinitionSummary], limit=limit, after=after)
+
+    @Operation
+    def get(self, definition_id: str, *, version: int | None = None) -> Request[Definition]:
+        """One definition with its versions and a plan."""
+        return get(at("workflow-definitions", definition_id), Definition, version=version)
+
+    @Operation
+    def update(self, definition_id: str, plan: Mapping[str, Any], *, revision: int | None = None) -> Request[Draft]:
+        """Change the draft; a published version never changes."""
+        return patch(at("workflow-definitions", definition_id), Draft, plan=plan, revision=revision)
+
+    @Operation
+    def create_version(self, definition_id: str, plan: Mapping[str, Any] | None = None) -> Request[Draft]:
+        """Begin the draft of the next version, from the given plan or from the last version's."""
+        return post(at("workflow-definitions", definition_id, "versions"), Draft, plan=plan)
+
+    @Operation
+    def publish(self, definition_id: str) -> Request[Published]:
+        """Publish the draft: from now on it can be run, and never changes."""
+        return post(at("workflow-definitions", definition_id, "publish"), Published)

@@ -1,0 +1,249 @@
+"""Workflow definitions: validated, drafted, changed, published. A published version never changes."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+from redkey.shapes.fields import Body, Page, PageQuery, Reply, one_of
+from redkey.shapes.operation import PRODUCE, READ, Operation
+
+Plan = dict[str, Any]
+VersionNumber = Annotated[int, Meta(ge=1, le=999_999)]
+
+
+class PlanBody(Body, frozen=True, kw_only=True):
+    """A plan to check."""
+
+    plan: Plan
+
+
+class NewDefinition(Body, frozen=True, kw_only=True):
+    """The plan of a new definition; a draft may still have errors."""
+
+    plan: Plan
+
+
+class NewVersion(Body, frozen=True, kw_only=True):
+    """The plan of the next version's draft; that of the last version when none is given."""
+
+    plan: Plan | None = None
+
+
+class DraftChange(Body, frozen=True, kw_only=True):
+    """What to change about the draft's plan: a JSON merge patch (RFC 7396). `revision` is the one it must have."""
+
+    plan: Plan
+    revision: Annotated[int, Meta(ge=1, lt=1 << 31)] | None = None
+
+
+class DefinitionQuery(Body, frozen=True, kw_only=True):
+    """Which version's plan to show."""
+
+    version: VersionNumber | None = None
+
+
+class PlanFinding(Reply, frozen=True, kw_only=True):
+    """One error or warning about a plan: where it is, and what to do about it."""
+
+    code: str
+    path: str
+    message: str
+
+
+class Validation(Reply, frozen=True, kw_only=True):
+    """Whether a plan may run; a plan with errors may not, warnings are advice."""
+
+    valid: bool
+    errors: tuple[PlanFinding, ...]
+    warnings: tuple[PlanFinding, ...]
+
+
+class Draft(Reply, frozen=True, kw_only=True):
+    """A draft; `validation` says what keeps it from being published."""
+
+    definition_id: str
+    version: int
+    status: Annotated[str, one_of("draft")]
+    name: str = ""
+    revision: int
+    validation: Validation
+    updated_at: str
+
+
+class Published(Reply, frozen=True, kw_only=True):
+    """A version that can be run and never changes."""
+
+    definition_id: str
+    version: int
+    status: Annotated[str, one_of("published")]
+    event_id: str
+    validation: Validation
+
+
+class Version(Reply, frozen=True, kw_only=True):
+    """One published version."""
+
+    version: int
+    published_at: str
+    published_by: str
+    event_id: str
+
+
+class DefinitionSummary(Reply, frozen=True, kw_only=True):
+    """A definition in a list. `version` is the last published one, `draftVersion` the one that is being edited."""
+
+    definition_id: str
+    name: str = ""
+    status: Annotated[str, one_of("draft", "published")]
+    version: int | None = None
+    draft_version: int | None = None
+    erased: bool = False
+
+
+class Definition(DefinitionSummary, frozen=True, kw_only=True):
+    """A definition with a plan: the draft's, else that of the last version, else that of the version asked for."""
+
+    shown_version: int
+    revision: int | None = None
+    plan: Plan | None = None
+    validation: Validation | None = None
+    versions: tuple[Version, ...]
+
+
+EXAMPLE_PLAN: Plan = {
+    "version": "1.0",
+    "name": "podcast-production",
+    "roles": {
+        "producer": {"description": "Owns intake, structure, and final packaging."},
+        "researcher": {"description": "Finds and summarizes relevant background."},
+    },
+    "tasks": [
+        {
+            "id": "guest_intake",
+            "title": "Summarize guest and topic brief",
+            "role": "producer",
+            "dependsOn": [],
+            "outputs": ["guest_brief"],
+            "completionCriteria": ["Guest background summarized", "Target episode angle identified"],
+        },
+        {
+            "id": "guest_research",
+            "title": "Research guest and market context",
+            "role": "researcher",
+            "dependsOn": ["guest_intake"],
+            "outputs": ["research_packet"],
+            "completionCriteria": ["At least five useful facts found", "Sources included"],
+        },
+    ],
+    "policies": {"maxParallelTasks": 5, "retry": {"maxAttempts": 2, "onFailure": "reopen"}},
+}
+_CONFLICT = {409: "There is no draft, or it was changed meanwhile."}
+
+VALIDATE_DEFINITION = Operation(
+    "validate_definition",
+    "POST",
+    "/workflow-definitions/validate",
+    (*PRODUCE, *READ),
+    body=PlanBody,
+    reply=Validation,
+    summary="Check a plan without saving or starting it; always 200.",
+    description="Check a plan without saving or starting it.",
+    repeats="bytes",
+    body_limit="plan_bytes",
+    example={"plan": EXAMPLE_PLAN},
+    reply_example={"valid": True, "errors": [], "warnings": []},
+    method_name="definitions.validate",
+    positional=("plan",),
+)
+CREATE_DEFINITION = Operation(
+    "create_definition",
+    "POST",
+    "/workflow-definitions",
+    PRODUCE,
+    body=NewDefinition,
+    reply=Draft,
+    status=201,
+    summary="Save a plan as the draft of a new definition.",
+    repeats="bytes",
+    body_limit="plan_bytes",
+    example={"plan": EXAMPLE_PLAN},
+    method_name="definitions.create",
+    positional=("plan",),
+)
+LIST_DEFINITIONS = Operation(
+    "list_definitions",
+    "GET",
+    "/workflow-definitions",
+    READ,
+    query=PageQuery,
+    reply=Page[DefinitionSummary],
+    summary="The definitions of the workspace.",
+    description="The definitions of the workspace, by id.",
+    method_name="definitions.list",
+)
+GET_DEFINITION = Operation(
+    "get_definition",
+    "GET",
+    "/workflow-definitions/{definition_id}",
+    READ,
+    query=DefinitionQuery,
+    reply=Definition,
+    summary="One definition with its versions and a plan.",
+    method_name="definitions.get",
+)
+CHANGE_DEFINITION = Operation(
+    "change_definition",
+    "PATCH",
+    "/workflow-definitions/{definition_id}",
+    PRODUCE,
+    body=DraftChange,
+    reply=Draft,
+    summary="Change the draft by a JSON merge patch.",
+    description="Change the draft; a published version never changes.",
+    repeats="bytes",
+    replies=_CONFLICT,
+    body_limit="plan_bytes",
+    example={"plan": {"policies": {"maxParallelTasks": 3}}, "revision": 1},
+    method_name="definitions.update",
+    positional=("plan",),
+)
+CREATE_VERSION = Operation(
+    "create_version",
+    "POST",
+    "/workflow-definitions/{definition_id}/versions",
+    PRODUCE,
+    body=NewVersion,
+    reply=Draft,
+    status=201,
+    summary="Begin the draft of the next version.",
+    description="Begin the draft of the next version, from the given plan or from the last version's.",
+    repeats="bytes",
+    replies={409: "There is a draft already."},
+    body_limit="plan_bytes",
+    example={},
+    method_name="definitions.create_version",
+    positional=("plan",),
+)
+PUBLISH_DEFINITION = Operation(
+    "publish_definition",
+    "POST",
+    "/workflow-definitions/{definition_id}/publish",
+    PRODUCE,
+    reply=Published,
+    summary="Publish the draft.",
+    description="Publish the draft: from now on it can be run, and never changes.",
+    replies={**_CONFLICT, 422: "The plan has errors."},
+    method_name="definitions.publish",
+)
+
+OPERATIONS = (
+    VALIDATE_DEFINITION,
+    CREATE_DEFINITION,
+    LIST_DEFINITIONS,
+    GET_DEFINITION,
+    CHANGE_DEFINITION,
+    CREATE_VERSION,
+    PUBLISH_DEFINITION,
+)
