@@ -5,20 +5,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
-from redkey.shapes.operation import ADMIN as ADMIN
-from redkey.shapes.operation import AGENT as AGENT
-from redkey.shapes.operation import OPERATOR as OPERATOR
-from redkey.shapes.operation import PRODUCE as PRODUCE
-from redkey.shapes.operation import PUBLIC as PUBLIC
-from redkey.shapes.operation import READ as READ
 from redkey.shapes.operation import Operation
 
 # A plain function, or a coroutine function; it gets `(call)` or `(call, body)`.
 Handler = Callable[..., Any]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class Route:
     """An operation, and the handler that answers it.
 
@@ -26,21 +22,8 @@ class Route:
     sends.
     """
 
-    __slots__ = ("handler", "operation")
-
     operation: Operation
     handler: Handler
-
-    def __init__(self, operation: Operation | str, *rest: Any, **declared: Any) -> None:
-        if isinstance(operation, str):
-            # Families that have not moved to `shapes` declare their operations here: method, path, handler, scopes.
-            path, self.handler, *scopes = rest
-            name = declared.pop("name", "") or self.handler.__name__
-            declared["description"] = " ".join((self.handler.__doc__ or "").split())
-            self.operation = Operation(name, operation, path, *scopes, **declared)
-        else:
-            self.operation = operation
-            [self.handler] = rest
 
 
 class Table:
