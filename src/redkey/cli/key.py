@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from redkey.cli.screen import ago, print_done, print_item, print_list, tell
-from redkey.cli.session import agent_id_of, daily, ids_option, json_option, own_workspace
+from redkey.cli.declared import add_declared
+from redkey.cli.look import Look
+from redkey.cli.screen import print_item, tell
+from redkey.cli.session import json_option
 
 if TYPE_CHECKING:
-    from redkey.client import RedKey
+    pass
 
 _SCOPES = ("read", "produce", "agent", "runner", "admin", "operator")
 _workspace = click.option("--workspace", metavar="ID", help="The workspace [your key's own].")
@@ -25,61 +27,6 @@ def command() -> None:
     Scopes: read (look), produce (queues, tasks, workflows), agent (claim and report as one agent), runner (as any
     agent), admin (everything in the workspace), operator (the whole server).
     """
-
-
-@command.command()
-@click.option("--scope", "scopes", multiple=True, required=True, type=click.Choice(_SCOPES), help="Repeat for more.")
-@click.option("--agent", metavar="AGENT", help="For the scope agent: which one, by id or slug.")
-@click.option("--name", help="A name for people.")
-@_workspace
-@daily
-def create(
-    rk: RedKey, scopes: tuple[Any, ...], agent: str | None, name: str | None, workspace: str | None, as_json: bool
-) -> None:
-    """Make a key. It is shown here and never again.
-
-    \b
-      redkey key create --scope produce --name pipeline
-      redkey key create --scope agent --agent atlas
-    """
-    agent_id = agent_id_of(rk, agent) if agent else None
-    made = rk.keys.create(workspace or own_workspace(rk), scopes=scopes, name=name, agent_id=agent_id)
-    print_done(
-        made, f"{made.key_id}\n\n  {made.api_key}\n", next_step="keep the key: it is not shown again", as_json=as_json
-    )
-
-
-@command.command("list")
-@_workspace
-@ids_option
-@daily
-def list_keys(rk: RedKey, workspace: str | None, ids_only: bool, as_json: bool) -> None:
-    """All keys, by prefix; never their secrets."""
-    print_list(
-        rk.keys.list(workspace or own_workspace(rk)),
-        ("KEY", "PREFIX", "STATE", "CREATED", "SCOPES", "NAME"),
-        lambda key: (
-            key.key_id,
-            key.prefix,
-            "revoked" if key.revoked_at else "active",
-            ago(key.created_at),
-            ", ".join(key.scopes),
-            key.name or key.agent_id or "",
-        ),
-        as_json=as_json,
-        ids_only=ids_only,
-        empty="no keys",
-    )
-
-
-@command.command()
-@click.argument("key_id")
-@_workspace
-@daily
-def revoke(rk: RedKey, key_id: str, workspace: str | None, as_json: bool) -> None:
-    """Make a key invalid, at once and for good."""
-    done = rk.keys.revoke(workspace or own_workspace(rk), key_id)
-    print_done(done, f"{done.key_id} is revoked", as_json=as_json)
 
 
 @command.command()
@@ -119,3 +66,31 @@ def recover(directory: Path, workspace: str, as_json: bool) -> None:
         return
     told = f"{directory / CREDENTIALS} has it now" if kept else "keep the key: it is not shown again"
     tell(f"{made.key_id} of {made.workspace_id} ({', '.join(made.scopes)})\n\n  {made.api_key}\n", next_step=told)
+
+
+add_declared(
+    command,
+    "key",
+    {
+        "create": Look(
+            told="{key_id}\n\n  {api_key}\n",
+            next_step="keep the key: it is not shown again",
+            examples=(
+                "redkey key create --scope produce --name pipeline",
+                "redkey key create --scope agent --agent atlas",
+            ),
+        ),
+        "list": Look(
+            parts={
+                "KEY": "key_id",
+                "PREFIX": "prefix",
+                "STATE": lambda key: "revoked" if key.revoked_at else "active",
+                "CREATED": "created_at",
+                "SCOPES": "scopes",
+                "NAME": lambda key: key.name or key.agent_id,
+            },
+            empty="no keys",
+        ),
+        "revoke": Look(told="{key_id} is revoked"),
+    },
+)

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from redkey.cli.screen import print_done, print_facts, print_item, print_table
+from redkey.cli.declared import add_declared
+from redkey.cli.look import Look
+from redkey.cli.screen import print_item, print_table
 from redkey.cli.session import daily
 
 if TYPE_CHECKING:
@@ -37,28 +39,6 @@ def show(rk: RedKey, by: Any, since: str | None, until: str | None, as_json: boo
 
 def _figures(one: Any) -> tuple[str, ...]:
     return tuple(f"{n:,}" for n in (one.events, one.claims, one.misses, one.rejected, one.bytes, one.credits))
-
-
-@command.command()
-@daily
-def credits(rk: RedKey, as_json: bool) -> None:
-    """What the workspace may spend."""
-    found = rk.billing.credits()
-    if as_json:
-        print_item(found)
-        return
-    balance = "unlimited" if found.balance is None else f"{found.balance:,} {found.unit}"
-    print_facts([("granted", f"{found.granted:,}"), ("used", f"{found.used:,}"), ("balance", balance)])
-
-
-@command.command()
-@click.argument("amount", type=click.IntRange(min=1))
-@click.option("--workspace", "workspace_id", metavar="ID", help="The workspace [your key's own].")
-@daily
-def grant(rk: RedKey, amount: int, workspace_id: str | None, as_json: bool) -> None:
-    """Grant credits to a workspace (operators). From the first grant on, what is spent is limited."""
-    done = rk.billing.grant(amount, workspace_id=workspace_id)
-    print_done(done, f"{done.amount:,} {done.unit} granted to {done.workspace_id}", as_json=as_json)
 
 
 @command.command()
@@ -99,3 +79,19 @@ def _as_json(reconciled: object) -> object:
     import msgspec
 
     return msgspec.to_builtins(reconciled)
+
+
+add_declared(
+    command,
+    "usage",
+    {
+        "credits": Look(
+            parts={
+                "granted": lambda one: f"{one.granted:,}",
+                "used": lambda one: f"{one.used:,}",
+                "balance": lambda one: "unlimited" if one.balance is None else f"{one.balance:,} {one.unit}",
+            }
+        ),
+        "grant": Look(told="{amount:,} {unit} granted to {workspace_id}"),
+    },
+)

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from redkey.cli.screen import ago, print_done, print_facts, print_item, print_list, tell
-from redkey.cli.session import daily, ids_option, own_workspace
+from redkey.cli.declared import add_declared
+from redkey.cli.look import Look
+from redkey.cli.screen import print_done, print_facts, print_item, tell
+from redkey.cli.session import daily, own_workspace
 
 if TYPE_CHECKING:
     from redkey.client import RedKey
@@ -16,35 +18,6 @@ if TYPE_CHECKING:
 @click.group()
 def command() -> None:
     """See workspaces, set their policies, and begin new ones. Each has its own order, ledger and keys."""
-
-
-@command.command("list")
-@ids_option
-@daily
-def list_workspaces(rk: RedKey, ids_only: bool, as_json: bool) -> None:
-    """The workspace of your key; all of them for operators."""
-    print_list(
-        rk.workspaces.list(),
-        ("WORKSPACE", "CREATED", "NAME"),
-        lambda one: (one.workspace_id, ago(one.created_at), one.name or ""),
-        as_json=as_json,
-        ids_only=ids_only,
-        empty="no workspaces",
-    )
-
-
-@command.command()
-@click.option("--name", help="A name for people.")
-@daily
-def create(rk: RedKey, name: str | None, as_json: bool) -> None:
-    """Begin a workspace. Its first key (scope admin) is shown here and never again."""
-    made = rk.workspaces.create(name=name)
-    print_done(
-        made,
-        f"{made.workspace_id}\n\n  {made.api_key}\n",
-        next_step="keep the key: it is not shown again",
-        as_json=as_json,
-    )
 
 
 _workspace_option = click.option("--workspace", metavar="ID", help="The workspace [your key's own].")
@@ -102,3 +75,15 @@ def _route(text: str) -> tuple[str, list[str]]:
     if not equals:
         raise click.UsageError(f"--block-route {text!r} is not TYPE=ROLES, as in ambiguity=role_pm")
     return kind, [role.strip() for role in roles.split(",") if role.strip()]
+
+
+add_declared(
+    command,
+    "workspace",
+    {
+        "list": Look(
+            parts={"WORKSPACE": "workspace_id", "CREATED": "created_at", "NAME": "name"}, empty="no workspaces"
+        ),
+        "create": Look(told="{workspace_id}\n\n  {api_key}\n", next_step="keep the key: it is not shown again"),
+    },
+)

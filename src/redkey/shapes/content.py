@@ -49,7 +49,15 @@ PUT_CONTENT = Operation(
     consumes=OCTETS,
     reply_example={"sha256": _SHA256, "bytes": 4},
 )
-GET_CONTENT = Operation("get_content", "GET", "/content/{sha256}", READ, summary="A body.", media=(OCTETS,))
+GET_CONTENT = Operation(
+    "get_content",
+    "GET",
+    "/content/{sha256}",
+    READ,
+    summary="A body.",
+    media=(OCTETS,),
+    method_name="content.get",
+)
 ERASE_CONTENT = Operation(
     "erase_content",
     "DELETE",

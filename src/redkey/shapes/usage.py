@@ -71,7 +71,7 @@ class CreditsGrant(Body, frozen=True, kw_only=True):
     """Credits for a workspace, the caller's own when none is named."""
 
     amount: Annotated[int, Meta(ge=1, le=_LARGEST)]
-    unit: Slug = "credit"
+    unit: Annotated[Slug, Meta(description="What is granted.")] = "credit"
     workspace_id: Id | None = None
 
 
@@ -138,6 +138,7 @@ GET_CREDITS = Operation(
         "ledgerFees": {"currency": "HBAR", "amount": 0},
     },
     method_name="billing.credits",
+    command="usage credits",
 )
 GRANT_CREDITS = Operation(
     "grant_credits",
@@ -160,6 +161,7 @@ GRANT_CREDITS = Operation(
     replies={404: "There is no such workspace."},
     method_name="billing.grant",
     positional=("amount",),
+    command="usage grant AMOUNT",
 )
 SET_PRICES = Operation(
     "set_prices",

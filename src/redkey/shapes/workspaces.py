@@ -15,7 +15,7 @@ Scope = Literal["operator", "admin", "produce", "agent", "runner", "read"]
 class NewWorkspace(Body, frozen=True, kw_only=True):
     """A workspace to begin."""
 
-    name: Name | None = None
+    name: Annotated[Name, Meta(description="A name for people.")] | None = None
 
 
 class Workspace(Reply, frozen=True, kw_only=True):
@@ -38,9 +38,9 @@ class CreatedWorkspace(SecretReply, frozen=True, kw_only=True):
 class NewKey(Body, frozen=True, kw_only=True):
     """A key to make. A key with the scope agent is bound to one agent and acts as that agent only."""
 
-    scopes: Annotated[tuple[Scope, ...], Meta(min_length=1, max_length=6)]
-    name: Name | None = None
-    agent_id: Id | None = None
+    scopes: Annotated[tuple[Scope, ...], Meta(min_length=1, max_length=6, description="What it may do.")]
+    name: Annotated[Name, Meta(description="A name for people.")] | None = None
+    agent_id: Annotated[Id, Meta(description="The agent that a key with the scope agent is for.")] | None = None
 
 
 class Key(Reply, frozen=True, kw_only=True):
@@ -99,6 +99,7 @@ LIST_WORKSPACES = Operation(
         "next": None,
     },
     method_name="workspaces.list",
+    command="workspace list",
 )
 CREATE_WORKSPACE = Operation(
     "create_workspace",
@@ -118,6 +119,7 @@ CREATE_WORKSPACE = Operation(
         "eventId": _EVENT_ID,
     },
     method_name="workspaces.create",
+    command="workspace create",
 )
 CREATE_KEY = Operation(
     "create_key",
@@ -137,6 +139,7 @@ CREATE_KEY = Operation(
         "eventId": _EVENT_ID,
     },
     method_name="keys.create",
+    command="key create",
 )
 LIST_KEYS = Operation(
     "list_keys",
@@ -149,6 +152,7 @@ LIST_KEYS = Operation(
     description="The keys of a workspace.",
     reply_example={"items": [_KEY], "next": None},
     method_name="keys.list",
+    command="key list",
 )
 REVOKE_KEY = Operation(
     "revoke_key",
@@ -161,6 +165,7 @@ REVOKE_KEY = Operation(
     replies={409: "It is the last key that can make keys; make another one first."},
     reply_example={"keyId": _KEY["keyId"], "status": "revoked", "eventId": _EVENT_ID},
     method_name="keys.revoke",
+    command="key revoke KEY",
 )
 
 OPERATIONS = (LIST_WORKSPACES, CREATE_WORKSPACE, CREATE_KEY, LIST_KEYS, REVOKE_KEY)

@@ -7,14 +7,18 @@ from __future__ import annotations
 
 from typing import Generic
 
+from redkey.client.calls.billing import Billing
 from redkey.client.calls.checkpoints import Checkpoints
 from redkey.client.calls.claims import Claims
 from redkey.client.calls.definitions import Definitions
 from redkey.client.calls.gates import Gates
 from redkey.client.calls.inbox import Inbox
+from redkey.client.calls.keys import Keys
 from redkey.client.calls.ledger import Ledger
 from redkey.client.calls.queues import Queues
 from redkey.client.calls.roles import Roles
+from redkey.client.calls.usage import Usage
+from redkey.client.calls.workspaces import Workspaces
 from redkey.client.operation import ClientSender, Mode
 from redkey.client.resources.agents import Agents
 from redkey.client.resources.content import Content
@@ -22,9 +26,7 @@ from redkey.client.resources.ledger import Events
 from redkey.client.resources.receipts import Receipts
 from redkey.client.resources.server import OAuth, Server
 from redkey.client.resources.tasks import Tasks
-from redkey.client.resources.usage import Billing, Usage
 from redkey.client.resources.workflows import Workflows
-from redkey.client.resources.workspaces import Keys, Workspaces
 
 
 class Families(Generic[Mode]):

@@ -5,15 +5,16 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
+from redkey.client.calls import content
 from redkey.client.flow import Flowing, download
-from redkey.client.operation import Mode, Operation, Resource, Stream
-from redkey.client.request import Request, at, delete, get, reader
-from redkey.shapes.content import OCTETS as _OCTETS
-from redkey.shapes.content import ErasedContent as ErasedContent
-from redkey.shapes.content import KeptContent as KeptContent
+from redkey.client.operation import Mode, Operation, Stream
+from redkey.client.request import Request, at, get, reader
+from redkey.shapes.content import OCTETS, ErasedContent, KeptContent
+
+__all__ = ["Content", "ErasedContent", "KeptContent"]
 
 
-class Content(Resource[Mode]):
+class Content(content.Content[Mode]):
     """Bodies that the ledger names and never holds."""
 
     @Operation
@@ -21,19 +22,9 @@ class Content(Resource[Mode]):
         """Keep bytes, text or a file of up to 1 GiB under its SHA-256; another one than `sha256` is refused."""
         body = data.encode() if isinstance(data, str) else data
         query = {"sha256": sha256} if sha256 is not None else {}
-        return Request("PUT", "/content", reader(KeptContent), query, body, _OCTETS)
-
-    @Operation
-    def get(self, sha256: str) -> Request[bytes]:
-        """A body, whole."""
-        return get(at("content", sha256), bytes, accept=_OCTETS)
+        return Request("PUT", "/content", reader(KeptContent), query, body, OCTETS)
 
     @Stream
     def pieces(self, sha256: str) -> Flowing[bytes]:
         """A body in pieces, for what does not fit in memory; its hash is checked at the end."""
-        return Flowing(partial(download, get(at("content", sha256), bytes, accept=_OCTETS), sha256))
-
-    @Operation
-    def erase(self, sha256: str) -> Request[ErasedContent]:
-        """Erase a body; that it was there stays on the record."""
-        return delete(at("content", sha256), ErasedContent)
+        return Flowing(partial(download, get(at("content", sha256), bytes, accept=OCTETS), sha256))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from urllib.parse import urlencode
 
-from redkey.client.calls import server
-from redkey.client.operation import Mode, Operation, Resource
-from redkey.client.request import Request, get, reader, without_key
+from redkey.client.calls import oauth, server
+from redkey.client.operation import Mode, Operation
+from redkey.client.request import Request, get, reader
 from redkey.shapes.oauth import FORM as _FORM
 from redkey.shapes.oauth import AccessToken as AccessToken
 from redkey.shapes.oauth import JsonWebKey as JsonWebKey
@@ -25,7 +25,7 @@ class Server(server.Server[Mode]):
         return get("/metrics", str, accept="text/plain")
 
 
-class OAuth(Resource[Mode]):
+class OAuth(oauth.Oauth[Mode]):
     """Short-lived access tokens (RFC 6749, client credentials)."""
 
     @Operation
@@ -34,13 +34,3 @@ class OAuth(Resource[Mode]):
         form = {"grant_type": "client_credentials", "client_id": client_id, "client_secret": client_secret}
         body = urlencode(form | ({"scope": scope} if scope is not None else {})).encode()
         return Request("POST", "/oauth/token", reader(AccessToken), body=body, media=_FORM, public=True)
-
-    @Operation
-    def metadata(self) -> Request[OAuthMetadata]:
-        """Where tokens are given and checked (RFC 8414)."""
-        return without_key(get("/.well-known/oauth-authorization-server", OAuthMetadata))
-
-    @Operation
-    def key_set(self) -> Request[JsonWebKeySet]:
-        """The public keys of access tokens."""
-        return without_key(get("/.well-known/jwks.json", JsonWebKeySet))

@@ -1,0 +1,43 @@
+"""Workspaces and their API keys. A request's workspace comes from its key; operators see and begin all of them.
+
+Written by `python -m tools.sdk` from the declared operations; `make verify` proves it current.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from redkey.client.operation import Listing, Mode, Operation, Resource
+from redkey.client.request import Request, at, get, patch, post
+from redkey.shapes.fields import Page
+from redkey.shapes.policies import Policy, PolicyChange, RaisedRules
+from redkey.shapes.workspaces import CreatedWorkspace, Workspace
+
+
+class Workspaces(Resource[Mode]):
+    """Workspaces and their API keys. A request's workspace comes from its key; operators see and begin all of them."""
+
+    @Operation
+    def policy(self, workspace_id: str) -> Request[Policy]:
+        """The policies of a workspace, defaults included."""
+        return get(at("workspaces", workspace_id, "policy"), Policy)
+
+    @Operation
+    def set_policy(self, workspace_id: str, *, block_routes: Mapping[str, Sequence[str]]) -> Request[PolicyChange]:
+        """Set policies of a workspace: who is told of which blocks."""
+        return patch(at("workspaces", workspace_id, "policy"), PolicyChange, block_routes=block_routes)
+
+    @Operation
+    def raise_rules(self, workspace_id: str, rules: int) -> Request[RaisedRules]:
+        """Let later records fold under newer rules; older servers stop serving the workspace."""
+        return post(at("workspaces", workspace_id, "rules"), RaisedRules, rules=rules)
+
+    @Listing
+    def list(self, *, limit: int | None = None, after: str | None = None) -> Request[Page[Workspace]]:
+        """The workspaces of the caller: its own; for operators all."""
+        return get("/workspaces", Page[Workspace], limit=limit, after=after)
+
+    @Operation
+    def create(self, *, name: str | None = None) -> Request[CreatedWorkspace]:
+        """Begin a workspace; its first key is shown once."""
+        return post("/workspaces", CreatedWorkspace, name=name)
