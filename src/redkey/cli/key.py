@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -12,12 +11,6 @@ from redkey.cli.declared import add_declared
 from redkey.cli.look import Look
 from redkey.cli.screen import print_item, tell
 from redkey.cli.session import json_option
-
-if TYPE_CHECKING:
-    pass
-
-_SCOPES = ("read", "produce", "agent", "runner", "admin", "operator")
-_workspace = click.option("--workspace", metavar="ID", help="The workspace [your key's own].")
 
 
 @click.group()
