@@ -1,10 +1,9 @@
-"""The SDK says what the server says: the same fields in replies, the same things that can be asked."""
+"""The SDK says what the server says: its replies are the same structs, and the same things can be asked."""
 
 from __future__ import annotations
 
 import inspect
 import typing
-from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -13,7 +12,6 @@ import pytest
 from redkey.api.surface import routes
 from redkey.client import RedKey
 from redkey.client.operation import Listing, Operation, Resource, Stream
-from redkey.client.replies import Page
 from redkey.shapes import operation as shapes
 from redkey.shapes.fields import camel
 
@@ -144,46 +142,14 @@ def hints(method: Any) -> dict[str, Any]:
 
 
 def parameters(method: Any) -> set[str]:
-    """What can be asked of a method; a TypedDict that is unpacked counts by its keys."""
-    found = set()
-    for parameter in inspect.signature(method.build).parameters.values():
-        if parameter.kind is inspect.Parameter.VAR_KEYWORD:
-            [unpacked] = typing.get_args(hints(method)[parameter.name])
-            found |= set(unpacked.__annotations__)
-        else:
-            found.add(parameter.name)
-    return found - {"self"}
+    """What can be asked of a method."""
+    return set(inspect.signature(method.build).parameters) - {"self"}
 
 
 def reply_of(method: Any) -> Any:
     """What a method gives, out of its Request."""
     [kind] = typing.get_args(hints(method)["return"])
     return kind
-
-
-def structs(kind: Any) -> list[Any]:
-    """The structs in a type, in order."""
-    origin = typing.get_origin(kind)
-    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
-        return [kind]
-    if isinstance(origin, type) and issubclass(origin, msgspec.Struct):
-        return structs(typing.get_args(kind)[0])
-    return [one for part in typing.get_args(kind) for one in structs(part)]
-
-
-def pairs(server: Any, client: Any, seen: set[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
-    """Structs of the server with their counterparts, however deep."""
-    ours, theirs = structs(client), structs(server)
-    assert len(ours) == len(theirs), f"{server} is {client} here"
-    for one, other in zip(theirs, ours, strict=True):
-        if (one, other) in seen:
-            continue
-        seen.add((one, other))
-        yield one, other
-        fields = {field.encode_name: field for field in msgspec.structs.fields(other)}
-        for field in msgspec.structs.fields(one):
-            if field.encode_name in fields:
-                yield from pairs(field.type, fields[field.encode_name].type, seen)
 
 
 def test_every_operation_has_its_method_and_every_method_its_operation() -> None:
@@ -201,23 +167,16 @@ def test_every_operation_has_its_method_and_every_method_its_operation() -> None
 
 
 @pytest.mark.parametrize("name", [name for name, route in ROUTES.items() if route.reply is not None])
-def test_replies_have_the_fields_that_the_server_sends(name: str) -> None:
-    server, client = ROUTES[name].reply, reply_of(declared(name))
-    if client is str:
+def test_replies_are_the_shapes_of_the_server(name: str) -> None:
+    reply = reply_of(declared(name))
+    if name == "show_receipt":
         # A page for people; the same receipt as JSON is receipts.get.
-        assert name == "show_receipt"
-        return
-    if typing.get_origin(client) is Page:
-        assert [field.encode_name for field in msgspec.structs.fields(client)] == ["items", "next"]
-    for one, other in pairs(server, client, set()):
-        theirs = {field.encode_name: field for field in msgspec.structs.fields(one)}
-        ours = {field.encode_name: field for field in msgspec.structs.fields(other)}
-        # The bytes of a receipt, which are no part of its JSON.
-        ours.pop("document", None)
-        assert ours.keys() == theirs.keys(), f"{other.__name__} is not {one.__name__}"
-        for key, field in theirs.items():
-            assert ours[key].required == field.required, f"{other.__name__}.{key}"
-        assert other.__struct_config__.tag == one.__struct_config__.tag
+        assert reply is str
+    elif name == "get_receipt":
+        # Keeps the bytes that came beside what they say.
+        assert issubclass(reply, ROUTES[name].reply)
+    else:
+        assert reply == ROUTES[name].reply
 
 
 def asked(route: shapes.Operation) -> set[str]:

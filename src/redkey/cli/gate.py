@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from redkey.cli.declared import add_declared
 from redkey.cli.live import watch, watch_option
-from redkey.cli.screen import ago, print_facts, print_item, print_list, rich_table, styled, tell
+from redkey.cli.look import Look
+from redkey.cli.screen import ago, print_facts, print_item, print_list, rich_table, styled
 from redkey.cli.session import daily, ids_option, limit_option
 
 if TYPE_CHECKING:
     from redkey.client import RedKey
-    from redkey.client.resources.gates import Gate
+    from redkey.client.resources.gates import Gate, GateDecided
 
 _TITLES = ("GATE", "STATE", "TASK", "OPENED", "TITLE")
 _gate = click.argument("gate_id", metavar="GATE")
@@ -76,27 +78,9 @@ def show(rk: RedKey, gate_id: str, as_json: bool) -> None:
     )
 
 
-@command.command()
-@_gate
-@click.option("--note", help="What to say with it.")
-@daily
-def approve(rk: RedKey, gate_id: str, note: str | None, as_json: bool) -> None:
-    """Approve what was done: what depends on it goes on."""
-    _say(rk.gates.approve(gate_id, note=note), as_json)
-
-
-@command.command()
-@_gate
-@click.option("--note", required=True, help="What is missing; whoever tries again reads it.")
-@daily
-def reject(rk: RedKey, gate_id: str, note: str, as_json: bool) -> None:
-    """Send back what was done: another attempt gets the note, while there are attempts."""
-    _say(rk.gates.reject(gate_id, note), as_json)
-
-
-def _say(decided: Any, as_json: bool) -> None:
-    if as_json:
-        print_item(decided)
-        return
+def _told(decided: GateDecided) -> str:
     follows = {None: "", True: "; another attempt follows", False: "; no attempts are left"}[decided.retry]
-    tell(f"{decided.gate_id} is {styled(decided.status)}{follows}")
+    return f"{decided.gate_id} is {styled(decided.status)}{follows}"
+
+
+add_declared(command, "gate", {"approve": Look(told=_told), "reject": Look(told=_told)})

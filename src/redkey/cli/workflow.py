@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from redkey.cli.declared import add_declared
 from redkey.cli.live import watch, watch_option
+from redkey.cli.look import Look
 from redkey.cli.provision import ensure_queue
 from redkey.cli.report import shown
 from redkey.cli.screen import (
     ago,
     on_terminal,
-    print_done,
     print_facts,
     print_item,
     print_list,
@@ -180,29 +181,5 @@ def graph(rk: RedKey, workflow_id: str, as_json: bool) -> None:
             click.echo(shown(line))
 
 
-@command.command()
-@_workflow
-@daily
-def pause(rk: RedKey, workflow_id: str, as_json: bool) -> None:
-    """Let nothing open or be claimed; running claims go on."""
-    _say(rk.workflows.pause(workflow_id), as_json)
-
-
-@command.command()
-@_workflow
-@daily
-def resume(rk: RedKey, workflow_id: str, as_json: bool) -> None:
-    """Let a paused run go on."""
-    _say(rk.workflows.resume(workflow_id), as_json)
-
-
-@command.command()
-@_workflow
-@daily
-def cancel(rk: RedKey, workflow_id: str, as_json: bool) -> None:
-    """End a run at once."""
-    _say(rk.workflows.cancel(workflow_id), as_json)
-
-
-def _say(changed: Any, as_json: bool) -> None:
-    print_done(changed, f"{changed.workflow_id} is {styled(changed.status)}", as_json=as_json)
+_CHANGED = Look(told="{workflow_id} is {status}")
+add_declared(command, "workflow", {"pause": _CHANGED, "resume": _CHANGED, "cancel": _CHANGED})

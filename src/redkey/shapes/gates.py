@@ -19,13 +19,15 @@ class GateQuery(PageQuery, frozen=True, kw_only=True):
 class Approval(Body, frozen=True, kw_only=True):
     """A note that goes with the approval."""
 
-    note: Text = ""
+    note: Annotated[Text, Meta(description="What to say with it.")] = ""
 
 
 class Rejection(Body, frozen=True, kw_only=True):
     """What is missing; the agent of the next attempt reads it."""
 
-    note: Annotated[str, Meta(min_length=1, max_length=65536)]
+    note: Annotated[
+        str, Meta(min_length=1, max_length=65536, description="What is missing; the next attempt reads it.")
+    ]
 
 
 class Gate(Reply, frozen=True, kw_only=True):
@@ -100,6 +102,7 @@ APPROVE_GATE = Operation(
     description="Approve what was done: what depends on it goes on.",
     method_name="gates.approve",
     **_DECISION,
+    command="gate approve GATE",
 )
 REJECT_GATE = Operation(
     "reject_gate",
@@ -111,6 +114,7 @@ REJECT_GATE = Operation(
     description="Send back what was done: another attempt gets the note, while there are attempts.",
     method_name="gates.reject",
     **_DECISION,
+    command="gate reject GATE",
 )
 APPROVE_PLAN_TASK = Operation(
     "approve_plan_task",

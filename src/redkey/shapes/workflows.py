@@ -240,6 +240,7 @@ PAUSE_WORKFLOW = Operation(
     description="Pause a run: nothing opens and nothing is claimed; running claims go on.",
     replies=_ENDED,
     method_name="workflows.pause",
+    command="workflow pause WORKFLOW",
 )
 RESUME_WORKFLOW = Operation(
     "resume_workflow",
@@ -250,6 +251,7 @@ RESUME_WORKFLOW = Operation(
     summary="Let a paused run go on.",
     replies=_ENDED,
     method_name="workflows.resume",
+    command="workflow resume WORKFLOW",
 )
 CANCEL_WORKFLOW = Operation(
     "cancel_workflow",
@@ -261,6 +263,7 @@ CANCEL_WORKFLOW = Operation(
     description="End a run at once; holders of its tasks learn it at their next call.",
     replies=_ENDED,
     method_name="workflows.cancel",
+    command="workflow cancel WORKFLOW",
 )
 
 OPERATIONS = (

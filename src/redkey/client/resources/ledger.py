@@ -10,16 +10,10 @@ from redkey.client.calls import events
 from redkey.client.calls.ledger import Ledger as Ledger
 from redkey.client.flow import Flowing, follow
 from redkey.client.operation import Mode, Stream
-from redkey.client.replies import Page
-from redkey.client.request import EVENT_STREAM, Request, get
+from redkey.client.request import EVENT_STREAM, get
 from redkey.shapes.events import Event as Event
 from redkey.shapes.events import Order as Order
 from redkey.shapes.events import Party as Party
-
-
-def events_at(path: str, **query: Any) -> Request[Page[Event]]:
-    """The events that a thing has at a path."""
-    return get(path, Page[Event], **query)
 
 
 def following(path: str, **query: Any) -> Flowing[Event]:
