@@ -34,7 +34,7 @@ def event_at(wire: Any, sequence: int, timestamp: int) -> EventHead:
             actor=_actor(wire),
             subject=_subject(wire),
         )
-    except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as cause:
+    except (LookupError, TypeError, AttributeError, ValueError, OverflowError) as cause:
         raise ProofRefused("the wire is not an Agent Wire 1.1 message", code="wire_unreadable") from cause
 
 
