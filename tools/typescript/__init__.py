@@ -1,0 +1,62 @@
+"""The generated part of the TypeScript SDK: `python -m tools.typescript` writes `sdk/typescript/src/generated`.
+
+The OpenAPI document says what every operation takes and answers; the Python SDK says what operations are called. So
+both SDKs have the same names, and what the Python SDK does not name is called by its tag and operationId.
+`make verify` proves the files current.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from redkey.api.openapi import document
+from redkey.api.surface import routes
+from redkey.bus.http.face import BUS_ROUTES
+from tools.typescript.operations import Operation, find_operations
+from tools.typescript.schemas import Types
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = "sdk/typescript/src/generated"
+_NOTE = "// Written by `python -m tools.typescript` from the OpenAPI document; `make verify` proves it current.\n"
+
+
+def generated() -> dict[str, bytes]:
+    """Every generated file of the SDK, by its path."""
+    described: dict[str, Any] = json.loads(document((*routes(), *BUS_ROUTES), "/"))
+    types = Types(described)
+    families: dict[str, list[Operation]] = {}
+    for operation in find_operations(described):
+        families.setdefault(operation.family, []).append(operation)
+    # The signatures come first: they say which schemas are used.
+    api = _api(families, types)
+    made = {"operations.ts": _table(families), "api.ts": api, "types.ts": types.declared()}
+    return {f"{FOLDER}/{name}": (_NOTE + text).encode() for name, text in made.items()}
+
+
+def _table(families: dict[str, list[Operation]]) -> str:
+    lines = [
+        "\n/** Every operation as data: method, path with a place for each id, and what is special about it. */",
+        "export const OPERATIONS: Record<string, Record<string, string>> = {",
+    ]
+    for family, operations in families.items():
+        lines.append(f"  {family}: {{")
+        lines += [f"    {one.name}: {json.dumps(one.words())}," for one in operations]
+        lines.append("  },")
+    return "\n".join([*lines, "};\n"])
+
+
+def _api(families: dict[str, list[Operation]], types: Types) -> str:
+    lines = [
+        'import type { CallOptions, Pages } from "../calls.js";',
+        'import type * as T from "./types.js";',
+        "\n/** Every operation of the API, by the names of the Python SDK. */",
+        "export interface Api {",
+    ]
+    for family, operations in families.items():
+        lines.append(f"  {family}: {{")
+        for one in operations:
+            lines += [f"    /** {one.summary} */", f"    {one.signature(types)};"]
+        lines.append("  };")
+    return "\n".join([*lines, "}\n"])
