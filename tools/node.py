@@ -1,4 +1,4 @@
-"""Node for the TypeScript SDK: the system's, or the one that pip brings. `python -m tools.node` fetches what tests need.
+"""Node for the tests of the TypeScript SDK: the system's, or the one that pip brings; `python -m tools.node` fetches.
 
 The SDK itself needs nothing of this: its users bring their own Node, browser, Deno or Bun.
 """

@@ -1,4 +1,4 @@
-"""What is sent for a call, byte for byte: `requests.json` holds this SDK and the TypeScript SDK to the same requests."""
+"""What a call sends, byte for byte: `requests.json` holds this SDK and the TypeScript SDK to the same requests."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@
     sh background      is started and left running: a server, a worker
     python             is run
     json, toml         is read: it must be what it says
-    python NAME        and sh NAME, json NAME, toml NAME: the block is the file of that name
+    python NAME        and sh NAME, json NAME, toml NAME, js NAME: the block is the file of that name
     text               right behind an sh or python block is what that block prints, where `...` stands for anything
 
 Other languages are for the eye: `mermaid`, and `text` elsewhere.
@@ -30,6 +30,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_SECONDS = 90
+RUNNABLE = ("sh", "python", "json", "toml", "js")
 _FENCE = re.compile(r"^```([a-z]*)([^\n`]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # The port that pages name. Pages run at the same time, so each gets one of its own in its place.
 _PORT = "8700"
@@ -75,6 +76,8 @@ class Reader:
         self.environment = {"HOME": str(home), "PATH": path, "REDKEY_PORT": str(self.port), "LANG": "C.UTF-8"}
         # Where the package is taken from, if not from the environment that runs the tests.
         self.environment |= {name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ}
+        # Pages that build something from the sources say so by this name.
+        self.environment["CHECKOUT"] = str(ROOT)
         self._variables = folder / "variables"
         self._started: list[subprocess.Popen[bytes]] = []
         self._log = folder / "background.log"
@@ -90,7 +93,7 @@ class Reader:
             printed = None
             if (not_run or {}).get(key_of(page, block)):
                 continue
-            if block.language in ("sh", "python", "json", "toml"):
+            if block.language in RUNNABLE:
                 printed = self._run(block, text, where)
                 run += 1
         return run
@@ -103,6 +106,8 @@ class Reader:
                 compile(text, block.file, "exec")
             if block.language == "sh":
                 self._finish(["sh", "-n", block.file], where)
+            if block.language == "js":
+                self._finish(["node", "--check", block.file], where)
         if block.language == "json":
             json.loads(text)
         elif block.language == "toml":

@@ -5,13 +5,17 @@ from __future__ import annotations
 import ast
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import ROOT, Reader, blocks, key_of
+from tests.docs.pages import ROOT, RUNNABLE, Reader, blocks, key_of
+from tools.node import why_not
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "sdk/typescript/README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+# Pages whose programs are run by Node.
+BY_NODE = ("docs/how-to/typescript.md", "sdk/typescript/README.md")
 # Pages without a reader: decisions and the generated reference, whose examples tests/api hold against the schemas.
 SHOWN_ONLY = ("docs/decisions/", "docs/reference/")
 # (page, first line of the block) -> why nothing runs it here.
@@ -32,19 +36,21 @@ READ = [page for page in PAGES if not _name(page).startswith(SHOWN_ONLY)]
 
 @pytest.mark.parametrize("page", READ, ids=_name)
 def test_a_page_does_what_it_says(page: Path, tmp_path: Path) -> None:
+    if _name(page) in BY_NODE and (reason := why_not() or ("" if shutil.which("npm") else "needs npm on the PATH")):
+        pytest.skip(f"{_name(page)} was not run: {reason}")
     reader = Reader(tmp_path)
     try:
         run = reader.follow(page, NOT_RUN)
     finally:
         reader.leave()
     listed = [block for block in blocks(page) if key_of(page, block) in NOT_RUN]
-    runnable = [block for block in blocks(page) if block.language in ("sh", "python", "json", "toml")]
+    runnable = [block for block in blocks(page) if block.language in RUNNABLE]
     assert run == len(runnable) - len(listed)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=_name)
 def test_every_block_says_what_it_is(page: Path) -> None:
-    known = {"sh", "python", "json", "toml", "text", "mermaid"}
+    known = {*RUNNABLE, "text", "mermaid"}
     strange = [f"{_name(page)}:{block.line}" for block in blocks(page) if block.language not in known]
     assert strange == []
 

@@ -25,7 +25,7 @@ type Task = Awaited<ReturnType<Api["tasks"]["get"]>>;
 
 /** What the SDK adds to the operations of tasks. */
 interface Waiting {
-  /** Wait until a task is completed, failed for good or cancelled: the task as it ended. */
+  /** Wait until a task is completed, failed for good or cancelled. `gateId` names an approval that it still needs. */
   wait(taskId: string, options?: CallOptions): Promise<Task>;
 }
 
@@ -113,9 +113,9 @@ export class RedKey {
     const head = (await this.ledger.query({ order: "desc", limit: 1 }, options).page()).items[0]?.sequence ?? 0;
     let task = await this.tasks.get(taskId, {}, options);
     if (ENDED.includes(task.state)) return task;
-    const types = ["task.complete", "task.failed", "task.cancelled", "gate.approved", "gate.rejected"];
+    const types = ["task.complete", "task.failed", "task.cancelled"];
     for await (const event of this.events.follow({ types, queueId: task.queueId, after: head }, options)) {
-      if (!JSON.stringify(event).includes(taskId)) continue;
+      if (event.subject.id !== taskId) continue;
       task = await this.tasks.get(taskId, {}, options);
       if (ENDED.includes(task.state)) break;
     }
