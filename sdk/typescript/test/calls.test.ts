@@ -44,7 +44,8 @@ test("a refusal is never sent again, and is an error by its code and status", as
     [302, {}, redkey.ApiError],
   ];
   for (const [status, body, kind] of kinds) {
-    await scripted([answer(status, body), answer(200)], async (rk, heard) => {
+    // A redirect is not followed: the key is for this server alone.
+    await scripted([answer(status, body, status === 302 ? { location: "/elsewhere" } : {}), answer(200)], async (rk, heard) => {
       const error = await rk.tasks.create("q", { title: "" }).then(
         () => assert.fail("it was not refused"),
         (refused: redkey.ApiError) => refused,
