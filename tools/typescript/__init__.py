@@ -24,7 +24,11 @@ _NOTE = "// Written by `python -m tools.typescript` from the OpenAPI document; `
 
 def generated() -> dict[str, bytes]:
     """Every generated file of the SDK, by its path."""
-    described: dict[str, Any] = json.loads(document((*routes(), *BUS_ROUTES), "/"))
+    return files_for(json.loads(document((*routes(), *BUS_ROUTES), "/")))
+
+
+def files_for(described: dict[str, Any]) -> dict[str, bytes]:
+    """The files for an OpenAPI document."""
     types = Types(described)
     families: dict[str, list[Operation]] = {}
     for operation in find_operations(described):

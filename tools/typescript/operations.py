@@ -26,6 +26,7 @@ _LISTED_AT = {
     "/api/sessions/stream": "/api/sessions/{sessionId}/events",
     "/api/sessions/{sessionId}/events/stream": "/api/sessions/{sessionId}/events",
 }
+_NO_FIELDS: Schema = {"type": "object", "properties": {}}
 # Stands for a required argument that is not text; no argument of an operation is this by itself.
 _ANYTHING: dict[str, Any] = {}
 
@@ -91,9 +92,8 @@ class Operation:
         return [one for one in found if one["name"] not in (*self.fixed, *paging)]
 
     def _takes_input(self) -> bool:
-        # An empty body is written by the core.
-        empty = self._body() is None or str(self._body()).endswith("/Empty'}")
-        return self._media() == _OCTETS or not empty or bool(self._query())
+        # A body without fields is written by the core.
+        return self._media() == _OCTETS or self._body() not in (None, _NO_FIELDS) or bool(self._query())
 
     def _input(self, types: Types) -> list[str]:
         query, body = self._query_type(types), self._body()
@@ -146,7 +146,7 @@ class Operation:
 def find_operations(document: Schema) -> list[Operation]:
     """All operations of the document: those of the Python SDK in its order, then the others."""
     described = {
-        (method.upper(), path): operation
+        (method.upper(), path): _whole(operation, document["components"])
         for path, methods in document["paths"].items()
         for method, operation in methods.items()
     }
@@ -154,6 +154,32 @@ def find_operations(document: Schema) -> list[Operation]:
     known = {(one.method, one.path) for one in named}
     found = [*named, *(_unnamed(*place, said) for place, said in described.items() if place not in known)]
     return [replace(one, listing=described.get(("GET", _LISTED_AT.get(one.path, "")))) for one in found]
+
+
+def _whole(operation: Schema, components: Schema) -> Schema:
+    """An operation with its parameters, body and responses in place of references; a body without fields is marked."""
+
+    def found(part: Schema) -> Schema:
+        if "$ref" not in part:
+            return part
+        kind, name = part["$ref"].removeprefix("#/components/").split("/")
+        target: Schema = components[kind][name]
+        return target
+
+    whole = {
+        **operation,
+        "parameters": [found(one) for one in operation.get("parameters", ())],
+        "responses": {status: found(one) for status, one in operation["responses"].items()},
+    }
+    if "requestBody" in operation:
+        content = found(operation["requestBody"])["content"]
+        schemas = {media: found(one["schema"]) for media, one in content.items()}
+        fieldless = {media for media, schema in schemas.items() if schema.get("properties") == {}}
+        kept = {
+            media: {"schema": _NO_FIELDS if media in fieldless else one["schema"]} for media, one in content.items()
+        }
+        whole["requestBody"] = {"content": kept}
+    return whole
 
 
 class _Recorder:
