@@ -11,7 +11,6 @@ from typing import Any
 
 import msgspec
 import orjson
-import pytest
 
 from redkey.ledger.mirror import parse_row
 from redkey.ledger.receipt import Effect, SignerTerm, _internal, build_receipt
@@ -20,7 +19,7 @@ from redkey.ledger.verify import Policy, Verdict, verify_receipt
 from redkey.wire.canonical import canonical
 from tests.first_version.test_first_version import ARCHIVE
 from tests.ledger.small_log import NEXT_SIGNER, OTHER_LOG, SIGNER, WITNESSES, SmallLog, claimed
-from tests.ledger.test_verify import containers, edited, leaves, with_value
+from tests.ledger.test_verify import LONG, containers, edited, leaves, with_value
 from tests.ledger.whole_receipt import anchor_rows, whole_log, whole_policy, whole_receipt
 from tests.typescript.conftest import Compiled
 
@@ -130,7 +129,7 @@ def test_both_verifiers_refuse_the_same_changes_for_the_same_reasons(
 def test_both_verifiers_refuse_every_flipped_bit(compiled: Compiled, tmp_path: Path) -> None:
     whole = orjson.dumps(whole_receipt())
     cases = []
-    for position in range(len(whole)):
+    for position in range(0, len(whole), 1 if LONG else 3):
         changed = bytearray(whole)
         changed[position] ^= 1 << position % 8
         cases.append(("whole", bytes(changed)))
@@ -184,19 +183,19 @@ def test_both_verifiers_say_the_same_of_wires_that_no_server_writes(compiled: Co
     assert refused == len(cases)
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        *(b"", b"[]", b"null", b"{}", b"\xff", b"[" * 100_000, b"[1, 2", b'"abc', b"[1,]", b"{]", b"[01]", b"[1 2]"),
-        *(b'{"a":1,"a":2}', b'{"a":1e400}', b"[NaN]", b"[-Infinity]", b"[9007199254740993]", b"[1.0, -0, 1e3]"),
-        *(b'["\\ud800"]', b'["\\u0000"]', b"\xef\xbb\xbf{}", b'["\x00"]', b'["\x01"]', b'["\\x"]', b"[tru]", b"[.5]"),
-        b"[" * 70 + b"]" * 70,
-        b"c2sp.org/tlog-proof@v1\n",
-    ],
-)
-def test_both_verifiers_refuse_what_is_no_receipt(compiled: Compiled, tmp_path: Path, data: bytes) -> None:
-    _, wrong = differences(compiled, tmp_path, [("signed", data)])
+NO_RECEIPTS = [
+    *(b"", b"[]", b"null", b"{}", b"\xff", b"[" * 100_000, b"[1, 2", b'"abc', b"[1,]", b"{]", b"[01]", b"[1 2]"),
+    *(b'{"a":1,"a":2}', b'{"a":1e400}', b"[NaN]", b"[-Infinity]", b"[9007199254740993]", b"[1.0, -0, 1e3]"),
+    *(b'["\\ud800"]', b'["\\u0000"]', b"\xef\xbb\xbf{}", b'["\x00"]', b'["\x01"]', b'["\\x"]', b"[tru]", b"[.5]"),
+    b"[" * 70 + b"]" * 70,
+    b"c2sp.org/tlog-proof@v1\n",
+]
+
+
+def test_both_verifiers_refuse_what_is_no_receipt(compiled: Compiled, tmp_path: Path) -> None:
+    refused, wrong = differences(compiled, tmp_path, [("signed", data) for data in NO_RECEIPTS])
     assert wrong == []
+    assert refused == len(NO_RECEIPTS)
 
 
 def test_the_policies_of_both_verifiers_are_the_same() -> None:

@@ -49,7 +49,7 @@ const LONGEST_RETRY_AFTER_SECONDS = 60;
 /** A function that calls the operation which a line of the table describes. */
 export function operation(connection: Connection, line: string): (...args: unknown[]) => unknown {
   const words = line.split(" ");
-  if (words.includes("stream")) return (...args) => follow(connection, build(connection, words, args));
+  if (words.includes("stream")) return (...args) => follow(connection, () => build(connection, words, args));
   if (!words.includes("list")) return async (...args) => send(connection, build(connection, words, args));
   return (...args) => new Pages((after) => send(connection, build(connection, words, args, after)) as Promise<Page<unknown>>);
 }
@@ -207,7 +207,8 @@ async function send(connection: Connection, request: Request): Promise<unknown> 
  * Before the first event the retries of the options count. A stream that was open once is taken up again however long
  * that takes: nothing is missed meanwhile.
  */
-async function* follow(connection: Connection, request: Request): AsyncGenerator<unknown, void, undefined> {
+async function* follow(connection: Connection, built: () => Request): AsyncGenerator<unknown, void, undefined> {
+  const request = built();
   const { signal, maxRetries = 4 } = request.options;
   const ends = /[?&]follow=false/.test(request.target);
   let tries = 0;
@@ -217,6 +218,9 @@ async function* follow(connection: Connection, request: Request): AsyncGenerator
     let pause: number;
     try {
       const response = await attempt.open();
+      if (!response.headers.get("content-type")?.startsWith(EVENT_STREAM)) {
+        throw new ReplyRefused("the answer is not an event stream");
+      }
       const reader = response.body?.getReader();
       const parser = new Parser();
       wasOpen = true;

@@ -38,7 +38,7 @@ const ENDED = ["completed", "failed", "cancelled"];
 export class RedKey {
   readonly url: string;
   readonly log: (message: string) => void;
-  /** The timer of all holds of this client. */
+  /** The timer of all holds of this client. @internal */
   readonly pulse: Pulse;
   readonly #connection: Connection;
   readonly #workers: WorkerOptions[] = [];
@@ -98,11 +98,18 @@ export class RedKey {
     const found = await this.queues.claimNext(queue, { ...asked, leaseSeconds }, options);
     if (found.status !== "claimed") return found;
     const hold = this.held(found, leaseSeconds, askedAt);
-    this.pulse.add(hold);
+    await this.keep(hold);
     return hold;
   }
 
-  /** A claim that was won as a hold, without heartbeats yet. */
+  /** Keep a hold alive by heartbeats. @internal */
+  async keep(hold: Hold): Promise<void> {
+    // The answer came so late that the lease may be over: the server knows.
+    if (hold.leaseLost) await hold.beat();
+    if (!hold.lease.end) this.pulse.add(hold);
+  }
+
+  /** A claim that was won as a hold, without heartbeats yet. @internal */
   held(claimed: Claimed, leaseSeconds: number, askedAt: number, stopping = new AbortController().signal): Hold {
     if (!claimed.task || !claimed.claimId) throw new ReplyRefused("a claim came without its task");
     return new Hold(this, claimed.task, claimed, new Lease(leaseSeconds, askedAt, claimed.leaseExpiresAt), stopping);

@@ -107,7 +107,8 @@ export class Pulse {
 
   add(held: Held): void {
     if (this.#due.size === 0) this.#drift = drift();
-    this.#due.set(held, now() + every(held));
+    // A claim that was waited for may have little left of what is sure.
+    this.#due.set(held, now() + Math.min(every(held), Math.max(0, held.lease.leftSeconds / 2)));
     this.#arm();
   }
 

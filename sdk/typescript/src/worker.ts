@@ -184,10 +184,8 @@ export class Crew {
     const hold = this.rk.held(claimed, worker.leaseSeconds, askedAt, this.#stopping.signal);
     this.#tally.claimed++;
     this.#holds.add(hold);
-    // An answer that came late may be about a lease that is over: the server knows.
-    if (hold.leaseLost) await hold.beat();
-    this.rk.pulse.add(hold);
     try {
+      await this.rk.keep(hold);
       const verdict = (await this.#start(hold)) ? await this.#judge(worker, hold) : undefined;
       if (!verdict || hold.told) return undefined;
       const goOn = !this.#stopping.signal.aborted && worker.pause() <= 0;

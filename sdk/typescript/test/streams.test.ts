@@ -35,7 +35,10 @@ test("before its first event a stream has the patience of a call, and a refusal 
   });
 });
 
-test("an event that is no JSON is ReplyRefused", async () => {
+test("an answer that is no stream, and an event that is no JSON, are ReplyRefused", async () => {
+  await scripted([answer(200, "<html>", { "content-type": "text/html" })], async (rk) => {
+    await assert.rejects(taken(rk.events.follow(), 1), ReplyRefused);
+  });
   await scripted([stream("data: nothing\n\n")], async (rk) => {
     await assert.rejects(taken(rk.events.follow(), 1), ReplyRefused);
   });

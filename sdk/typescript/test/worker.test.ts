@@ -237,6 +237,33 @@ describe("side by side", { concurrency: true }, () => {
     assert.ok(!types.includes("task.lease_expired"), String(types));
   });
 
+  test("a holder that hears nothing for a lease is told to stop, and the server decides what its end is worth", async () => {
+    const { queue, agentId } = await place();
+    await admin.tasks.create(queue, { title: "T" });
+    const deaf: typeof fetch = (input, init) => (String(input).endsWith("/heartbeat") ? Promise.reject(new TypeError("cut")) : fetch(input, init));
+    const hold = await new RedKey({ ...quiet, fetch: deaf }).hold(queue, { agentId, leaseSeconds: 5 });
+    assert.ok(hold.status === "claimed");
+    const begun = performance.now();
+    await until(hold.signal);
+    assert.ok(performance.now() - begun > 4000);
+    assert.equal((hold.signal.reason as redkey.WorkInterrupted).code, "lease_lost");
+    assert.equal(hold.lease.end, undefined);
+    // Nobody took it meanwhile.
+    assert.equal((await hold.complete()).status, "completed");
+  });
+
+  test("a hold that was waited for longer than its lease lasts is whole", async () => {
+    const { queue, agentId } = await place();
+    const holding = admin.hold(queue, { agentId, leaseSeconds: 5, wait: 10 });
+    await new Promise((resolve) => setTimeout(resolve, 5500));
+    await admin.tasks.create(queue, { title: "T" });
+    const hold = await holding;
+    assert.ok(hold.status === "claimed");
+    assert.equal(hold.leaseLost, false);
+    assert.equal(hold.signal.aborted, false);
+    assert.equal((await hold.complete()).status, "completed");
+  });
+
   test("a wrong key, an expired token and a revoked key are Unauthorized, for calls, streams and workers", async () => {
     const { queue } = await place();
     const [workspace] = (await admin.workspaces.list().page()).items;
