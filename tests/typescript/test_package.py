@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -104,6 +105,11 @@ def test_a_bundle_for_browsers_is_small_and_needs_nothing_of_node(
     command = [compiled.node.node, str(esbuild), str(file), *options]
     done = subprocess.run(command, capture_output=True, timeout=PATIENCE_SECONDS)
     assert done.returncode == 0, done.stderr
+    if entry == "index":
+        errors = re.findall(r"^export class (\w+)", (SDK / "src" / "errors.ts").read_text(), re.MULTILINE)
+        assert [name for name in errors if f'"{name}"'.encode() not in done.stdout] == [], (
+            "errors that lost their names"
+        )
     size = len(gzip.compress(done.stdout, 9))
     assert size < LARGEST_BYTES
     record_property("proven", f"TypeScript SDK: {entry} is {size:,} bytes, minified and gzipped")

@@ -3,7 +3,16 @@
  *
  * Retries, idempotency keys, timeouts, pages of lists and streams that resume are here, once for all operations.
  */
-import { ApiError, CallMisused, errorOf, isPassing, ReplyRefused, RedKeyError, TimedOut, Unreachable } from "./errors.js";
+import {
+  ApiError,
+  CallMisused,
+  errorOf,
+  isPassing,
+  ReplyRefused,
+  RedKeyError,
+  TimedOut,
+  Unreachable,
+} from "./errors.js";
 import type { Page } from "./generated/types.js";
 import { Parser } from "./sse.js";
 
@@ -51,7 +60,8 @@ export function operation(connection: Connection, line: string): (...args: unkno
   const words = line.split(" ");
   if (words.includes("stream")) return (...args) => follow(connection, () => build(connection, words, args));
   if (!words.includes("list")) return async (...args) => send(connection, build(connection, words, args));
-  return (...args) => new Pages((after) => send(connection, build(connection, words, args, after)) as Promise<Page<unknown>>);
+  return (...args) =>
+    new Pages((after) => send(connection, build(connection, words, args, after)) as Promise<Page<unknown>>);
 }
 
 /** A list that is fetched as it is walked; `page()` is its first page alone. */

@@ -1,12 +1,13 @@
 /** The client: every operation of the API, workers, and claims that are held without a worker. */
 import { operation, type CallOptions, type Connection } from "./calls.js";
+import { declared, type Tally, type WorkerOptions } from "./declared.js";
 import { CallMisused, ReplyRefused } from "./errors.js";
 import type { Api } from "./generated/api.js";
 import { OPERATIONS } from "./generated/operations.js";
 import { Hold, type Claimed, type Missed, type NoTasks, type Rejected } from "./hold.js";
 import { Lease, now, Pulse } from "./lease.js";
 import { findSettings } from "./settings.js";
-import { Crew, declared, type Tally, type WorkerOptions } from "./worker.js";
+import { Crew } from "./worker.js";
 
 export interface Settings extends Omit<CallOptions, "signal" | "idempotencyKey"> {
   /** `http://host:port` or `https://host`; else `REDKEY_URL`, else the server that `redkey serve` runs here. */

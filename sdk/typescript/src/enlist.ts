@@ -16,7 +16,12 @@ const AGENT_ID = /^agt_[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
 const SLUG = /^[a-z0-9][a-z0-9._-]{0,31}$/;
 
 /** The agent that a worker acts as, with its roles, before its queue. */
-export async function enlist(rk: RedKey, agent: string | Card | undefined, queue: string, roles: readonly string[]): Promise<string> {
+export async function enlist(
+  rk: RedKey,
+  agent: string | Card | undefined,
+  queue: string,
+  roles: readonly string[],
+): Promise<string> {
   let found: Agent;
   try {
     found = await findAgent(rk, agent, queue);
@@ -60,7 +65,8 @@ async function byCard(rk: RedKey, card: Card): Promise<Agent> {
   const identity = card["identity"] as { slug?: string } | undefined;
   const slug = slugOf(String(identity?.slug ?? card["name"]));
   const known = SLUG.test(slug) ? await bySlug(rk, slug) : undefined;
-  const same = known && JSON.stringify(sorted((await rk.agents.get(known.agentId)).card)) === JSON.stringify(sorted(card));
+  const same =
+    known && JSON.stringify(sorted((await rk.agents.get(known.agentId)).card)) === JSON.stringify(sorted(card));
   return same ? known : rk.agents.register({ agentCard: card });
 }
 
@@ -121,5 +127,9 @@ function slugOf(name: string): string {
 function sorted(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(sorted);
   if (typeof value !== "object" || value === null) return value;
-  return Object.fromEntries(Object.entries(value).sort().map(([name, item]) => [name, sorted(item)]));
+  return Object.fromEntries(
+    Object.entries(value)
+      .sort()
+      .map(([name, item]) => [name, sorted(item)]),
+  );
 }

@@ -13,49 +13,65 @@
  */
 
 export class RedKeyError extends Error {
+  // As text, here and below: minifiers rename classes.
+  override name = "RedKeyError";
+
   constructor(
     message: string,
     readonly code: string,
     options?: ErrorOptions,
   ) {
     super(message, options);
-    this.name = new.target.name;
   }
 }
 
 export class ConfigRefused extends RedKeyError {
+  override name = "ConfigRefused";
+
   constructor(message: string) {
     super(message, "config_refused");
   }
 }
 
-export class ClientError extends RedKeyError {}
+export class ClientError extends RedKeyError {
+  override name = "ClientError";
+}
 
 export class CallMisused extends ClientError {
+  override name = "CallMisused";
+
   constructor(message: string, code = "call_misused") {
     super(message, code);
   }
 }
 
 export class Unreachable extends ClientError {
+  override name = "Unreachable";
+
   constructor(message: string, cause?: unknown, code = "unreachable") {
     super(message, code, { cause });
   }
 }
 
 export class TimedOut extends Unreachable {
+  override name = "TimedOut";
+
   constructor(message: string) {
     super(message, undefined, "timed_out");
   }
 }
 
 export class ReplyRefused extends ClientError {
+  override name = "ReplyRefused";
+
   constructor(message: string, code = "reply_refused") {
     super(message, code);
   }
 }
 
-export class WorkInterrupted extends ClientError {}
+export class WorkInterrupted extends ClientError {
+  override name = "WorkInterrupted";
+}
 
 /** One thing wrong with a request: where (a JSON pointer or the name of a parameter), and what. */
 export interface Finding {
@@ -75,6 +91,8 @@ interface Problem {
 }
 
 export class ApiError extends ClientError {
+  override name = "ApiError";
+
   readonly detail: string;
   readonly advice: string;
   readonly errors: readonly Finding[];
@@ -91,7 +109,10 @@ export class ApiError extends ClientError {
   ) {
     const detail = problem.detail || problem.error_description || problem.title || `The server answered ${status}.`;
     const advice = problem.advice ?? "";
-    super(`${/[.!?]$/.test(detail) ? detail : `${detail}.`} ${advice}`.trim(), problem.code || problem.error || `http_${status}`);
+    super(
+      `${/[.!?]$/.test(detail) ? detail : `${detail}.`} ${advice}`.trim(),
+      problem.code || problem.error || `http_${status}`,
+    );
     this.detail = detail;
     this.advice = advice;
     this.errors = (Array.isArray(problem.errors) ? problem.errors : []).map((one) => ({
@@ -105,16 +126,36 @@ export class ApiError extends ClientError {
   }
 }
 
-export class Unauthorized extends ApiError {}
-export class CreditsExhausted extends ApiError {}
-export class Forbidden extends ApiError {}
-export class NotFound extends ApiError {}
-export class Invalid extends ApiError {}
-export class Conflict extends ApiError {}
-export class LeaseLost extends Conflict {}
-export class AlreadyTerminal extends Conflict {}
-export class RateLimited extends ApiError {}
-export class ServerFailed extends ApiError {}
+export class Unauthorized extends ApiError {
+  override name = "Unauthorized";
+}
+export class CreditsExhausted extends ApiError {
+  override name = "CreditsExhausted";
+}
+export class Forbidden extends ApiError {
+  override name = "Forbidden";
+}
+export class NotFound extends ApiError {
+  override name = "NotFound";
+}
+export class Invalid extends ApiError {
+  override name = "Invalid";
+}
+export class Conflict extends ApiError {
+  override name = "Conflict";
+}
+export class LeaseLost extends Conflict {
+  override name = "LeaseLost";
+}
+export class AlreadyTerminal extends Conflict {
+  override name = "AlreadyTerminal";
+}
+export class RateLimited extends ApiError {
+  override name = "RateLimited";
+}
+export class ServerFailed extends ApiError {
+  override name = "ServerFailed";
+}
 
 // 500 too: the request carries its key, so that it is done once however often it is sent.
 const PASSING = new Set([408, 429, 500, 502, 503, 504]);

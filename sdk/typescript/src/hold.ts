@@ -18,7 +18,10 @@ export type Rejected = Extract<ClaimNextOutcome, { status: "rejected" }>;
 export type NoTasks = Extract<ClaimNextOutcome, { status: "no_tasks" }>;
 /** The work that comes with a claim. */
 export type Assignment = NonNullable<Claimed["task"]>;
-type ArtifactFields = Omit<Parameters<Api["claims"]["addArtifact"]>[1], "name" | "content" | "contentBase64" | "sha256" | "bytes">;
+type ArtifactFields = Omit<
+  Parameters<Api["claims"]["addArtifact"]>[1],
+  "name" | "content" | "contentBase64" | "sha256" | "bytes"
+>;
 type Upstream = NonNullable<Assignment["upstream"]>[number];
 
 // What is larger is put as content first; a request may have 1 MiB in all.
@@ -129,7 +132,9 @@ export class Hold implements Held {
 
   /** Say that the attempt failed. */
   fail(reason: string, kind: FailureKind = "error", claimNext?: Completion["claimNext"]) {
-    return this.#tell((options) => this.rk.claims.fail(this.claimId, { reason, kind, claimNext: claimNext ?? null }, options));
+    return this.#tell((options) =>
+      this.rk.claims.fail(this.claimId, { reason, kind, claimNext: claimNext ?? null }, options),
+    );
   }
 
   /** Say what stands in the way. */
@@ -188,7 +193,7 @@ export class Hold implements Held {
     this.#telling = true;
     const options = { idempotencyKey: newKey() };
     try {
-      for (let isLast = once; ; ) {
+      for (let isLast = once; ;) {
         try {
           const reply = await send(options);
           this.told = true;

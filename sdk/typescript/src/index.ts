@@ -15,6 +15,15 @@ export { RedKey, type Settings } from "./client.js";
 export * from "./errors.js";
 export type { Api } from "./generated/api.js";
 export type * as types from "./generated/types.js";
-export { Hold, type Assignment, type Claimed, type ClaimNextOutcome, type ClaimOutcome, type Missed, type NoTasks, type Rejected } from "./hold.js";
+export {
+  Hold,
+  type Assignment,
+  type Claimed,
+  type ClaimNextOutcome,
+  type ClaimOutcome,
+  type Missed,
+  type NoTasks,
+  type Rejected,
+} from "./hold.js";
 export { Block, Done, Fail, Release, type BlockerType, type Completion, type FailureKind } from "./verdicts.js";
-export type { Tally, WorkerOptions } from "./worker.js";
+export type { Tally, WorkerOptions } from "./declared.js";

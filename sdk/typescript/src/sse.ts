@@ -25,7 +25,8 @@ export class Parser {
     const held = text.endsWith("\r") ? "\r" : "";
     const lines = (held ? text.slice(0, -1) : text).split(/\r\n|\n|\r/);
     this.#rest = lines.pop() + held;
-    if (this.#rest.length + this.#size > LONGEST_CHARACTERS) throw new ReplyRefused("an event of the stream has no end");
+    if (this.#rest.length + this.#size > LONGEST_CHARACTERS)
+      throw new ReplyRefused("an event of the stream has no end");
     for (const line of lines) {
       if (line) {
         this.#field(line);

@@ -1,4 +1,5 @@
 /** Verdicts: how a handler's work ended. A handler returns its output or a `Done`, or throws one of the others. */
+import { ApiError, CallMisused, type ClientError } from "./errors.js";
 import type { Api } from "./generated/api.js";
 
 type Body<Call extends (...args: never[]) => unknown> = NonNullable<Parameters<Call>[1]>;
@@ -53,8 +54,24 @@ export function verdictOf(raised: unknown): Fail | Block | Release {
   return new Fail(message, name === "TimeoutError" ? "timeout" : "error");
 }
 
+/** What to report when the server does not take a verdict; undefined when there is nothing left to say. */
+export function afterRefusal(refused: ClientError, verdict: Verdict): Fail | undefined {
+  if (verdict instanceof Fail) {
+    // Its words were refused, so these are ours: the wrong words must not keep the task from its next attempt.
+    const said = `The handler failed; what it said was refused (${refused.code}).`;
+    return verdict.reason === said ? undefined : new Fail(said, verdict.kind);
+  }
+  if (refused instanceof CallMisused) return new Fail(`What the handler gave cannot be sent: ${refused.message}`);
+  const detail = refused instanceof ApiError ? refused.detail : refused.message;
+  return new Fail(`What the handler gave was refused (${refused.code}): ${detail}`, "verification");
+}
+
 /** What a handler returns fills the outputs that its task must have and that it did not make itself. */
-export function shareOut(outputs: readonly string[], made: ReadonlySet<string>, given: unknown): [Record<string, unknown>, unknown] {
+export function shareOut(
+  outputs: readonly string[],
+  made: ReadonlySet<string>,
+  given: unknown,
+): [Record<string, unknown>, unknown] {
   const missing = outputs.filter((name) => !made.has(name));
   const [first, ...others] = missing;
   if (first === undefined || given == null) return [{}, given];

@@ -10,42 +10,31 @@
  */
 import { backOffSeconds, newKey, sleep } from "./calls.js";
 import type { RedKey } from "./client.js";
-import { AlreadyTerminal, ApiError, CallMisused, ClientError, Conflict, isPassing, LeaseLost, NotFound, WorkInterrupted } from "./errors.js";
-import { enlist, type Card } from "./enlist.js";
+import {
+  AlreadyTerminal,
+  CallMisused,
+  ClientError,
+  Conflict,
+  isPassing,
+  LeaseLost,
+  NotFound,
+  WorkInterrupted,
+} from "./errors.js";
+import { newTally, type Tally, type WorkerOptions } from "./declared.js";
+import { enlist } from "./enlist.js";
 import type { Claimed, ClaimNextOutcome, Hold } from "./hold.js";
 import { now } from "./lease.js";
-import { Block, Done, Fail, Release, shareOut, verdictOf, type ClaimNext, type Verdict } from "./verdicts.js";
-
-export interface WorkerOptions {
-  queue: string;
-  handler: (ctx: Hold) => unknown;
-  /** Roles that the agent must have; they are granted when the key may. */
-  roles?: readonly string[];
-  /** Who claims: an agent's id, a name (registered when it is new), or an Agent Card; else an agent for this run alone. */
-  agent?: string | Card;
-  /** How many tasks at once; 1 when not given. */
-  concurrency?: number;
-  /** 60 when not given. */
-  leaseSeconds?: number;
-  /** Asked before each claim: while it answers with seconds, the worker claims nothing. */
-  pause?: () => number;
-}
-
-/** What became of the claims that a run made, and of those that it tried to make. */
-export interface Tally {
-  claimed: number;
-  completed: number;
-  failed: number;
-  blocked: number;
-  released: number;
-  /** Cancelled by the owner of the task while it was held. */
-  cancelled: number;
-  /** Held, and lost before the end was told: their results changed nothing. */
-  lost: number;
-  /** Races that others won, and claims that were not allowed. */
-  missed: number;
-  rejected: number;
-}
+import {
+  afterRefusal,
+  Block,
+  Done,
+  Fail,
+  Release,
+  shareOut,
+  verdictOf,
+  type ClaimNext,
+  type Verdict,
+} from "./verdicts.js";
 
 interface Enlisted extends Required<Omit<WorkerOptions, "agent" | "roles">> {
   agentId: string;
@@ -69,19 +58,9 @@ const BRIEF = { timeoutSeconds: 5, maxRetries: 1 };
 
 type Runtime = { on(name: string, listener: () => void): void; off(name: string, listener: () => void): void };
 
-/** The options, once they are checked. */
-export function declared(worker: WorkerOptions): WorkerOptions {
-  const { concurrency = 1, leaseSeconds = 60 } = worker;
-  if (!(concurrency >= 1)) throw new CallMisused("a worker has a concurrency of at least 1", "concurrency_invalid");
-  if (!(leaseSeconds >= 5 && leaseSeconds <= 86_400)) {
-    throw new CallMisused("a lease has 5 to 86400 seconds; heartbeats extend it", "invalid_lease");
-  }
-  return worker;
-}
-
 /** One run of workers. */
 export class Crew {
-  readonly #tally: Tally = { claimed: 0, completed: 0, failed: 0, blocked: 0, released: 0, cancelled: 0, lost: 0, missed: 0, rejected: 0 };
+  readonly #tally = newTally();
   readonly #stopping = new AbortController();
   readonly #hurry = new AbortController();
   readonly #holds = new Set<Hold>();
@@ -92,7 +71,8 @@ export class Crew {
     readonly workers: readonly WorkerOptions[],
     readonly graceSeconds: number,
   ) {
-    if (!workers.length) throw new CallMisused("no worker is declared: call rk.worker({ queue, handler })", "no_worker");
+    if (!workers.length)
+      throw new CallMisused("no worker is declared: call rk.worker({ queue, handler })", "no_worker");
   }
 
   stop(atOnce: boolean): void {
@@ -114,7 +94,14 @@ export class Crew {
     try {
       for (const { roles = [], agent, ...options } of this.workers) {
         const agentId = await enlist(this.rk, agent, options.queue, roles);
-        const worker = { concurrency: 1, leaseSeconds: 60, pause: () => 0, ...options, agentId, passing: agent === undefined };
+        const worker = {
+          concurrency: 1,
+          leaseSeconds: 60,
+          pause: () => 0,
+          ...options,
+          agentId,
+          passing: agent === undefined,
+        };
         enlisted.push(worker);
         for (let slot = 0; slot < worker.concurrency; slot++) slots.push(this.#slot(worker));
       }
@@ -166,7 +153,11 @@ export class Crew {
     }
   }
 
-  async #claim({ queue, agentId, leaseSeconds }: Enlisted, idempotencyKey: string, askedAt: number): Promise<Won | undefined> {
+  async #claim(
+    { queue, agentId, leaseSeconds }: Enlisted,
+    idempotencyKey: string,
+    askedAt: number,
+  ): Promise<Won | undefined> {
     // The hold may have begun as early as the request was sent: most of the lease must be left when it is answered.
     const wait = Math.min(WAIT_SECONDS, leaseSeconds / 3);
     const found = await this.rk.queues.claimNext(queue, { agentId, leaseSeconds, wait }, { idempotencyKey });
@@ -237,7 +228,11 @@ export class Crew {
     return undefined;
   }
 
-  async #report(hold: Hold, verdict: Verdict, claimNext: ClaimNext | null): Promise<ClaimNextOutcome | null | undefined> {
+  async #report(
+    hold: Hold,
+    verdict: Verdict,
+    claimNext: ClaimNext | null,
+  ): Promise<ClaimNextOutcome | null | undefined> {
     try {
       if (verdict instanceof Done) {
         const ended = await hold.complete({ output: verdict.output, ...verdict.said, claimNext });
@@ -259,7 +254,12 @@ export class Crew {
       }
     } catch (error) {
       if (!(error instanceof ClientError)) throw error;
-      if (error instanceof LeaseLost || error instanceof AlreadyTerminal || error instanceof NotFound || isPassing(error)) {
+      if (
+        error instanceof LeaseLost ||
+        error instanceof AlreadyTerminal ||
+        error instanceof NotFound ||
+        isPassing(error)
+      ) {
         this.#dropped(hold);
         return undefined;
       }
@@ -302,7 +302,9 @@ export class Crew {
     const over = new AbortController();
     const all = Promise.all(slots);
     const patience = (seconds: number, signal?: AbortSignal) => {
-      const waiting = sleep(seconds, signal ? AbortSignal.any([signal, over.signal]) : over.signal).catch(() => undefined);
+      const waiting = sleep(seconds, signal ? AbortSignal.any([signal, over.signal]) : over.signal).catch(
+        () => undefined,
+      );
       return Promise.race([all, waiting]);
     };
     await patience(this.graceSeconds, this.#hurry.signal);
@@ -323,16 +325,4 @@ export class Crew {
   #nap(seconds: number): Promise<void> {
     return sleep(seconds, this.#stopping.signal).catch(() => undefined);
   }
-}
-
-/** What to report when the server does not take a verdict; undefined when there is nothing left to say. */
-function afterRefusal(refused: ClientError, verdict: Verdict): Fail | undefined {
-  if (verdict instanceof Fail) {
-    // Its words were refused, so these are ours: the wrong words must not keep the task from its next attempt.
-    const said = `The handler failed; what it said was refused (${refused.code}).`;
-    return verdict.reason === said ? undefined : new Fail(said, verdict.kind);
-  }
-  if (refused instanceof CallMisused) return new Fail(`What the handler gave cannot be sent: ${refused.message}`);
-  const detail = refused instanceof ApiError ? refused.detail : refused.message;
-  return new Fail(`What the handler gave was refused (${refused.code}): ${detail}`, "verification");
 }

@@ -4,10 +4,21 @@ import * as redkey from "../src/index.js";
 import { answer, KEY, scripted } from "./scripted.js";
 
 const { RedKey } = redkey;
-const PROBLEM = { code: "invalid_field", detail: "The title is missing.", advice: "Give a title.", errors: [{ code: "missing", pointer: "/title", message: "It is required." }] };
+const PROBLEM = {
+  code: "invalid_field",
+  detail: "The title is missing.",
+  advice: "Give a title.",
+  errors: [{ code: "missing", pointer: "/title", message: "It is required." }],
+};
 
 test("what may succeed later is sent again under one key, and after Retry-After", async () => {
-  const steps = [answer(503), answer(429, {}, { "retry-after": "0" }), answer(408), answer(500, "a page"), answer(201, { taskId: "t" })];
+  const steps = [
+    answer(503),
+    answer(429, {}, { "retry-after": "0" }),
+    answer(408),
+    answer(500, "a page"),
+    answer(201, { taskId: "t" }),
+  ];
   await scripted(steps, async (rk, heard) => {
     assert.deepEqual(await rk.tasks.create("q", { title: "T" }), { taskId: "t" });
     assert.equal(heard.length, 5);
@@ -24,7 +35,10 @@ test("Retry-After is waited for, and a server that asks for too much is not", as
     assert.ok(performance.now() - begun >= 1000);
   });
   await scripted([answer(503, {}, { "retry-after": "61" })], async (rk) => {
-    await assert.rejects(rk.server.health(), (error: redkey.ApiError) => error instanceof redkey.ServerFailed && error.retryAfterSeconds === 61);
+    await assert.rejects(
+      rk.server.health(),
+      (error: redkey.ApiError) => error instanceof redkey.ServerFailed && error.retryAfterSeconds === 61,
+    );
   });
 });
 
@@ -45,20 +59,24 @@ test("a refusal is never sent again, and is an error by its code and status", as
   ];
   for (const [status, body, kind] of kinds) {
     // A redirect is not followed: the key is for this server alone.
-    await scripted([answer(status, body, status === 302 ? { location: "/elsewhere" } : {}), answer(200)], async (rk, heard) => {
-      const error = await rk.tasks.create("q", { title: "" }).then(
-        () => assert.fail("it was not refused"),
-        (refused: redkey.ApiError) => refused,
-      );
-      assert.equal(error.constructor, kind, String(status));
-      assert.equal(error.status, status);
-      assert.equal(heard.length, 1);
-      if (body === PROBLEM) {
-        assert.equal(error.code, "invalid_field");
-        assert.equal(error.message, "The title is missing. Give a title.");
-        assert.deepEqual(error.errors, PROBLEM.errors);
-      }
-    });
+    await scripted(
+      [answer(status, body, status === 302 ? { location: "/elsewhere" } : {}), answer(200)],
+      async (rk, heard) => {
+        const error = await rk.tasks.create("q", { title: "" }).then(
+          () => assert.fail("it was not refused"),
+          (refused: redkey.ApiError) => refused,
+        );
+        assert.equal(error.constructor, kind, String(status));
+        assert.equal(error.status, status);
+        assert.equal(error.name, error.constructor.name);
+        assert.equal(heard.length, 1);
+        if (body === PROBLEM) {
+          assert.equal(error.code, "invalid_field");
+          assert.equal(error.message, "The title is missing. Give a title.");
+          assert.deepEqual(error.errors, PROBLEM.errors);
+        }
+      },
+    );
   }
 });
 
@@ -75,7 +93,10 @@ test("an answer that says not to retry is not retried, and retries are counted",
 
 test("no server, a cut answer and a closed connection are Unreachable", async () => {
   const gone = new RedKey({ url: "http://127.0.0.1:1", apiKey: KEY, maxRetries: 1 });
-  await assert.rejects(gone.server.health(), (error: redkey.Unreachable) => error.code === "unreachable" && /GET \/healthz/.test(error.message));
+  await assert.rejects(
+    gone.server.health(),
+    (error: redkey.Unreachable) => error.code === "unreachable" && /GET \/healthz/.test(error.message),
+  );
   const whole = answer(200, { status: "ok" });
   await scripted([whole.slice(0, -1), whole], async (rk, heard) => {
     assert.equal((await rk.server.health()).status, "ok");
@@ -92,7 +113,10 @@ test("silence is TimedOut, and the wait of a call is added to its patience", asy
   });
   await scripted([null], async (rk) => {
     const begun = performance.now();
-    await assert.rejects(rk.queues.claimNext("q", { agentId: "a", wait: 0.3 }, { timeoutSeconds: 0.05, maxRetries: 0 }), redkey.TimedOut);
+    await assert.rejects(
+      rk.queues.claimNext("q", { agentId: "a", wait: 0.3 }, { timeoutSeconds: 0.05, maxRetries: 0 }),
+      redkey.TimedOut,
+    );
     assert.ok(performance.now() - begun >= 340);
   });
 });
@@ -142,7 +166,10 @@ test("lists are walked a page at a time, and no further than asked", async () =>
     const found: unknown[] = [];
     for await (const item of rk.queues.list({ limit: 2 })) found.push(item);
     assert.deepEqual(found, [1, 2, 3]);
-    assert.deepEqual(heard.map((one) => one.line.split(" ")[1]), ["/queues?limit=2", "/queues?limit=2&after=a+b"]);
+    assert.deepEqual(
+      heard.map((one) => one.line.split(" ")[1]),
+      ["/queues?limit=2", "/queues?limit=2&after=a+b"],
+    );
   });
   await scripted([...pages], async (rk, heard) => {
     for await (const _ of rk.queues.list()) break;
@@ -154,10 +181,13 @@ test("what cannot be sent is CallMisused, as a rejection", async () => {
   const rk = new RedKey({ url: "http://127.0.0.1:1", apiKey: KEY });
   const circle: Record<string, unknown> = {};
   circle["self"] = circle;
-  for (const id of ["", ".", "..", undefined as unknown as string]) await assert.rejects(rk.tasks.get(id), redkey.CallMisused);
+  for (const id of ["", ".", "..", undefined as unknown as string])
+    await assert.rejects(rk.tasks.get(id), redkey.CallMisused);
   await assert.rejects(rk.tasks.create("q", { title: "T", input: circle }), { code: "not_json" });
   await assert.rejects(rk.tasks.create("q", { title: "T", input: 7n }), { code: "not_json" });
-  await assert.rejects(rk.tasks.create("q", { title: "T" }, { idempotencyKey: "é" }), { code: "idempotency_key_invalid" });
+  await assert.rejects(rk.tasks.create("q", { title: "T" }, { idempotencyKey: "é" }), {
+    code: "idempotency_key_invalid",
+  });
   await assert.rejects(rk.run(), { code: "no_worker" });
   assert.throws(() => rk.worker({ queue: "q", handler: () => 1, leaseSeconds: 4 }), { code: "invalid_lease" });
   assert.throws(() => rk.worker({ queue: "q", handler: () => 1, concurrency: 0 }), { code: "concurrency_invalid" });

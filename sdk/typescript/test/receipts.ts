@@ -11,7 +11,10 @@ const [, , from = "", to = ""] = process.argv;
 const { policies, cases } = JSON.parse(readFileSync(from, "utf8")) as Question;
 const verdicts = [];
 for (const { receipt, policy } of cases) {
-  const { passed, levels, findings, event, effect } = await verifyReceipt(Buffer.from(receipt, "base64"), policies[policy]);
+  const { passed, levels, findings, event, effect } = await verifyReceipt(
+    Buffer.from(receipt, "base64"),
+    policies[policy],
+  );
   const held = Object.fromEntries(Object.entries(levels).map(([name, level]) => [name, level.holds]));
   verdicts.push({ passed, levels: held, codes: findings.map((one) => one.code), event, effect });
 }

@@ -10,7 +10,10 @@ interface Question {
 
 const [, , from = "", to = ""] = process.argv;
 const { url, apiKey, calls } = JSON.parse(readFileSync(from, "utf8")) as Question;
-const families = new RedKey({ url, apiKey, maxRetries: 0 }) as unknown as Record<string, Record<string, (...args: unknown[]) => unknown>>;
+const families = new RedKey({ url, apiKey, maxRetries: 0 }) as unknown as Record<
+  string,
+  Record<string, (...args: unknown[]) => unknown>
+>;
 for (const { call, typescript } of calls) {
   const [family = "", name = ""] = call.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase()).split(".");
   try {

@@ -17,7 +17,12 @@ export const KEY = "rk_0000000000000000_secretsecretsecret";
 
 export function answer(status: number, body: unknown = {}, headers: Record<string, string> = {}): string {
   const text = typeof body === "string" ? body : JSON.stringify(body);
-  const said = { "content-type": "application/json", "content-length": String(Buffer.byteLength(text)), connection: "close", ...headers };
+  const said = {
+    "content-type": "application/json",
+    "content-length": String(Buffer.byteLength(text)),
+    connection: "close",
+    ...headers,
+  };
   const lines = Object.entries(said).map(([name, value]) => `${name}: ${value}\r\n`);
   return `HTTP/1.1 ${status} X\r\n${lines.join("")}\r\n${text}`;
 }
@@ -34,7 +39,11 @@ export function block(sequence: number, text = ""): string {
 }
 
 /** Run a test against a server with these steps: the client, and what the server heard. */
-export async function scripted(steps: Step[], test: (rk: RedKey, heard: Heard[]) => Promise<void>, settings: Settings = {}): Promise<void> {
+export async function scripted(
+  steps: Step[],
+  test: (rk: RedKey, heard: Heard[]) => Promise<void>,
+  settings: Settings = {},
+): Promise<void> {
   const heard: Heard[] = [];
   const open = new Set<Socket>();
   const server = createServer((socket) => {
@@ -47,7 +56,9 @@ export async function scripted(steps: Step[], test: (rk: RedKey, heard: Heard[])
       data += piece.toString("latin1");
       const [head = "", ...rest] = data.split("\r\n\r\n");
       const [line = "", ...lines] = head.split("\r\n");
-      const headers = Object.fromEntries(lines.map((one) => [one.split(": ")[0]!.toLowerCase(), one.slice(one.indexOf(": ") + 2)]));
+      const headers = Object.fromEntries(
+        lines.map((one) => [one.split(": ")[0]!.toLowerCase(), one.slice(one.indexOf(": ") + 2)]),
+      );
       const body = rest.join("\r\n\r\n");
       if (!rest.length || body.length < Number(headers["content-length"] ?? 0)) return;
       data = "";

@@ -16,9 +16,15 @@ test("a stream goes on after its last event, however it was cut", async () => {
   const steps = [stream(block(1), block(2), cut), answer(503), stream(block(3, "é"), "id: 9\n\n"), stream(block(10))];
   await scripted(steps, async (rk, heard) => {
     const found = await taken(rk.events.follow({ types: ["task.created"] }), 4);
-    assert.deepEqual(found.map((event) => event.sequence), [1, 2, 3, 10]);
+    assert.deepEqual(
+      found.map((event) => event.sequence),
+      [1, 2, 3, 10],
+    );
     assert.equal((found[2] as unknown as { text: string }).text, "é");
-    assert.deepEqual(heard.map((one) => one.headers["last-event-id"]), [undefined, "2", "2", "9"]);
+    assert.deepEqual(
+      heard.map((one) => one.headers["last-event-id"]),
+      [undefined, "2", "2", "9"],
+    );
     assert.equal(heard[0]!.headers["accept"], "text/event-stream");
   });
 });

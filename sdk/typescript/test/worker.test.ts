@@ -18,7 +18,12 @@ async function place(): Promise<{ queue: string; agentId: string }> {
 }
 
 /** Run a worker until these tasks have ended: the tasks, and the tally of the run. */
-async function worked(queue: string, handler: (ctx: redkey.Hold) => unknown, titles: string[], options: Partial<redkey.WorkerOptions> = {}) {
+async function worked(
+  queue: string,
+  handler: (ctx: redkey.Hold) => unknown,
+  titles: string[],
+  options: Partial<redkey.WorkerOptions> = {},
+) {
   const rk = new RedKey(quiet);
   rk.worker({ queue, handler, leaseSeconds: 5, ...options });
   const running = rk.run();
@@ -96,9 +101,14 @@ describe("side by side", { concurrency: true }, () => {
         return;
       }
     })();
-    const { tasks, tally } = await worked(queue, handler, ["completes", "fails", "breaks", "blocks", "gives back"], { concurrency: 2 });
+    const { tasks, tally } = await worked(queue, handler, ["completes", "fails", "breaks", "blocks", "gives back"], {
+      concurrency: 2,
+    });
     await answering;
-    assert.deepEqual(tasks.map((task) => task.state), ["completed", "failed", "failed", "completed", "completed"]);
+    assert.deepEqual(
+      tasks.map((task) => task.state),
+      ["completed", "failed", "failed", "completed", "completed"],
+    );
     assert.equal(tasks[1]?.failure?.reason, "no luck");
     assert.match(tasks[2]?.failure?.reason ?? "", /TypeError: broken/);
     assert.equal(tally.completed, 3);
@@ -211,7 +221,8 @@ describe("side by side", { concurrency: true }, () => {
     const states = await Promise.all(tasks.map(async ({ taskId }) => (await admin.tasks.get(taskId)).state));
     assert.deepEqual(states, ["completed", "available"]);
     const agents = [];
-    for await (const agent of admin.agents.list({ active: true })) if (agent.slug.startsWith(queue)) agents.push(agent.slug);
+    for await (const agent of admin.agents.list({ active: true }))
+      if (agent.slug.startsWith(queue)) agents.push(agent.slug);
     assert.deepEqual(agents, [], "an agent without a name is deactivated at the end");
   });
 
@@ -240,7 +251,8 @@ describe("side by side", { concurrency: true }, () => {
   test("a holder that hears nothing for a lease is told to stop, and the server decides what its end is worth", async () => {
     const { queue, agentId } = await place();
     await admin.tasks.create(queue, { title: "T" });
-    const deaf: typeof fetch = (input, init) => (String(input).endsWith("/heartbeat") ? Promise.reject(new TypeError("cut")) : fetch(input, init));
+    const deaf: typeof fetch = (input, init) =>
+      String(input).endsWith("/heartbeat") ? Promise.reject(new TypeError("cut")) : fetch(input, init);
     const hold = await new RedKey({ ...quiet, fetch: deaf }).hold(queue, { agentId, leaseSeconds: 5 });
     assert.ok(hold.status === "claimed");
     const begun = performance.now();
@@ -270,7 +282,12 @@ describe("side by side", { concurrency: true }, () => {
     const revoked = await admin.keys.create(workspace!.workspaceId, { scopes: ["admin"] });
     await new RedKey({ ...quiet, apiKey: revoked.apiKey }).queues.get(queue);
     await admin.keys.revoke(workspace!.workspaceId, revoked.keyId);
-    const keys = ["rk_0000000000000000_secretsecretsecret", process.env["EXPIRED_TOKEN"] ?? "", "nonsense", revoked.apiKey];
+    const keys = [
+      "rk_0000000000000000_secretsecretsecret",
+      process.env["EXPIRED_TOKEN"] ?? "",
+      "nonsense",
+      revoked.apiKey,
+    ];
     for (const apiKey of keys) {
       const rk = new RedKey({ ...quiet, apiKey });
       await assert.rejects(rk.queues.get(queue), redkey.Unauthorized);

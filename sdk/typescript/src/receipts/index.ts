@@ -1,4 +1,5 @@
 /** Receipts: what one proves on nothing but its bytes and the caller's keys, offline and in browsers. */
 export { Refused } from "./json.js";
-export { verifyReceipt, type Finding, type Level, type LevelName, type Policy, type Verdict } from "./verify.js";
+export type { Finding, Level } from "./levels.js";
+export { verifyReceipt, type LevelName, type Policy, type Verdict } from "./verify.js";
 export type { ProvenEvent } from "./records.js";

@@ -3,6 +3,8 @@ import { RedKeyError } from "../errors.js";
 
 /** What cannot be read or contradicts itself: a code, a sentence, and where it is. */
 export class Refused extends RedKeyError {
+  override name = "Refused";
+
   constructor(
     message: string,
     code: string,
@@ -24,8 +26,10 @@ export function utf8(text: string): Uint8Array<ArrayBuffer> {
 
 /** The JSON value of some bytes; Refused with a code when they are not exactly one. */
 export function decode(data: Uint8Array, sizeLimit = 1024 * 1024): Json {
-  if (data.length > sizeLimit) throw new Refused(`${data.length} bytes of JSON; the limit is ${sizeLimit}`, "json_too_large");
-  if (data[0] === 0xef && data[1] === 0xbb && data[2] === 0xbf) throw new Refused("the text begins with a byte order mark", "json_bom");
+  if (data.length > sizeLimit)
+    throw new Refused(`${data.length} bytes of JSON; the limit is ${sizeLimit}`, "json_too_large");
+  if (data[0] === 0xef && data[1] === 0xbb && data[2] === 0xbf)
+    throw new Refused("the text begins with a byte order mark", "json_bom");
   if (data.includes(0)) throw new Refused("the text holds the character NUL", "json_nul");
   let text: string;
   try {
@@ -81,7 +85,8 @@ class Reader {
       const name = this.#string();
       if (this.#peek() !== ":") this.#syntax();
       this.#at++;
-      if (name in made) this.#unsafe ??= new Refused(`the key "${name.slice(0, 40)}" stands twice in one object`, "json_duplicate_key");
+      if (name in made)
+        this.#unsafe ??= new Refused(`the key "${name.slice(0, 40)}" stands twice in one object`, "json_duplicate_key");
       made[name] = this.#value(depth + 1);
     });
     return made;
@@ -116,7 +121,8 @@ class Reader {
       return this.#syntax();
     }
     if (value.includes("\0")) this.#unsafe ??= new Refused("a string holds the character NUL", "json_nul");
-    if (/\p{Surrogate}/u.test(value)) this.#unsafe ??= new Refused("a string holds half of a surrogate pair", "json_surrogate");
+    if (/\p{Surrogate}/u.test(value))
+      this.#unsafe ??= new Refused("a string holds half of a surrogate pair", "json_surrogate");
     return value;
   }
 
@@ -138,6 +144,8 @@ export function canonical(value: Json): Uint8Array<ArrayBuffer> {
 function write(value: Json): string {
   if (Array.isArray(value)) return `[${value.map(write).join(",")}]`;
   if (typeof value !== "object" || value === null) return JSON.stringify(value);
-  const fields = Object.keys(value).sort().map((name) => `${JSON.stringify(name)}:${write(value[name] as Json)}`);
+  const fields = Object.keys(value)
+    .sort()
+    .map((name) => `${JSON.stringify(name)}:${write(value[name] as Json)}`);
   return `{${fields.join(",")}}`;
 }

@@ -115,10 +115,14 @@ export async function parseKey(text: string): Promise<VerifierKey> {
   const [algorithm = 0] = data;
   if (!isKeyName(name) || !data.length) throw new Refused("a verifier key is `name+key id+base64`", "key_malformed");
   if (data.length !== 33 || (algorithm !== LOG_KEY && algorithm !== WITNESS_KEY)) {
-    throw new Refused(`the key of ${name} is not an Ed25519 key of a log (0x01) or a witness (0x04)`, "key_type_unknown");
+    throw new Refused(
+      `the key of ${name} is not an Ed25519 key of a log (0x01) or a witness (0x04)`,
+      "key_type_unknown",
+    );
   }
   const key = await keyNamed(name, algorithm, data.slice(1));
-  if (key.id !== id) throw new Refused(`the key of ${name} has the id ${key.id}, not ${id.slice(0, 8)}`, "key_id_wrong");
+  if (key.id !== id)
+    throw new Refused(`the key of ${name} has the id ${key.id}, not ${id.slice(0, 8)}`, "key_id_wrong");
   return key;
 }
 
@@ -135,7 +139,10 @@ export async function parseTrustedKeys(lines: readonly string[], algorithm: numb
     if (key.algorithm !== algorithm) throw new Refused(`${key.name} is a key of the other kind`, "key_type_wrong");
     // Sizes are counted per origin, so one size cannot end a key for all origins of a log.
     if (word && /^redkey\//.test(key.name) && !/^redkey\/[^/]+\/[^/]+\/e[1-9]\d{0,5}$/.test(key.name)) {
-      throw new Refused(`a retirement is of one origin, such as ${key.name}/<workspace>/e1, not of a whole log`, "key_refused");
+      throw new Refused(
+        `a retirement is of one origin, such as ${key.name}/<workspace>/e1, not of a whole log`,
+        "key_refused",
+      );
     }
     found.push({ key, retired: size === undefined ? undefined : parseSize(size) });
   }
@@ -202,7 +209,9 @@ function parseCheckpoint(text: string): Checkpoint {
 
 /** The signatures of a receipt's own text, each once by a signer; none is checked yet. */
 export function parseAttestation(lines: readonly string[], origin: string): Signature[] {
-  const found = lines.map(decodeBase64).map((data) => ({ name: origin, id: hex(data.subarray(0, 4)), data: data.slice(4) }));
+  const found = lines
+    .map(decodeBase64)
+    .map((data) => ({ name: origin, id: hex(data.subarray(0, 4)), data: data.slice(4) }));
   if (found.length > SIGNATURES_LIMIT || new Set(found.map((one) => one.id)).size !== found.length) {
     throw new Refused("a receipt is attested once by each signer", "receipt_malformed", "/offline/attestation");
   }

@@ -34,7 +34,14 @@ function bytes(digits: string): Bytes {
 }
 
 /** The bytes whose SHA-384 is the running hash of a message; they are also the leaf of the Merkle tree. */
-export async function preimage(previous: Bytes, payer: string, topic: string, time: bigint, sequence: bigint, message: Bytes): Promise<Bytes> {
+export async function preimage(
+  previous: Bytes,
+  payer: string,
+  topic: string,
+  time: bigint,
+  sequence: bigint,
+  message: Bytes,
+): Promise<Bytes> {
   const view = new DataView(new ArrayBuffer(78));
   view.setUint16(0, 0x774c);
   [3n, ...entity(payer), ...entity(topic), time / BILLION].forEach((value, index) => {
@@ -63,11 +70,17 @@ function parseTime(text: string): bigint {
 }
 
 /** The record that a receipt shows: its wire, its leaf and its time; Refused where it contradicts itself. */
-export async function readRecord(wire: string, internal: Internal, sequence: number): Promise<{ wire: Json; leaf: Bytes; time: bigint }> {
+export async function readRecord(
+  wire: string,
+  internal: Internal,
+  sequence: number,
+): Promise<{ wire: Json; leaf: Bytes; time: bigint }> {
   const data = utf8(wire);
-  if (!data.length || data.length > 1024) throw new Refused(`the wire has ${data.length} bytes; 1 to 1024 are allowed`, "wire_length");
+  if (!data.length || data.length > 1024)
+    throw new Refused(`the wire has ${data.length} bytes; 1 to 1024 are allowed`, "wire_length");
   const value = decode(data);
-  if (!equal(canonical(value), data)) throw new Refused("the wire is not in its canonical bytes", "wire_not_canonical", "/offline/wire");
+  if (!equal(canonical(value), data))
+    throw new Refused("the wire is not in its canonical bytes", "wire_not_canonical", "/offline/wire");
   let time: bigint;
   let leaf: Bytes;
   try {
@@ -76,10 +89,18 @@ export async function readRecord(wire: string, internal: Internal, sequence: num
     if (previous.length !== HASH_BYTES) throw new Error("a running hash has 48 bytes");
     leaf = await preimage(previous, internal.payer, internal.topicId, time, BigInt(sequence), data);
   } catch (cause) {
-    throw new Refused(`the record cannot be hashed: ${(cause as Error).message}`, "record_malformed", "/offline/internal");
+    throw new Refused(
+      `the record cannot be hashed: ${(cause as Error).message}`,
+      "record_malformed",
+      "/offline/internal",
+    );
   }
   if (!equal(await digest("SHA-384", leaf), decodeBase64(internal.runningHash))) {
-    throw new Refused("the running hash is not the hash of the record that is shown", "running_hash_wrong", "/offline/internal/runningHash");
+    throw new Refused(
+      "the running hash is not the hash of the record that is shown",
+      "running_hash_wrong",
+      "/offline/internal/runningHash",
+    );
   }
   return { wire: value, leaf, time };
 }
@@ -87,8 +108,15 @@ export async function readRecord(wire: string, internal: Internal, sequence: num
 /** The event that a wire is at its place in the order; Refused when it is not an Agent Wire 1.1 message. */
 export function eventAt(wire: Json, sequence: number, time: bigint): ProvenEvent {
   try {
-    const said = wire as { wire_id: string; type: string; sender: string; payload: JsonObject; stream: { stream_id: string } };
-    if (typeof said.payload !== "object" || said.payload === null || Array.isArray(said.payload)) throw new Error("no payload");
+    const said = wire as {
+      wire_id: string;
+      type: string;
+      sender: string;
+      payload: JsonObject;
+      stream: { stream_id: string };
+    };
+    if (typeof said.payload !== "object" || said.payload === null || Array.isArray(said.payload))
+      throw new Error("no payload");
     const stream = () => streamOf(said.stream.stream_id);
     const stated = (field: string): Json | undefined => {
       const value = said.payload[field] ?? undefined;
@@ -119,7 +147,10 @@ function streamOf(id: string): { kind: string; subject: string } {
   return { kind, subject };
 }
 
-function actorOf(wire: { type: string; sender: string; payload: JsonObject }, stated: (field: string) => Json | undefined): ProvenEvent["actor"] {
+function actorOf(
+  wire: { type: string; sender: string; payload: JsonObject },
+  stated: (field: string) => Json | undefined,
+): ProvenEvent["actor"] {
   const [kind = "", ...rest] = wire.sender.split(":");
   const name = rest.join(":");
   // The system settles a claim, but the agent that asked is the one who acted.
@@ -159,7 +190,8 @@ export function parseRow(value: Json): Row {
   try {
     const said = value as JsonObject;
     const { sequence_number: sequence, running_hash_version: version = null, payer_account_id: payer = null } = said;
-    if (typeof sequence !== "number" || !Number.isInteger(sequence) || sequence <= 0) throw new Error("no sequence_number");
+    if (typeof sequence !== "number" || !Number.isInteger(sequence) || sequence <= 0)
+      throw new Error("no sequence_number");
     if (version !== null && (typeof version !== "number" || !Number.isInteger(version))) throw new Error("no version");
     for (const name of [said["topic_id"], ...(payer === null ? [] : [payer])]) entity(name as string);
     const row = {
@@ -212,13 +244,20 @@ function spelled(row: Row): string {
 }
 
 function bad(row: Row): Refused {
-  return new Refused(`row ${row.sequence} of topic ${row.topic} does not follow from the rows around it`, "anchor_row_bad");
+  return new Refused(
+    `row ${row.sequence} of topic ${row.topic} does not follow from the rows around it`,
+    "anchor_row_bad",
+  );
 }
 
 /** Whether a row holds the message (HCS-27) that anchors a checkpoint. */
 export function anchors(row: Row, { origin, size, root }: Checkpoint): boolean {
   try {
-    const { p, op, metadata } = decode(row.message, 4096) as { p: string; op: string; metadata: Record<string, Record<string, string>> };
+    const { p, op, metadata } = decode(row.message, 4096) as {
+      p: string;
+      op: string;
+      metadata: Record<string, Record<string, string>>;
+    };
     const { log, stream, root: said } = metadata;
     const encoded = encodeBase64(root).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
     return (

@@ -34,7 +34,13 @@ const RECEIPT: Shape = {
   levels: { integrity: "boolean", signed: "boolean", witnessed: "boolean", anchored: "boolean" },
   "offline??": {
     wire: "string",
-    internal: { topicId: "string", payer: "string", consensusTimestamp: "string", previousRunningHash: "string", runningHash: "string" },
+    internal: {
+      topicId: "string",
+      payer: "string",
+      consensusTimestamp: "string",
+      previousRunningHash: "string",
+      runningHash: "string",
+    },
     proof: "string",
     "signers?": [{ key: "string", added: "integer", "retired??": "integer" }],
     "content?": ["string"],
@@ -57,7 +63,8 @@ function conform(value: Json | undefined, shape: Shape, pointer: string): void {
     if (!Array.isArray(value)) throw wrong("a list is needed", pointer);
     value.forEach((item, index) => conform(item, shape[0], `${pointer}/${index}`));
   } else if (typeof shape === "string") {
-    const isRight = shape === "integer" ? Number.isInteger(value) : shape === "object" ? isObject : typeof value === shape;
+    const isRight =
+      shape === "integer" ? Number.isInteger(value) : shape === "object" ? isObject : typeof value === shape;
     if (!isRight) throw wrong(`${shape} is needed`, pointer);
   } else {
     if (!isObject) throw wrong("an object is needed", pointer);

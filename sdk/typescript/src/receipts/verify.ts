@@ -9,25 +9,23 @@
  *
  * No level above holds where integrity does not. A key that came with the receipt proves nothing.
  */
-import { canonical, decode, Refused, utf8, type Json, type JsonObject } from "./json.js";
+import { decode, Refused, utf8, type Json, type JsonObject } from "./json.js";
+import {
+  anchoredLevel,
+  attested,
+  attestedText,
+  opinion,
+  signedLevel,
+  witnessedLevel,
+  type Finding,
+  type Level,
+} from "./levels.js";
 import * as notes from "./notes.js";
-import type { Bytes, Proof, Signature, TrustedKey, VerifierKey } from "./notes.js";
-import { anchors, checkRows, eventAt, parseRow, placeOf, readRecord, type ProvenEvent, type Row } from "./records.js";
+import type { Bytes, Proof, TrustedKey, VerifierKey } from "./notes.js";
+import { eventAt, parseRow, readRecord, type ProvenEvent, type Row } from "./records.js";
 import { checkReceipt, type ReceiptParts } from "./shape.js";
 
 export type LevelName = "integrity" | "signed" | "witnessed" | "anchored";
-
-/** Whether a level of proof holds, and why, in one sentence. */
-export interface Level {
-  holds: boolean;
-  why: string;
-}
-
-export interface Finding {
-  code: string;
-  pointer: string;
-  message: string;
-}
 
 /** What the caller brought, all of it as text: keys as `redkey receipt keys` prints them, rows of a mirror node. */
 export interface Policy {
@@ -47,17 +45,13 @@ export interface Verdict {
   effect?: ReceiptParts["effect"];
 }
 
-interface Opinion extends Level {
-  findings: Finding[];
-  keys: VerifierKey[];
-}
-
 const RECEIPT_LIMIT = 64 * 1024 * 1024;
 const LEVELS: readonly LevelName[] = ["integrity", "signed", "witnessed", "anchored"];
 
 /** What a receipt proves to a caller with these keys. Keys that cannot be read are refused with an error. */
 export async function verifyReceipt(receipt: string | Uint8Array | object, policy: Policy = {}): Promise<Verdict> {
-  const data = receipt instanceof Uint8Array ? receipt : utf8(typeof receipt === "string" ? receipt : JSON.stringify(receipt));
+  const data =
+    receipt instanceof Uint8Array ? receipt : utf8(typeof receipt === "string" ? receipt : JSON.stringify(receipt));
   const keys = await notes.parseTrustedKeys(policy.keys ?? [], notes.LOG_KEY);
   const witnesses = (await notes.parseTrustedKeys(policy.witnesses ?? [], notes.WITNESS_KEY)).map((one) => one.key);
   if (new Set(witnesses.map((one) => notes.encodeBase64(one.publicKey))).size !== witnesses.length) {
@@ -82,7 +76,9 @@ async function judge(
     const { offline } = receipt;
     if (!offline) {
       const pending = receipt.verification.status === "pending";
-      const why = pending ? "no checkpoint covers this record yet: fetch the receipt again" : "the receipt has no offline part: fetch it with ?format=proof";
+      const why = pending
+        ? "no checkpoint covers this record yet: fetch the receipt again"
+        : "the receipt has no offline part: fetch it with ?format=proof";
       throw new Refused(why, "offline_missing", "/offline");
     }
     const proof = notes.parseProof(offline.proof);
@@ -99,8 +95,16 @@ async function judge(
     let signed = await signedLevel(proof, keys, retired);
     if (signed.holds) signed = await attested(signed, attestation, await attestedText(document as JsonObject, proof));
     const own = new Set([...keys.map((one) => notes.encodeBase64(one.key.publicKey)), ...retired.keys()]);
-    const integrity = opinion(true, `record ${receipt.sequence} is in the tree of ${proof.checkpoint.size} records of ${proof.checkpoint.origin}`);
-    const opinions = [integrity, signed, await witnessedLevel(proof, witnesses, quorum, own), await anchoredLevel(proof, offline.anchor ?? [], mirror)];
+    const integrity = opinion(
+      true,
+      `record ${receipt.sequence} is in the tree of ${proof.checkpoint.size} records of ${proof.checkpoint.origin}`,
+    );
+    const opinions = [
+      integrity,
+      signed,
+      await witnessedLevel(proof, witnesses, quorum, own),
+      await anchoredLevel(proof, offline.anchor ?? [], mirror),
+    ];
     const levels = Object.fromEntries(opinions.map(({ holds, why }, index) => [LEVELS[index], { holds, why }]));
     const findings = opinions.flatMap((one) => one.findings);
     return { levels: levels as Verdict["levels"], findings, event, effect: receipt.effect };
@@ -115,14 +119,6 @@ function nothingHolds(findings: Finding[]): Omit<Verdict, "passed"> {
   const why = (index: number) => (index ? "the receipt is not whole" : findings[0]!.message);
   const levels = Object.fromEntries(LEVELS.map((name, index) => [name, { holds: false, why: why(index) }]));
   return { levels: levels as Verdict["levels"], findings };
-}
-
-function opinion(holds: boolean, why: string, findings: Finding[] = [], keys: VerifierKey[] = []): Opinion {
-  return { holds, why, findings, keys };
-}
-
-function refusal(code: string, why: string, pointer = ""): Opinion {
-  return opinion(false, why, [{ code, pointer, message: why }]);
 }
 
 async function inclusion(proof: Proof, leaf: Bytes, sequence: number): Promise<Finding[]> {
@@ -161,13 +157,22 @@ function bitLength(value: bigint): number {
 }
 
 /** What the receipt says that its wire and proof do not. */
-function agreement(receipt: ReceiptParts, offline: NonNullable<ReceiptParts["offline"]>, proof: Proof, event: ProvenEvent): Finding[] {
+function agreement(
+  receipt: ReceiptParts,
+  offline: NonNullable<ReceiptParts["offline"]>,
+  proof: Proof,
+  event: ProvenEvent,
+): Finding[] {
   const found: Finding[] = [];
   const differs = (code: string, pointer: string, message: string) => found.push({ code, pointer, message });
   for (const [name, value] of Object.entries(event)) {
     const stated = receipt[name as keyof ProvenEvent];
     if (JSON.stringify(sortedPair(stated)) !== JSON.stringify(sortedPair(value))) {
-      differs("field_mismatch", `/${name}`, `the receipt says ${name} ${JSON.stringify(stated)}, the wire ${JSON.stringify(value)}`);
+      differs(
+        "field_mismatch",
+        `/${name}`,
+        `the receipt says ${name} ${JSON.stringify(stated)}, the wire ${JSON.stringify(value)}`,
+      );
     }
   }
   const { verification, effect, levels } = receipt;
@@ -206,10 +211,13 @@ async function content(bodies: readonly string[], payload: Json): Promise<Findin
     const pointer = `/offline/content/${index}`;
     try {
       const data = notes.decodeBase64(body);
-      const digits = Array.from(await notes.digest("SHA-256", data), (byte) => byte.toString(16).padStart(2, "0")).join("");
+      const digits = Array.from(await notes.digest("SHA-256", data), (byte) => byte.toString(16).padStart(2, "0")).join(
+        "",
+      );
       if (!named.has(digits)) throw new Refused("the wire names no content with this hash", "content_not_named");
       const said = named.get(digits) ?? null;
-      if (said !== null && said !== data.length) throw new Refused(`${data.length} bytes; the wire says ${String(said)}`, "content_length");
+      if (said !== null && said !== data.length)
+        throw new Refused(`${data.length} bytes; the wire says ${String(said)}`, "content_length");
     } catch (refused) {
       if (!(refused instanceof Refused)) throw refused;
       found.push({ code: refused.code, pointer, message: refused.message });
@@ -226,7 +234,9 @@ function collect(value: Json, named: Map<string, Json>): void {
 }
 
 /** From which size on each signer that the receipt tells of signs no more, by public key. */
-async function retirements(signers: ReadonlyArray<{ key: string; retired?: number | null }>): Promise<Map<string, bigint>> {
+async function retirements(
+  signers: ReadonlyArray<{ key: string; retired?: number | null }>,
+): Promise<Map<string, bigint>> {
   const retired = new Map<string, bigint>();
   for (const [index, term] of signers.entries()) {
     const key = await notes.parseKey(term.key).catch((refused: Refused) => {
@@ -235,115 +245,4 @@ async function retirements(signers: ReadonlyArray<{ key: string; retired?: numbe
     if (term.retired != null) retired.set(notes.encodeBase64(key.publicKey), BigInt(term.retired));
   }
   return retired;
-}
-
-/** Is the checkpoint signed by a key that the caller brought? What the receipt tells of retired signers only refuses. */
-async function signedLevel(proof: Proof, keys: readonly TrustedKey[], retired: ReadonlyMap<string, bigint>): Promise<Opinion> {
-  const { origin, size } = proof.checkpoint;
-  const signers = proof.signatures.filter((one) => !notes.isCosignature(one)).map(nameOf).join(", ") || "nobody";
-  if (!keys.length) return opinion(false, `no key was given to check with; ${signers} signed, and nobody vouched for that key`);
-  const good: VerifierKey[] = [];
-  const findings: Finding[] = [];
-  let fits = false;
-  for (const trusted of keys) {
-    const key = await notes.keyFor(trusted, origin);
-    if (!key) continue;
-    fits = true;
-    const signatures = by(key, proof.signatures);
-    if (!signatures.length) continue;
-    for (const one of signatures) {
-      if (!(await notes.verifies(key, one, proof.text))) return refusal("signature_invalid", `the signature of ${nameOf(one)} is wrong`);
-    }
-    const ends = [trusted.retired, retired.get(notes.encodeBase64(key.publicKey))].filter((end) => end !== undefined);
-    if (ends.some((end) => size >= end)) {
-      findings.push({ code: "signer_retired", pointer: "", message: `${nameOf(key)} was retired at size ${ends.sort()[0]}, and signed size ${size}` });
-    } else {
-      good.push(key);
-    }
-  }
-  // A retired key beside one that holds takes nothing away.
-  if (good.length) return opinion(true, `signed by ${good.map(nameOf).join(", ")}`, [], good);
-  if (findings.length) return opinion(false, findings[0]!.message, findings);
-  if (fits) return refusal("key_did_not_sign", `signed by ${signers}, not by a key that was given`);
-  return refusal("key_other_log", `the key is for ${keys.map((one) => one.key.name).join(", ")}, the checkpoint is of ${origin}`);
-}
-
-function by(key: VerifierKey, signatures: readonly Signature[]): Signature[] {
-  return signatures.filter((one) => one.id === key.id && one.name === key.name);
-}
-
-function nameOf(one: { name: string; id: string }): string {
-  return `${one.name}+${one.id}`;
-}
-
-/** What the log signs for a receipt: a digest of all of it but these signatures, under its origin and size. */
-async function attestedText(document: JsonObject, { checkpoint }: Proof): Promise<string> {
-  const { attestation: _, ...offline } = document["offline"] as JsonObject;
-  const hash = await notes.digest("SHA-256", canonical({ ...document, offline }));
-  return `redkey/receipt@v1\n${checkpoint.origin}\n${checkpoint.size}\n${notes.encodeBase64(hash)}\n`;
-}
-
-/** The signed level goes on holding when the same key signed what the receipt says beside its record. */
-async function attested(signed: Opinion, attestation: readonly Signature[], text: string): Promise<Opinion> {
-  const tried = signed.keys.flatMap((key) => by(key, attestation).map((one) => notes.verifies(key, one, text)));
-  const isRight = (await Promise.all(tried)).every(Boolean);
-  if (tried.length && isRight) return signed;
-  const why = `the checkpoint is ${signed.why}, but the signature of the receipt itself is ${tried.length ? "wrong: the receipt was changed" : "missing"}`;
-  return refusal(tried.length ? "attestation_invalid" : "attestation_missing", why, "/offline/attestation");
-}
-
-/** Did enough of the caller's witnesses cosign? A log is no witness of itself. */
-async function witnessedLevel(proof: Proof, witnesses: readonly VerifierKey[], quorum: number, own: ReadonlySet<string>): Promise<Opinion> {
-  if (!witnesses.length) {
-    const lines = [...new Set(proof.signatures.filter(notes.isCosignature).map(nameOf))].join(", ");
-    return opinion(false, `no witness key was given to check with; ${lines ? `${lines} cosigned, and nobody vouched for them` : "nobody cosigned"}`);
-  }
-  const findings: Finding[] = [];
-  const good: VerifierKey[] = [];
-  for (const witness of witnesses) {
-    const lines = by(witness, proof.signatures);
-    const times = await Promise.all(lines.map((one) => notes.cosignedAt(witness, one, proof.text)));
-    const [code, message] = own.has(notes.encodeBase64(witness.publicKey))
-      ? ["witness_is_signer", `${witness.name} has the log's own key: it witnesses nothing`]
-      : !lines.length
-        ? ["witness_missing", `${witness.name} did not cosign this checkpoint`]
-        : times.includes(undefined)
-          ? ["cosignature_invalid", `the cosignature of ${witness.name} is wrong`]
-          : ["", ""];
-    if (code) findings.push({ code, pointer: "", message: message! });
-    else good.push(witness);
-  }
-  if (good.length >= quorum && !findings.some((one) => one.code === "cosignature_invalid")) {
-    return opinion(true, `cosigned by ${good.map((one) => one.name).join(", ")}`, [], good);
-  }
-  const message = `${good.length} of ${witnesses.length} witnesses cosigned, ${quorum} are needed`;
-  return opinion(false, message, [...findings, { code: "witness_quorum", pointer: "", message }]);
-}
-
-/**
- * Does the checkpoint stand on a topic, by rows that came with the receipt and rows that the caller brought?
- *
- * Rows carry no signature: what came with the receipt counts only as far as it leads, by running hashes, to a row that
- * the caller fetched.
- */
-async function anchoredLevel({ checkpoint }: Proof, attached: readonly Json[], brought: readonly Row[]): Promise<Opinion> {
-  const pointer = "/offline/anchor";
-  try {
-    const rows = [...brought, ...attached.map(parseRow)];
-    if (!rows.length) return opinion(false, "the receipt carries no anchor, and no mirror answer was given");
-    const verified = await checkRows(rows);
-    const found = [...verified.values()].filter((row) => anchors(row, checkpoint));
-    const trusted = new Set(brought.map((row) => placeOf(row)));
-    for (const row of found) {
-      let step = 0;
-      while (!trusted.has(placeOf(row, step)) && verified.has(placeOf(row, step + 1))) step++;
-      if (trusted.has(placeOf(row, step))) return opinion(true, `on topic ${row.topic} as message ${row.sequence}`);
-    }
-    if (!found[0]) return refusal("anchor_not_found", "no row that could be checked anchors this checkpoint", pointer);
-    const said = `the rows say topic ${found[0].topic}, message ${found[0].sequence}`;
-    return opinion(false, `${said}, but no mirror answer was given that bears them out`);
-  } catch (refused) {
-    if (!(refused instanceof Refused)) throw refused;
-    return refusal(refused.code, refused.message, pointer);
-  }
 }
