@@ -48,7 +48,8 @@ class Compiled:
         return done.stdout
 
     def command(self, script: str, *arguments: str) -> list[str]:
-        flags = ["--test"] if script.endswith(".test") else []
+        # A test that hangs is named, long before the suite is given up.
+        flags = ["--test", "--test-timeout=60000"] if script.endswith(".test") else []
         return [self.node.node, "--disable-warning=ExperimentalWarning", *flags, self.path(script), *arguments]
 
     def path(self, script: str) -> str:

@@ -163,7 +163,9 @@ describe("side by side", { concurrency: true }, () => {
     const { queue } = await place();
     const reasons: string[] = [];
     const rk = new RedKey(quiet);
-    let begin = (_: redkey.Hold) => undefined as unknown;
+    let begin = (_: redkey.Hold): void => undefined;
+    // Asked for before the task is there: the worker may be faster than the answer to its creation.
+    const began = () => new Promise<redkey.Hold>((resolve) => (begin = resolve));
     rk.worker({
       queue,
       leaseSeconds: 5,
@@ -176,16 +178,19 @@ describe("side by side", { concurrency: true }, () => {
       },
     });
     const running = rk.run();
+    const first = began();
     const cancelled = await admin.tasks.create(queue, { title: "cancelled" });
-    await new Promise((resolve) => (begin = resolve));
+    await first;
     await admin.tasks.cancel(cancelled.taskId);
     assert.equal((await admin.tasks.wait(cancelled.taskId)).state, "cancelled");
+    const second = began();
     const lost = await admin.tasks.create(queue, { title: "lost" });
-    const hold = await new Promise<redkey.Hold>((resolve) => (begin = resolve as typeof begin));
+    const hold = await second;
+    // So that it is not claimed again once it is lost.
+    rk.stop();
     // The hold ends by a call that this worker did not make.
     await admin.claims.release(hold.claimId);
     await until(hold.signal);
-    rk.stop();
     const tally = await running;
     assert.deepEqual(reasons, ["cancelled", "lease_lost"]);
     assert.equal(tally.cancelled, 1);
