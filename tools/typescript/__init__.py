@@ -13,7 +13,7 @@ from typing import Any
 
 from redkey.api.openapi import document
 from redkey.api.surface import routes
-from redkey.bus.http.face import BUS_ROUTES
+from redkey.app import operations_of
 from tools.typescript.operations import Operation, find_operations
 from tools.typescript.schemas import Types
 
@@ -24,7 +24,7 @@ _NOTE = "// Written by `python -m tools.typescript` from the OpenAPI document; `
 
 def generated() -> dict[str, bytes]:
     """Every generated file of the SDK, by its path."""
-    return files_for(json.loads(document((*routes(), *BUS_ROUTES), "/")))
+    return files_for(json.loads(document(operations_of(routes()))))
 
 
 def files_for(described: dict[str, Any]) -> dict[str, bytes]:
