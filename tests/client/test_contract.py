@@ -154,6 +154,7 @@ def reply_of(method: Any) -> Any:
 
 def test_every_operation_has_its_method_and_every_method_its_operation() -> None:
     assert METHODS.keys() == ROUTES.keys()
+    assert {name: one.method_name for name, one in ROUTES.items() if one.method_name}.items() <= METHODS.items()
     kinds = (Operation, Listing, Stream)
     methods = {
         f"{name}.{method}"
