@@ -19,6 +19,21 @@ from redkey.shapes.workflows import StartedWorkflow, Workflow, WorkflowChanged, 
 class Workflows(Resource[Mode]):
     """Workflows: plans at work. Started, seen now and at any place of the ledger, drawn, paused, resumed, cancelled."""
 
+    @Listing
+    def events(
+        self,
+        workflow_id: str,
+        *,
+        type: Sequence[str] | str | None = None,
+        order: Order | None = None,
+        limit: int | None = None,
+        after: str | None = None,
+    ) -> Request[Page[Event]]:
+        """What happened in a run; as a live stream when text/event-stream is asked for."""
+        return get(
+            at("workflows", workflow_id, "events"), Page[Event], type=type, order=order, limit=limit, after=after
+        )
+
     @Operation
     def approve(self, workflow_id: str, plan_task_id: str, note: str | None = None) -> Request[GateDecided]:
         """Approve a task of a run, named by its id in the plan."""
@@ -66,21 +81,6 @@ class Workflows(Resource[Mode]):
     def state(self, workflow_id: str, *, at_sequence: int | None = None) -> Request[WorkflowState]:
         """Everything about a run: every task with its state, attempt, claim, gate and what it waits for."""
         return get(at("workflows", workflow_id, "state"), WorkflowState, at=at_sequence)
-
-    @Listing
-    def events(
-        self,
-        workflow_id: str,
-        *,
-        type: Sequence[str] | str | None = None,
-        order: Order | None = None,
-        limit: int | None = None,
-        after: str | None = None,
-    ) -> Request[Page[Event]]:
-        """What happened in a run; as a live stream when text/event-stream is asked for."""
-        return get(
-            at("workflows", workflow_id, "events"), Page[Event], type=type, order=order, limit=limit, after=after
-        )
 
     @Operation
     def pause(self, workflow_id: str) -> Request[WorkflowChanged]:
