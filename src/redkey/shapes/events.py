@@ -12,6 +12,7 @@ from redkey.shapes.operation import READ, Operation
 EVENT_STREAM = "text/event-stream"
 Filter = Annotated[str, Meta(max_length=64)]
 Order = Literal["asc", "desc"]
+Types = Annotated[str, Meta(max_length=1024), SEVERAL]
 
 
 class Party(Reply, frozen=True, kw_only=True):
@@ -41,13 +42,15 @@ class Event(EventHead, frozen=True, kw_only=True):
 class EventQuery(PageQuery, frozen=True, kw_only=True):
     """Which events of a thing: types with commas between, in the order of the ledger or newest first."""
 
-    type: Annotated[str, Meta(max_length=1024), SEVERAL] = ""
+    type: Types = ""
     order: Order = "asc"
 
 
 class LedgerQuery(EventQuery, frozen=True, kw_only=True):
     """Which events: all conditions that are given must hold. `from` is included, `to` is not."""
 
+    # Named again for their places: callers of the SDK send the parameters in this order.
+    type: Types = ""
     agent_id: Filter = ""
     task_id: Filter = ""
     claim_id: Filter = ""
@@ -55,6 +58,7 @@ class LedgerQuery(EventQuery, frozen=True, kw_only=True):
     queue_id: Filter = ""
     from_: Filter = field(default="", name="from")
     to: Filter = ""
+    order: Order = "asc"
 
 
 class StreamQuery(Body, frozen=True, kw_only=True):

@@ -20,6 +20,7 @@ class Ledger(Resource[Mode]):
     def query(
         self,
         *,
+        type: Sequence[str] | str | None = None,
         agent_id: str | None = None,
         task_id: str | None = None,
         claim_id: str | None = None,
@@ -27,7 +28,6 @@ class Ledger(Resource[Mode]):
         queue: str | None = None,
         since: str | None = None,
         until: str | None = None,
-        type: Sequence[str] | str | None = None,
         order: Order | None = None,
         limit: int | None = None,
         after: str | None = None,
@@ -36,6 +36,7 @@ class Ledger(Resource[Mode]):
         return get(
             "/ledger/query",
             Page[Event],
+            type=type,
             agent_id=agent_id,
             task_id=task_id,
             claim_id=claim_id,
@@ -43,7 +44,6 @@ class Ledger(Resource[Mode]):
             queue_id=queue,
             from_=since,
             to=until,
-            type=type,
             order=order,
             limit=limit,
             after=after,
