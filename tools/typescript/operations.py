@@ -201,7 +201,9 @@ def _named_by_the_sdk(described: dict[tuple[str, str], Schema]) -> Iterator[Oper
     for family, resource in vars(client).items():
         if not isinstance(resource, Resource):
             continue
-        for name in vars(type(resource)):
+        # What is written by hand stands in a class above what is generated.
+        kinds = [kind for kind in reversed(type(resource).__mro__) if issubclass(kind, Resource)]
+        for name in dict.fromkeys(name for kind in kinds for name in vars(kind)):
             if not name.startswith("_"):
                 found = _recorded(family, name, getattr(resource, name), described)
                 if found is not None:

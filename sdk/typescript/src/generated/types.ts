@@ -6,6 +6,14 @@ export interface Page<Item> {
   next?: string | null;
 }
 
+/** An access token. */
+export interface AccessToken {
+  access_token: string;
+  token_type: "Bearer";
+  expires_in: number;
+  scope: string;
+}
+
 /** How the receiver confirms a message: by itself, by its application, or not at all; and how long it has. */
 export interface Ack {
   mode?: string | null;
@@ -19,30 +27,8 @@ export interface Advice {
   message: string;
 }
 
-/** What may be changed of an agent; what is absent stays. */
-export interface AgentChange {
-  name?: string | null;
-  lead?: boolean | null;
-  status?: string | null;
-}
-
-/** All agents of a session, each once. */
-export interface AgentOrder {
-  agent_ids: string[];
-}
-
-/** What to change; a new card replaces the old one and its capabilities. */
-export interface AgentPatch {
-  slug?: string;
-  agentCard?: Record<string, unknown> | null;
-  framework?: string | null;
-  eligibleRoles?: string[] | null;
-  verification?: "unverified" | "verified" | null;
-  active?: boolean | null;
-}
-
 /** An agent: what its card says, which is data from a stranger, and what the ledger knows. */
-export interface AgentView {
+export interface Agent {
   agentId: string;
   slug: string;
   active: boolean;
@@ -51,15 +37,15 @@ export interface AgentView {
   description?: string;
   framework?: string;
   endpoint?: string;
-  endpoints?: EndpointView[];
+  endpoints?: Endpoint[];
   cardFormat?: string;
   version?: string;
   provider?: string;
   capabilities: string[];
-  skills?: SkillView[];
-  authRequirements?: AuthRequirementView[];
+  skills?: Skill[];
+  authRequirements?: AuthRequirement[];
   features?: string[];
-  verification: VerificationView;
+  verification: AgentVerification;
   eligibleRoles?: string[];
   roles: string[];
   liveClaims: number;
@@ -72,14 +58,73 @@ export interface AgentView {
   erased?: boolean;
 }
 
+/** A heartbeat, and how much work the agent can take and has. */
+export interface AgentBeat {
+  capacity?: number | null;
+  inUse?: number | null;
+}
+
+/** The heartbeat was received; only one that changes something is an event. */
+export interface AgentHeard {
+  agentId: string;
+  status: "alive";
+  eventId?: string;
+}
+
+/** What to change; a new card replaces the old one and its capabilities. */
+export interface AgentPatch {
+  slug?: string;
+  agentCard?: Record<string, unknown> | null;
+  framework?: string | null;
+  eligibleRoles?: string[] | null;
+  verification?: "unverified" | "verified" | null;
+  active?: boolean | null;
+}
+
+/** An Agent Card, given or to be fetched. What it says is kept as data; the agent's id is never the card's. */
+export interface AgentRegistration {
+  agentCard?: Record<string, unknown> | null;
+  agentCardUrl?: string;
+  framework?: string;
+  eligibleRoles?: string[];
+  issueKey?: boolean;
+  workspaceId?: string;
+}
+
+/** Who vouches for the card: the id of a pinned key that signed it, or an admin. */
+export interface AgentVerification {
+  status: string;
+  keyId?: string;
+}
+
 /** What lifts a block. */
 export interface Answer {
   answer?: string;
 }
 
-/** What to say with it. */
+/** A note that goes with the approval. */
 export interface Approval {
   note?: string;
+}
+
+/** Who approves a completion beside the admins: keys, agents or roles; never the worker. */
+export interface ApprovalGate {
+  approvers?: string[];
+  deadlineSeconds?: number | null;
+  onDeadline?: "hold" | "reject";
+}
+
+/** An artifact of the current attempt; `sha256` is that of its bytes. */
+export interface Artifact {
+  artifactId: string;
+  name: string;
+  version: number;
+  readiness: string;
+  sha256: string;
+  bytes: number;
+  mediaType?: string;
+  uri?: string;
+  erased?: boolean;
 }
 
 /** Where the artifact stands. */
@@ -98,19 +143,6 @@ export interface ArtifactPart {
   mediaType?: string | null;
   name?: string | null;
   artifactId: string;
-}
-
-/** An artifact of the current attempt; `sha256` is that of its bytes. */
-export interface ArtifactView {
-  artifactId: string;
-  name: string;
-  version: number;
-  readiness: string;
-  sha256: string;
-  bytes: number;
-  mediaType?: string;
-  uri?: string;
-  erased?: boolean;
 }
 
 /** The work that comes with a claim: what never changes about a task, so that the same claim is told alike. */
@@ -134,7 +166,7 @@ export interface Assignment {
   referenceTaskIds?: string[];
   expectedInputs?: string[];
   outputContract?: Record<string, unknown> | null;
-  upstream?: UpstreamView[];
+  upstream?: Upstream[];
   workflowInput?: unknown;
   note?: string;
   priorContext?: string[];
@@ -142,7 +174,7 @@ export interface Assignment {
 }
 
 /** How an agent asks its callers to authenticate. */
-export interface AuthRequirementView {
+export interface AuthRequirement {
   name: string;
   type?: string;
 }
@@ -157,18 +189,12 @@ export interface BatchedCompletion {
   semantic?: "fail" | "pass" | "skipped";
   attempts?: number;
   notes?: string;
-  claimNext?: Following | null;
+  claimNext?: ClaimNext | null;
   claimId: string;
 }
 
-/** A sign of life, and how much work the agent can take and has. */
-export interface Beat {
-  capacity?: number | null;
-  inUse?: number | null;
-}
-
 /** What stands in the way, and who or what could lift it. */
-export interface Block {
+export interface BlockReport {
   reason: string;
   blockerType: "ambiguity" | "auth" | "dependency" | "resource" | "spec_gap" | "tool_failure" | "verification_fail";
   suggestedResolution?: string;
@@ -176,7 +202,7 @@ export interface Block {
 }
 
 /** Why a task stands still, in the words of the agent that met it. */
-export interface BlockerView {
+export interface Blocker {
   blockerType: string;
   reason?: string;
   suggestedResolution?: string;
@@ -191,6 +217,18 @@ export interface BusAgent {
   lead: boolean;
   status: string | null;
   online: boolean;
+}
+
+/** What may be changed of an agent; what is absent stays. */
+export interface BusAgentChange {
+  name?: string | null;
+  lead?: boolean | null;
+  status?: string | null;
+}
+
+/** All agents of a session, each once. */
+export interface BusAgentOrder {
+  agent_ids: string[];
 }
 
 /** How far a message has come to one agent. */
@@ -247,6 +285,17 @@ export interface BusMessage {
   seq?: number;
 }
 
+/** Who has taken a message. */
+export interface BusMessageTaken {
+  agent_id: string;
+}
+
+/** Who gets the message on the ledger: an agent, a role or human; its receiver when nobody is named. */
+export interface BusRecording {
+  to?: string | null;
+  priority?: number;
+}
+
 /** A session. */
 export interface BusSession {
   id: string;
@@ -257,8 +306,20 @@ export interface BusSession {
   updated_at: string;
 }
 
+/** A session that was created, changed or closed: the record, and the session as it is now. */
+export interface BusSessionEvent {
+  id: string;
+  session_id: string;
+  agent_id: string;
+  type: string;
+  event_type: string;
+  created_at: string;
+  payload: Record<string, unknown>;
+  session: BusSession | null;
+}
+
 /** A signed head of the workspace's log: how many records, and the root over them. `note` is what was signed. `keys` are the log's verifier keys, to be handed on by a way you trust: a key that comes with a receipt proves nothing. */
-export interface CheckpointReply {
+export interface Checkpoint {
   origin: string;
   size: number;
   root: string;
@@ -266,8 +327,56 @@ export interface CheckpointReply {
   keys: string[];
 }
 
+/** What became of a claim. */
+export interface ClaimChanged {
+  status: "started" | "released" | "blocked" | "planned" | "completed" | "failed";
+  taskId: string;
+  claimId: string;
+  eventId: string;
+}
+
+/** A claim that has ended; `next` is the claim that was asked for with it. */
+export interface ClaimEnded {
+  status: "started" | "released" | "blocked" | "planned" | "completed" | "failed";
+  taskId: string;
+  claimId: string;
+  eventId: string;
+  retry?: boolean | null;
+  gateId?: string;
+  next?: Claimed | Missed | Rejected | NoTasks | null;
+}
+
+/** One claim and its outcome. */
+export interface ClaimHistoryItem {
+  taskId: string;
+  claimId: string;
+  status: "claimed" | "missed" | "rejected";
+  reason?: string;
+  winningClaimId?: string;
+  winningAgentId?: string;
+  leaseExpiresAt?: string;
+  at: string;
+  eventId: string;
+  sequence: number;
+}
+
+/** The claim that a busy worker asks for together with the end of the one before. */
+export interface ClaimNext {
+  queueId: string;
+  leaseSeconds?: number | null;
+}
+
+/** An agent asks for the next tasks of a queue that it may claim. */
+export interface ClaimNextRequest {
+  agentId: string;
+  leaseSeconds?: number | null;
+  count?: number | null;
+  wait?: number;
+  idempotencyKey?: string | null;
+}
+
 /** An agent asks for a task. */
-export interface Claim {
+export interface ClaimRequest {
   agentId: string;
   leaseSeconds?: number | null;
   withTask?: boolean;
@@ -276,22 +385,13 @@ export interface Claim {
 
 /** What became of one claim of a batch: it was completed, or there is a problem with it. */
 export interface ClaimResult {
-  claim?: Ended | null;
+  claim?: ClaimEnded | null;
   problem?: Problem | null;
 }
 
 /** What became of each claim, in the order of the request. */
 export interface ClaimResults {
   items: ClaimResult[];
-}
-
-/** Who holds a task now, and until when. */
-export interface ClaimView {
-  claimId: string;
-  agentId: string;
-  claimedAt: string | null;
-  startedAt?: string | null;
-  leaseExpiresAt: string | null;
 }
 
 /** The task is this agent's until the lease expires. `task` comes when asked for, and always with claim-next. */
@@ -316,7 +416,7 @@ export interface Completion {
   semantic?: "fail" | "pass" | "skipped";
   attempts?: number;
   notes?: string;
-  claimNext?: Following | null;
+  claimNext?: ClaimNext | null;
 }
 
 /** Up to 500 completions; each gets its own result. */
@@ -337,22 +437,13 @@ export interface ContextState {
   complete: boolean;
 }
 
-/** How many tasks of a run stand where. */
+/** How many tasks of a run are in which state. */
 export interface Counts {
   total: number;
   completed: number;
   failed: number;
   cancelled: number;
   open: number;
-}
-
-/** A new task and where it stands. */
-export interface Created {
-  taskId: string;
-  queueId: string;
-  status: string;
-  eventId: string;
-  warnings?: Advice[];
 }
 
 /** A new key; `apiKey` is shown here and never again. */
@@ -380,12 +471,38 @@ export interface CreatedRole {
   eventId: string;
 }
 
+/** A new task and where it stands. */
+export interface CreatedTask {
+  taskId: string;
+  queueId: string;
+  status: string;
+  eventId: string;
+  warnings?: Advice[];
+}
+
 /** A workspace that was begun, and its first key (scope admin), which is shown here and never again. */
 export interface CreatedWorkspace {
   workspaceId: string;
   keyId: string;
   apiKey: string;
   eventId: string;
+}
+
+/** What may be spent. Before the first grant nothing is limited, and there is no balance. */
+export interface Credits {
+  granted: number;
+  used: number;
+  balance: number | null;
+  unit: string;
+  prices: Record<string, number>;
+  ledgerFees: LedgerFees;
+}
+
+/** Credits for a workspace, the caller's own when none is named. */
+export interface CreditsGrant {
+  amount: number;
+  unit?: string;
+  workspaceId?: string | null;
 }
 
 /** Credits that were granted. */
@@ -397,16 +514,6 @@ export interface CreditsGranted {
   eventId: string;
 }
 
-/** What may be spent. Before the first grant nothing is limited, and there is no balance. */
-export interface CreditsReply {
-  granted: number;
-  used: number;
-  balance: number | null;
-  unit: string;
-  prices: Record<string, number>;
-  ledgerFees: LedgerFees;
-}
-
 /** Small JSON. */
 export interface DataPart {
   kind: "data";
@@ -416,34 +523,14 @@ export interface DataPart {
 }
 
 /** The agent may claim nothing more. */
-export interface Deactivated {
+export interface DeactivatedAgent {
   agentId: string;
   eventId: string;
   status: "deactivated";
 }
 
-/** A gate that is closed; `retry` says of a rejection whether another attempt follows. */
-export interface Decided {
-  gateId: string;
-  status: "approved" | "rejected";
-  taskId: string;
-  workflowId?: string;
-  retry?: boolean | null;
-  eventId: string;
-}
-
-/** A definition in a list. `version` is the last one that was published, `draftVersion` the one in work. */
-export interface DefinitionSummary {
-  definitionId: string;
-  name?: string;
-  status: "draft" | "published";
-  version?: number | null;
-  draftVersion?: number | null;
-  erased?: boolean;
-}
-
 /** A definition with a plan: the draft's, else that of the last version, else that of the version asked for. */
-export interface DefinitionView {
+export interface Definition {
   definitionId: string;
   name?: string;
   status: "draft" | "published";
@@ -453,8 +540,29 @@ export interface DefinitionView {
   shownVersion: number;
   revision?: number | null;
   plan?: Record<string, unknown> | null;
-  validation?: ValidationView | null;
-  versions: VersionView[];
+  validation?: Validation | null;
+  versions: Version[];
+}
+
+/** A definition in a list. `version` is the last published one, `draftVersion` the one that is being edited. */
+export interface DefinitionSummary {
+  definitionId: string;
+  name?: string;
+  status: "draft" | "published";
+  version?: number | null;
+  draftVersion?: number | null;
+  erased?: boolean;
+}
+
+/** A draft; `validation` says what keeps it from being published. */
+export interface Draft {
+  definitionId: string;
+  version: number;
+  status: "draft";
+  name?: string;
+  revision: number;
+  validation: Validation;
+  updatedAt: string;
 }
 
 /** What to change about the draft's plan: a JSON merge patch (RFC 7396). `revision` is the one it must have. */
@@ -463,52 +571,35 @@ export interface DraftChange {
   revision?: number | null;
 }
 
-/** A draft; `validation` says what keeps it from being published. */
-export interface DraftView {
-  definitionId: string;
-  version: number;
-  status: "draft";
-  name?: string;
-  revision: number;
-  validation: ValidationView;
-  updatedAt: string;
-}
-
 /** `to` waits for `source`. */
 export interface Edge {
   source: string;
   to: string;
 }
 
-/** What the record did: inclusion proves that it is there, not that it changed anything. */
-export interface Effect {
-  status: "applied" | "void";
-  reason?: string | null;
-}
-
-/** A claim that has ended; `next` is the claim that was asked for with it. */
-export interface Ended {
-  status: "blocked" | "completed" | "failed" | "planned" | "released" | "started";
-  taskId: string;
-  claimId: string;
-  eventId: string;
-  retry?: boolean | null;
-  gateId?: string;
-  next?: Claimed | Missed | Rejected | NoTasks | null;
-}
-
 /** Where an agent says it is reached. */
-export interface EndpointView {
+export interface Endpoint {
   url: string;
   binding?: string;
   protocolVersion?: string;
 }
 
 /** Content that is gone; its hash stays on the ledger. */
-export interface Erased {
+export interface ErasedContent {
   sha256: string;
   status: "erased";
   eventId: string;
+}
+
+/** What happened, to whom, at which place in the workspace's order; `data` is the payload of its wire. */
+export interface Event {
+  eventId: string;
+  type: string;
+  sequence: number;
+  timestamp: string;
+  actor: Party;
+  subject: Party;
+  data: Record<string, unknown>;
 }
 
 /** Where a task stands, and what would move it. */
@@ -519,27 +610,17 @@ export interface Explanation {
   reasons: Reason[];
 }
 
-/** Why it could not be done. */
-export interface Failure {
-  reason: string;
-  kind?: "error" | "rejected" | "timeout" | "verification";
-  claimNext?: Following | null;
-}
-
 /** How a task failed. */
-export interface FailureView {
+export interface Failure {
   kind: string;
   reason?: string;
 }
 
-/** What was counted: recorded events, outcomes of claims, bytes on the ledger, credits. */
-export interface Figures {
-  events?: number;
-  claims?: number;
-  misses?: number;
-  rejected?: number;
-  bytes?: number;
-  credits?: number;
+/** Why it could not be done. */
+export interface FailureReport {
+  reason: string;
+  kind?: "error" | "rejected" | "timeout" | "verification";
+  claimNext?: ClaimNext | null;
 }
 
 /** A file elsewhere, and the hash of its bytes. */
@@ -551,30 +632,10 @@ export interface FilePart {
   sha256: string;
 }
 
-/** One thing that stands against a plan, or could be better about it: where, and what to do. */
-export interface FindingView {
-  code: string;
-  path: string;
-  message: string;
-}
-
-/** The claim that a busy worker asks for together with the end of the one before. */
-export interface Following {
-  queueId: string;
-  leaseSeconds?: number | null;
-}
-
-/** Who approves a completion beside the admins: keys, agents or roles; never the worker. */
-export interface Gate {
-  approvers?: string[];
-  deadlineSeconds?: number | null;
-  onDeadline?: "hold" | "reject";
-}
-
 /** An approval that a completed task waits for, or how it was decided. */
-export interface GateView {
+export interface Gate {
   gateId: string;
-  state: "approved" | "cancelled" | "open" | "rejected";
+  state: "open" | "approved" | "rejected" | "cancelled";
   taskId: string;
   attempt: number;
   workflowId?: string;
@@ -592,19 +653,14 @@ export interface GateView {
   note?: string;
 }
 
-/** Credits for a workspace, the caller's own when none is named. */
-export interface Grant {
-  amount: number;
-  unit?: string;
-  workspaceId?: string | null;
-}
-
-/** Whether an agent has a role now; an event only when that changed. */
-export interface Granted {
-  roleId: string;
-  agentId: string;
-  status: "granted" | "revoked";
-  eventId?: string;
+/** A gate that is closed; `retry` says of a rejection whether another attempt follows. */
+export interface GateDecided {
+  gateId: string;
+  status: "approved" | "rejected";
+  taskId: string;
+  workflowId?: string;
+  retry?: boolean | null;
+  eventId: string;
 }
 
 /** A run as nodes and edges. */
@@ -617,52 +673,35 @@ export interface Graph {
 
 /** The server answers. */
 export interface Health {
-  status?: "ok";
-}
-
-/** The agent was heard of; only what changes something is an event. */
-export interface Heard {
-  agentId: string;
-  status: "alive";
-  eventId?: string;
+  status: "ok";
 }
 
 /** Whether the claim still holds its task, and until when. */
-export interface HeartbeatReply {
-  state: "cancelled" | "held" | "lease_lost";
+export interface Heartbeat {
+  state: "held" | "lease_lost" | "cancelled";
   leaseExpiresAt?: string | null;
   eventId?: string;
 }
 
-/** One claim and its outcome. */
-export interface HistoryItem {
-  taskId: string;
-  claimId: string;
-  status: string;
-  reason?: string;
-  winningClaimId?: string;
-  winningAgentId?: string;
-  leaseExpiresAt?: string;
-  at: string;
-  eventId: string;
-  sequence: number;
+/** How the holder means to go about it. */
+export interface HolderPlan {
+  plan: Record<string, unknown> | unknown[];
 }
 
-/** What became of a claim. */
-export interface HoldReply {
-  status: "blocked" | "completed" | "failed" | "planned" | "released" | "started";
-  taskId: string;
-  claimId: string;
-  eventId: string;
-}
-
-/** What the ledger knows and normal users never need. */
-export interface Internal {
-  topicId: string;
-  payer: string;
-  consensusTimestamp: string;
-  previousRunningHash: string;
-  runningHash: string;
+/** An inbox message. */
+export interface InboxMessage {
+  messageId: string;
+  to: string;
+  sender: string;
+  priority: number;
+  messageType: string;
+  subject?: string;
+  body?: string;
+  actionRequired: boolean;
+  refTaskId?: string;
+  sentAt: string;
+  readAt?: string | null;
+  erased?: boolean;
 }
 
 /** A public key (RFC 7517, RFC 8037). */
@@ -681,13 +720,13 @@ export interface JsonWebKeySet {
 }
 
 /** Content that is kept: its name and its size. */
-export interface Kept {
+export interface KeptContent {
   sha256: string;
   bytes: number;
 }
 
 /** A key as lists show it: by its prefix, never its secret. */
-export interface KeyView {
+export interface Key {
   keyId: string;
   prefix: string;
   scopes: string[];
@@ -703,21 +742,6 @@ export interface LedgerFees {
   amount: number;
 }
 
-/** The levels of proof that the offline part has the material for. */
-export interface Levels {
-  integrity: boolean;
-  signed: boolean;
-  witnessed: boolean;
-  anchored: boolean;
-}
-
-/** The message is read; an event only when it was not before. */
-export interface MarkedRead {
-  messageId: string;
-  eventId?: string;
-  status: "read";
-}
-
 /** Where the message stands. */
 export interface MessageAdded {
   messageId: string;
@@ -725,25 +749,11 @@ export interface MessageAdded {
   eventId: string;
 }
 
-/** Who has taken a message. */
-export interface MessageTaken {
-  agent_id: string;
-}
-
-/** An inbox message. */
-export interface MessageView {
+/** The message is read; an event only when it was not before. */
+export interface MessageRead {
   messageId: string;
-  to: string;
-  sender: string;
-  priority: number;
-  messageType: string;
-  subject?: string;
-  body?: string;
-  actionRequired: boolean;
-  refTaskId?: string;
-  sentAt: string;
-  readAt?: string | null;
-  erased?: boolean;
+  eventId?: string;
+  status: "read";
 }
 
 /** Another claim won. Do not try the same task again at once; ask for the next one. */
@@ -756,14 +766,6 @@ export interface Missed {
   winningAgentId: string;
   eventId: string;
   next: NextStep;
-}
-
-/** What an agent may be given. */
-export interface NewAgent {
-  id?: string | null;
-  name?: string | null;
-  lead?: boolean;
-  status?: string | null;
 }
 
 /** A durable output, in one of three ways: its content, content put before by hash, or a URI with the hash. */
@@ -780,6 +782,36 @@ export interface NewArtifact {
   derivedFrom?: string[];
 }
 
+/** What an agent may be given. */
+export interface NewBusAgent {
+  id?: string | null;
+  name?: string | null;
+  lead?: boolean;
+  status?: string | null;
+}
+
+/** A message to some agents, or to the leads or all agents of the session. */
+export interface NewBusMessage {
+  text?: string;
+  agent_ids?: string[];
+  to?: "agents" | "leads" | null;
+  src?: string;
+  kind?: "control" | "reply" | "system" | "user";
+  conversation_id?: string | null;
+  conversation_owner?: string | null;
+  parent_message_id?: string | null;
+  reply_to?: string | null;
+  ack?: Ack | null;
+}
+
+/** What a session may be given. */
+export interface NewBusSession {
+  id?: string | null;
+  name?: string | null;
+  policy?: "guarded" | "open";
+  reuse?: boolean;
+}
+
 /** A reviewer's concern about work in progress. */
 export interface NewConcern {
   concern: string;
@@ -791,6 +823,19 @@ export interface NewDefinition {
   plan: Record<string, unknown>;
 }
 
+/** The payload of seed 000's inbox wire. `to` is an agent (id or slug), a role, or human; `toAgent` is the same. */
+export interface NewInboxMessage {
+  to?: string | null;
+  toAgent?: string | null;
+  subject: string;
+  body?: string;
+  priority?: number;
+  messageType?: "exec.gate" | "info" | "question" | "status.update" | "task.blocked" | "task.feedback";
+  refTaskId?: string | null;
+  actionRequired?: boolean;
+  agentId?: string | null;
+}
+
 /** A key to make. A key with the scope agent is bound to one agent and acts as that agent only. */
 export interface NewKey {
   scopes: Array<"admin" | "agent" | "operator" | "produce" | "read" | "runner">;
@@ -798,17 +843,16 @@ export interface NewKey {
   agentId?: string | null;
 }
 
-/** The payload of seed 000's inbox wire. `to` is an agent (id or slug), a role, or human; `toAgent` is the same. */
-export interface NewMail {
-  to?: string | null;
-  toAgent?: string | null;
-  priority?: number;
-  messageType?: "exec.gate" | "info" | "question" | "status.update" | "task.blocked" | "task.feedback";
-  refTaskId?: string | null;
-  subject: string;
-  body?: string;
-  actionRequired?: boolean;
-  agentId?: string | null;
+/** What is said about a task, in parts. */
+export interface NewMessage {
+  parts: Array<TextPart | ArtifactPart | DataPart | FilePart>;
+  metadata?: Record<string, string | number | boolean | null> | null;
+}
+
+/** What requests cost, by event type; a type that is not named costs one credit. */
+export interface NewPrices {
+  prices: Record<string, number>;
+  workspaceId?: string | null;
 }
 
 /** A queue; without an id it is named after its name. */
@@ -838,26 +882,18 @@ export interface NewRules {
   rules: number;
 }
 
-/** What a session may be given. */
-export interface NewSession {
-  id?: string | null;
-  name?: string | null;
-  policy?: "guarded" | "open";
-  reuse?: boolean;
-}
-
 /** A simple role task. Any active agent that has its roles and capabilities may claim it. */
 export interface NewTask {
   title: string;
   description?: string;
   queueId?: string | null;
-  workflowId?: string | null;
   requiredRoles?: string[];
   requiredCapabilities?: string[];
   dependsOn?: string[];
   priority?: "high" | "low" | "normal" | "urgent" | null;
   input?: unknown;
   brief?: Record<string, unknown> | null;
+  workflowId?: string | null;
   contextId?: string;
   parentTaskId?: string | null;
   referenceTaskIds?: string[];
@@ -866,7 +902,7 @@ export interface NewTask {
   retry?: Retry | null;
   leaseSeconds?: number | null;
   deadlineSeconds?: number | null;
-  approvalGate?: boolean | Gate;
+  approvalGate?: boolean | ApprovalGate;
 }
 
 /** Up to 500 tasks; each gets its own result. */
@@ -891,15 +927,6 @@ export interface NewWorkflow {
 /** A workspace to begin. */
 export interface NewWorkspace {
   name?: string | null;
-}
-
-/** An agent asks for the next tasks of a queue that it may claim. */
-export interface Next {
-  agentId: string;
-  leaseSeconds?: number | null;
-  count?: number | null;
-  wait?: number;
-  idempotencyKey?: string | null;
 }
 
 /** What to do now: one action, and what it is about. */
@@ -931,15 +958,16 @@ export interface Node {
   gated?: boolean;
 }
 
-/** Everything that a verifier needs beside keys. `proof` is a C2SP tlog-proof, `content` bodies in base64, `anchor` mirror rows; `attestation` has the key id and signature of each signer of the document, which sign under the checkpoint's origin. */
-export interface Offline {
-  wire: string;
-  internal: Internal;
-  proof: string;
-  signers?: SignerTerm[];
-  content?: string[];
-  anchor?: Array<Record<string, unknown>>;
-  attestation?: string[];
+/** What this authorization server can do (RFC 8414). */
+export interface OAuthMetadata {
+  issuer: string;
+  token_endpoint: string;
+  jwks_uri: string;
+  scopes_supported: string[];
+  response_types_supported: string[];
+  grant_types_supported: string[];
+  token_endpoint_auth_methods_supported: string[];
+  service_documentation: string;
 }
 
 /** Who acted, or what was acted on. */
@@ -948,14 +976,16 @@ export interface Party {
   id: string;
 }
 
-/** How the holder means to go about it. */
-export interface Plan {
-  plan: Record<string, unknown> | unknown[];
-}
-
-/** A plan to be looked at. */
+/** A plan to check. */
 export interface PlanBody {
   plan: Record<string, unknown>;
+}
+
+/** One error or warning about a plan: where it is, and what to do about it. */
+export interface PlanFinding {
+  code: string;
+  path: string;
+  message: string;
 }
 
 /** What a workspace decides for itself. `blockRoutes`: blocker type -> roles that are told. */
@@ -978,17 +1008,11 @@ export interface PolicyPatch {
 }
 
 /** Prices that hold from this event on. */
-export interface Priced {
+export interface PricesSet {
   status: "priced";
   workspaceId: string;
   version: number;
   eventId: string;
-}
-
-/** What requests cost, by event type; a type that is not named costs one credit. */
-export interface Prices {
-  prices: Record<string, number>;
-  workspaceId?: string | null;
 }
 
 /** Why a request was refused, and what to do next. */
@@ -999,16 +1023,32 @@ export interface Problem {
   code: string;
   detail: string;
   advice: string;
-  errors?: Wrong[];
+  errors: Wrong[];
 }
 
 /** A version that can be run and never changes. */
-export interface PublishedView {
+export interface Published {
   definitionId: string;
   version: number;
   status: "published";
   eventId: string;
-  validation: ValidationView;
+  validation: Validation;
+}
+
+/** A queue and what it decides for its tasks. */
+export interface Queue {
+  queueId: string;
+  name?: string;
+  description?: string;
+  leaseSeconds: number;
+  maxAttempts: number;
+  priority: "urgent" | "high" | "normal" | "low";
+  paused: boolean;
+  allowSecrets: boolean;
+  maxLiveClaims: number;
+  maxLeaseLosses: number;
+  createdAt: string | null;
+  erased?: boolean;
 }
 
 /** What to change about a queue. */
@@ -1024,22 +1064,6 @@ export interface QueuePatch {
   description?: string | null;
 }
 
-/** A queue and what it decides for its tasks. */
-export interface QueueView {
-  queueId: string;
-  name?: string;
-  description?: string;
-  leaseSeconds: number;
-  maxAttempts: number;
-  priority: string;
-  paused: boolean;
-  allowSecrets: boolean;
-  maxLiveClaims: number;
-  maxLeaseLosses: number;
-  createdAt: string | null;
-  erased?: boolean;
-}
-
 /** Later records fold under these rules. */
 export interface RaisedRules {
   workspaceId: string;
@@ -1050,7 +1074,7 @@ export interface RaisedRules {
 /** The server takes requests, and its store can be read and written. */
 export interface Readiness {
   store: string;
-  status?: "ready";
+  status: "ready";
 }
 
 /** One thing that stands between a task and its being done. */
@@ -1060,7 +1084,7 @@ export interface Reason {
   next: NextStep;
 }
 
-/** The document. */
+/** The receipt of an event; `offline` is what it takes to verify it without the server. */
 export interface Receipt {
   eventId: string;
   type: string;
@@ -1068,30 +1092,55 @@ export interface Receipt {
   timestamp: string;
   actor: Party;
   subject: Party;
-  verification: Verification;
-  effect: Effect;
-  levels: Levels;
-  offline?: Offline | null;
+  verification: ReceiptVerification;
+  effect: ReceiptEffect;
+  levels: ReceiptLevels;
+  offline?: ReceiptProof | null;
 }
 
-/** Who gets the message on the ledger: an agent, a role or human; its receiver when nobody is named. */
-export interface Recording {
-  to?: string | null;
-  priority?: number;
+/** What the record did: inclusion proves that it is there, not that it changed anything. */
+export interface ReceiptEffect {
+  status: "applied" | "void";
+  reason?: string | null;
 }
 
-/** An Agent Card, given or to be fetched. What it says is kept as data; the agent's id is never the card's. */
-export interface RegisterCard {
-  workspaceId?: string;
-  agentCardUrl?: string;
-  agentCard?: Record<string, unknown> | null;
-  framework?: string;
-  eligibleRoles?: string[];
-  issueKey?: boolean;
+/** What the ledger knows and normal users never need. */
+export interface ReceiptInternal {
+  topicId: string;
+  payer: string;
+  consensusTimestamp: string;
+  previousRunningHash: string;
+  runningHash: string;
+}
+
+/** The levels of proof that the offline part has the material for. */
+export interface ReceiptLevels {
+  integrity: boolean;
+  signed: boolean;
+  witnessed: boolean;
+  anchored: boolean;
+}
+
+/** Everything that a verifier needs beside keys. `proof` is a C2SP tlog-proof, `content` bodies in base64, `anchor` mirror rows; `attestation` has the key id and signature of each signer of the document, which sign under the checkpoint's origin. */
+export interface ReceiptProof {
+  wire: string;
+  internal: ReceiptInternal;
+  proof: string;
+  signers?: SignerTerm[];
+  content?: string[];
+  anchor?: Array<Record<string, unknown>>;
+  attestation?: string[];
+}
+
+/** What the server says of the proof: `pending` until a checkpoint covers the record. */
+export interface ReceiptVerification {
+  status: "verified" | "pending";
+  provider: string;
+  receiptUrl: string;
 }
 
 /** The agent as it was registered; `apiKey` is shown here and never again. */
-export interface Registered {
+export interface RegisteredAgent {
   agentId: string;
   slug: string;
   active: boolean;
@@ -1100,15 +1149,15 @@ export interface Registered {
   description?: string;
   framework?: string;
   endpoint?: string;
-  endpoints?: EndpointView[];
+  endpoints?: Endpoint[];
   cardFormat?: string;
   version?: string;
   provider?: string;
   capabilities: string[];
-  skills?: SkillView[];
-  authRequirements?: AuthRequirementView[];
+  skills?: Skill[];
+  authRequirements?: AuthRequirement[];
   features?: string[];
-  verification: VerificationView;
+  verification: AgentVerification;
   eligibleRoles?: string[];
   roles: string[];
   liveClaims: number;
@@ -1135,7 +1184,7 @@ export interface Rejected {
   next: NextStep;
 }
 
-/** What is missing; whoever tries again reads it. */
+/** What is missing; the agent of the next attempt reads it. */
 export interface Rejection {
   note: string;
 }
@@ -1154,7 +1203,7 @@ export interface RevokedKey {
 }
 
 /** A role: eligibility to claim certain tasks. */
-export interface RoleView {
+export interface Role {
   id: string;
   name?: string;
   description?: string;
@@ -1164,41 +1213,26 @@ export interface RoleView {
   erased?: boolean;
 }
 
+/** Whether an agent has a role now; an event only when that changed. */
+export interface RoleGrant {
+  roleId: string;
+  agentId: string;
+  status: "granted" | "revoked";
+  eventId?: string;
+}
+
 /** One message that was sent. */
-export interface Sent {
+export interface SentMessage {
   messageId: string;
   to: string;
   eventId: string;
 }
 
 /** What was sent; to a role, one message went to each active agent that has it. */
-export interface SentMail {
+export interface SentMessages {
   messageId: string;
   eventId: string;
-  messages: Sent[];
-}
-
-/** What this authorization server can do (RFC 8414). */
-export interface ServerMetadata {
-  issuer: string;
-  token_endpoint: string;
-  jwks_uri: string;
-  scopes_supported: string[];
-  response_types_supported: string[];
-  grant_types_supported: string[];
-  token_endpoint_auth_methods_supported: string[];
-  service_documentation: string;
-}
-
-/** What happened, to whom, at which place in the workspace's order. */
-export interface ShownEvent {
-  eventId: string;
-  type: string;
-  sequence: number;
-  timestamp: string;
-  actor: Party;
-  subject: Party;
-  data: Record<string, unknown>;
+  messages: SentMessage[];
 }
 
 /** A signer of this log as the ledger tells it: added at a sequence, perhaps retired at another. */
@@ -1209,7 +1243,7 @@ export interface SignerTerm {
 }
 
 /** What an agent says it can do. */
-export interface SkillView {
+export interface Skill {
   id: string;
   name?: string;
   description?: string;
@@ -1224,11 +1258,11 @@ export interface StartedWorkflow {
   eventId: string;
   definitionId?: string;
   version?: number | null;
-  validation: ValidationView;
+  validation: Validation;
 }
 
-/** One task of a run: where it stands, since when, who has it, and what it waits for. */
-export interface StepView {
+/** One task of a run: its state and since when, its holder, and what it waits for. */
+export interface Step {
   planTaskId: string;
   taskId?: string;
   title?: string;
@@ -1241,70 +1275,20 @@ export interface StepView {
   dependsOn?: string[];
   blockedBy?: string[];
   waitsBecause?: string;
-  claim?: ClaimView | null;
+  claim?: TaskHold | null;
   blockerType?: string;
-  failure?: FailureView | null;
+  failure?: Failure | null;
   cancelledBecause?: string;
   deadlineAt?: string | null;
-  gate?: GateView | null;
+  gate?: Gate | null;
   outputs?: string[];
   artifactIds?: string[];
   completedBy?: string;
   endedAt?: string | null;
 }
 
-/** Where the task stands now. */
-export interface TaskChanged {
-  taskId: string;
-  status: string;
-  attempt: number;
-  eventId: string;
-}
-
-/** One message about a task. */
-export interface TaskMessage {
-  messageId: string;
-  role: string;
-  sender: string;
-  parts: Array<TextPart | ArtifactPart | DataPart | FilePart>;
-  metadata?: Record<string, string | number | boolean | null> | null;
-  at: string;
-  eventId: string;
-  sequence: number;
-  erased?: boolean;
-}
-
-/** What became of one task of a batch: it was created, or there is a problem with it. */
-export interface TaskResult {
-  task?: Created | null;
-  problem?: Problem | null;
-}
-
-/** What became of each task, in the order of the request. */
-export interface TaskResults {
-  items: TaskResult[];
-}
-
-/** A task in a list. */
-export interface TaskSummary {
-  taskId: string;
-  queueId: string;
-  workflowId?: string;
-  planTaskId?: string;
-  title?: string;
-  state: string;
-  attempt: number;
-  priority: string;
-  requiredRoles: string[];
-  requiredCapabilities: string[];
-  agentId?: string;
-  createdAt: string;
-  updatedAt: string;
-  erased?: boolean;
-}
-
 /** A task in full: what is asked, where it stands, how it went. */
-export interface TaskView {
+export interface Task {
   taskId: string;
   queueId: string;
   workflowId?: string;
@@ -1333,14 +1317,14 @@ export interface TaskView {
   maxAttempts: number;
   leaseSeconds?: number | null;
   deadlineAt?: string | null;
-  claim?: ClaimView | null;
-  blocker?: BlockerView | null;
-  failure?: FailureView | null;
+  claim?: TaskHold | null;
+  blocker?: Blocker | null;
+  failure?: Failure | null;
   cancelledBecause?: string;
   gateId?: string;
   note?: string;
   answer?: string;
-  artifacts?: ArtifactView[];
+  artifacts?: Artifact[];
   output?: unknown;
   summary?: string;
   notes?: string;
@@ -1350,20 +1334,71 @@ export interface TaskView {
   sequence?: number | null;
 }
 
+/** Where the task stands now. */
+export interface TaskChanged {
+  taskId: string;
+  status: string;
+  attempt: number;
+  eventId: string;
+}
+
+/** Who holds a task now, and until when. */
+export interface TaskHold {
+  claimId: string;
+  agentId: string;
+  claimedAt: string | null;
+  startedAt?: string | null;
+  leaseExpiresAt: string | null;
+}
+
+/** One message about a task. */
+export interface TaskMessage {
+  messageId: string;
+  role: string;
+  sender: string;
+  parts: Array<TextPart | ArtifactPart | DataPart | FilePart>;
+  metadata?: Record<string, string | number | boolean | null> | null;
+  at: string;
+  eventId: string;
+  sequence: number;
+  erased?: boolean;
+}
+
+/** What became of one task of a batch: it was created, or there is a problem with it. */
+export interface TaskResult {
+  task?: CreatedTask | null;
+  problem?: Problem | null;
+}
+
+/** What became of each task, in the order of the request. */
+export interface TaskResults {
+  items: TaskResult[];
+}
+
+/** A task in a list. */
+export interface TaskSummary {
+  taskId: string;
+  queueId: string;
+  workflowId?: string;
+  planTaskId?: string;
+  title?: string;
+  state: string;
+  attempt: number;
+  priority: string;
+  requiredRoles: string[];
+  requiredCapabilities: string[];
+  agentId?: string;
+  createdAt: string;
+  updatedAt: string;
+  erased?: boolean;
+}
+
 /** Words. */
 export interface TextPart {
   kind: "text";
   mediaType?: string | null;
   name?: string | null;
   text: string;
-}
-
-/** An access token. */
-export interface TokenReply {
-  access_token: string;
-  token_type: "Bearer";
-  expires_in: number;
-  scope: string;
 }
 
 /** The form. Client id and secret come here or by HTTP Basic, not by both; `scope` asks for fewer than all. A token may have every scope that its key includes: admin includes produce, runner and read, and each of produce, runner and agent includes read. */
@@ -1375,7 +1410,7 @@ export interface TokenRequest {
 }
 
 /** An artifact of a task that this one depends on; `sha256` is that of its bytes. */
-export interface UpstreamView {
+export interface Upstream {
   name: string;
   artifactId: string;
   taskId: string;
@@ -1388,65 +1423,77 @@ export interface UpstreamView {
   erased?: boolean;
 }
 
+/** What was counted: recorded events, outcomes of claims, bytes on the ledger, credits. */
+export interface UsageFigures {
+  events: number;
+  claims: number;
+  misses: number;
+  rejected: number;
+  bytes: number;
+  credits: number;
+}
+
 /** The figures of one day, type or agent; the one that was asked for is named. */
 export interface UsageGroup {
-  events?: number;
-  claims?: number;
-  misses?: number;
-  rejected?: number;
-  bytes?: number;
-  credits?: number;
-  day?: string | null;
-  type?: string | null;
-  agentId?: string | null;
+  events: number;
+  claims: number;
+  misses: number;
+  rejected: number;
+  bytes: number;
+  credits: number;
+  day: string | null;
+  type: string | null;
+  agentId: string | null;
 }
 
 /** What the workspace used. */
-export interface UsageReply {
-  by: "agent" | "day" | "type";
-  total: Figures;
+export interface UsageReport {
+  by: "day" | "type" | "agent";
+  total: UsageFigures;
   items: UsageGroup[];
 }
 
-/** Whether a plan may run; errors stand against it, warnings are advice. */
-export interface ValidationView {
+/** Whether a plan may run; a plan with errors may not, warnings are advice. */
+export interface Validation {
   valid: boolean;
-  errors: FindingView[];
-  warnings: FindingView[];
-}
-
-/** What the server says of the proof: `pending` until a checkpoint covers the record. */
-export interface Verification {
-  status: "pending" | "verified";
-  provider: string;
-  receiptUrl: string;
-}
-
-/** Whether anybody vouches for the card: the id of a pinned key that signed it, or an admin's word. */
-export interface VerificationView {
-  status: string;
-  keyId?: string;
+  errors: PlanFinding[];
+  warnings: PlanFinding[];
 }
 
 /** One published version. */
-export interface VersionView {
+export interface Version {
   version: number;
   publishedAt: string;
   publishedBy: string;
   eventId: string;
 }
 
-/** Where the run stands now; an event only when that changed. */
+/** A run in a list. */
+export interface Workflow {
+  workflowId: string;
+  status: "running" | "paused" | "completed" | "failed" | "cancelled";
+  name?: string;
+  description?: string;
+  queueId: string;
+  definitionId?: string;
+  version?: number | null;
+  counts: Counts;
+  startedAt: string;
+  endedAt?: string | null;
+  erased?: boolean;
+}
+
+/** The state of the run now; an event only when that changed. */
 export interface WorkflowChanged {
   workflowId: string;
-  status: "cancelled" | "paused" | "running";
+  status: "running" | "paused" | "cancelled";
   eventId?: string;
 }
 
 /** A run in full. */
 export interface WorkflowState {
   workflowId: string;
-  status: "cancelled" | "completed" | "failed" | "paused" | "running";
+  status: "running" | "paused" | "completed" | "failed" | "cancelled";
   name?: string;
   description?: string;
   queueId: string;
@@ -1459,27 +1506,12 @@ export interface WorkflowState {
   availableTasks: string[];
   criticalPath: string[];
   maxParallelTasks: number;
-  tasks: StepView[];
+  tasks: Step[];
   sequence: number;
 }
 
-/** A run in a list. */
-export interface WorkflowView {
-  workflowId: string;
-  status: "cancelled" | "completed" | "failed" | "paused" | "running";
-  name?: string;
-  description?: string;
-  queueId: string;
-  definitionId?: string;
-  version?: number | null;
-  counts: Counts;
-  startedAt: string;
-  endedAt?: string | null;
-  erased?: boolean;
-}
-
 /** A workspace. */
-export interface WorkspaceView {
+export interface Workspace {
   workspaceId: string;
   name: string | null;
   createdAt: string;
@@ -1490,24 +1522,4 @@ export interface Wrong {
   code: string;
   pointer: string;
   message: string;
-}
-
-/** What is said about a task, in parts. */
-export interface ApiNewMessage {
-  parts: Array<TextPart | ArtifactPart | DataPart | FilePart>;
-  metadata?: Record<string, string | number | boolean | null> | null;
-}
-
-/** A message to some agents, or to the leads or all agents of the session. */
-export interface BusNewMessage {
-  text?: string;
-  agent_ids?: string[];
-  to?: "agents" | "leads" | null;
-  src?: string;
-  kind?: "control" | "reply" | "system" | "user";
-  conversation_id?: string | null;
-  conversation_owner?: string | null;
-  parent_message_id?: string | null;
-  reply_to?: string | null;
-  ack?: Ack | null;
 }
