@@ -10,7 +10,7 @@ import pytest
 
 from redkey.api.openapi import document
 from redkey.api.surface import routes
-from redkey.bus.http.face import BUS_ROUTES
+from redkey.app import operations_of
 from tools.typescript import FOLDER, files_for
 from tools.typescript.operations import find_operations
 from tools.typescript.schemas import Types
@@ -18,7 +18,7 @@ from tools.typescript.schemas import Types
 
 @pytest.fixture
 def described() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(document((*routes(), *BUS_ROUTES), "/"))
+    found: dict[str, Any] = json.loads(document(operations_of(routes())))
     return found
 
 

@@ -13,9 +13,10 @@ import msgspec
 import orjson
 
 from redkey.ledger.mirror import parse_row
-from redkey.ledger.receipt import Effect, SignerTerm, _internal, build_receipt
+from redkey.ledger.receipt import _internal, build_receipt
 from redkey.ledger.trust import TrustedKey, parse_trusted_keys
 from redkey.ledger.verify import Policy, Verdict, verify_receipt
+from redkey.shapes.receipts import ReceiptEffect, SignerTerm
 from redkey.wire.canonical import canonical
 from tests.first_version.test_first_version import ARCHIVE
 from tests.ledger.small_log import NEXT_SIGNER, OTHER_LOG, SIGNER, WITNESSES, SmallLog, claimed
@@ -95,11 +96,11 @@ def every_change(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 def test_both_verifiers_hold_the_same_of_whole_receipts(compiled: Compiled, tmp_path: Path) -> None:
     log = whole_log()
-    terms = [SignerTerm(KEY, 1, 250), SignerTerm(NEXT_KEY, 240)]
+    terms = [SignerTerm(key=KEY, added=1, retired=250), SignerTerm(key=NEXT_KEY, added=240)]
     documents = [
         whole_receipt(),
         *(SmallLog(7).receipt(sequence) for sequence in (1, 2, 7)),
-        log.receipt(3, effect=Effect("void", "stale_claim")),
+        log.receipt(3, effect=ReceiptEffect(status="void", reason="stale_claim")),
         log.receipt(3, log.note(SIGNER, NEXT_SIGNER), signers=[SIGNER, NEXT_SIGNER]),
         log.receipt(3, history=terms),
         log.receipt(3, log.note(SIGNER, size=249), history=terms),

@@ -12,7 +12,7 @@ from typing import Any
 
 from redkey.api.openapi import document
 from redkey.api.surface import routes
-from redkey.bus.http.face import BUS_ROUTES
+from redkey.app import operations_of
 from tests.client.scripted import KEY, Heard, answer, events, read_request
 from tests.client.test_requests import CALLS, reply, sent
 from tests.typescript.conftest import Compiled
@@ -60,7 +60,7 @@ def table() -> dict[str, str]:
 def test_every_operation_of_the_document_is_called_by_the_path_and_method_that_it_has(
     compiled: Compiled, tmp_path: Path, record_property: Any
 ) -> None:
-    paths = json.loads(document((*routes(), *BUS_ROUTES), "/"))["paths"]
+    paths = json.loads(document(operations_of(routes())))["paths"]
     documented = {(method.upper(), path) for path, methods in paths.items() for method in methods}
     calls = []
     for name, line in table().items():

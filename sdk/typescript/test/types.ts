@@ -23,7 +23,7 @@ export async function taken(): Promise<void> {
   const found = await rk.queues.claimNext("q", { agentId: "a" });
   // @ts-expect-error a claim that was not won has no claim id
   void found.claimId;
-  const task: types.TaskView = await rk.tasks.get("t");
+  const task: types.Task = await rk.tasks.get("t");
   void task.state;
   for await (const queue of rk.queues.list({ limit: 5 })) void queue.queueId;
   for await (const event of rk.events.follow({ types: ["task.created"] })) void event.sequence;
