@@ -25,7 +25,7 @@ from redkey.services.receipts import receipt_for
 from redkey.stores.sqlite import SqliteStore
 from redkey.stores.sqlite.inspection import Inspection
 from redkey.wire.decode import decode
-from tests.services.workshop import Workshop, open_signing
+from tests.harness.workshop import Workshop, open_signing
 
 VERIFIED = 100_000
 # It is about sizes and orders, and takes a while.

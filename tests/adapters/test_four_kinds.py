@@ -16,9 +16,9 @@ import pytest
 
 from redkey.client import RedKey
 from redkey.wire import files
-from tests.api.server import serving
-from tests.runner.models import Reply, model_server
-from tests.runner.scene import Scene, output, scene, until
+from tests.harness.models import Reply, model_server
+from tests.harness.scene import Scene, output, scene, until
+from tests.harness.server import serving
 
 pytest.importorskip("langgraph", reason="the extra redkey[langgraph] is not installed")
 pytest.importorskip("a2a", reason="the extra redkey[a2a] is not installed")

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from redkey.client import RedKey
-from tests.api.acts import until
-from tests.api.server import Server, serving
+from tests.harness.acts import until
+from tests.harness.server import Server, serving
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = os.environ.get("REDKEY_TEST_FRAMEWORKS", "")

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from redkey.client import RedKey
-from tests.api.acts import until
-from tests.api.server import Server, serving
+from tests.harness.acts import until
+from tests.harness.server import Server, serving
 
 pytest.importorskip("langgraph", reason="the extra redkey[langgraph] is not installed")
 LONG = os.environ.get("REDKEY_TEST_LONG") == "1"
@@ -158,7 +158,7 @@ def test_a_lost_lease_stops_the_graph_before_its_next_node() -> None:
 
     from redkey.adapters import langgraph
     from redkey.errors import WorkInterrupted
-    from tests.runner.samples import assignment
+    from tests.harness.samples import assignment
 
     ran: list[str] = []
 

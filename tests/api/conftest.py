@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.api.client import Client
-from tests.api.server import Server, serving
+from tests.harness.client import Client
+from tests.harness.server import Server, serving
 
 
 @pytest.fixture(scope="session")

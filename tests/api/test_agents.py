@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from redkey.wire import files
-from tests.api.acts import CARD, begin_queue, claim, create_task, head, register
 from tests.api.conftest import Workspace
-from tests.api.server import serving
+from tests.harness.acts import CARD, begin_queue, claim, create_task, head, register
+from tests.harness.server import serving
 
 QUINN: dict[str, Any] = files.load("definitions/cards/quinn.json")
 RESEARCHER = {

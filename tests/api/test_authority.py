@@ -14,10 +14,10 @@ from urllib.parse import urlsplit
 import pytest
 
 from redkey.stores.keys import SignerKeys
-from tests.api.acts import begin_queue, create_task, gauge, register, until
 from tests.api.conftest import Workspace
-from tests.api.server import Server
 from tests.api.test_keys_and_tokens import token_for
+from tests.harness.acts import begin_queue, create_task, gauge, register, until
+from tests.harness.server import Server
 
 PROMPT_SECONDS = 1.0
 SESSION = "room"

@@ -11,10 +11,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.api.acts import head
-from tests.api.client import Client
 from tests.api.conftest import Workspace
-from tests.api.server import Server
+from tests.harness.acts import head
+from tests.harness.client import Client
+from tests.harness.server import Server
 
 JSON = {"content-type": "application/json"}
 SECURITY = {

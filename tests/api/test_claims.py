@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from tests.api.acts import begin_queue, claim, create_task, gauge, head, register, until
-from tests.api.client import Client
 from tests.api.conftest import Workspace
+from tests.harness.acts import begin_queue, claim, create_task, gauge, head, register, until
+from tests.harness.client import Client
 
 
 def agents(workspace: Workspace, count: int) -> list[str]:

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.api.server import Server
+from tests.harness.server import Server
 
 
 class Caller:

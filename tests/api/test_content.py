@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from tests.api.acts import begin_queue, create_task
 from tests.api.conftest import Workspace
-from tests.api.server import Server
+from tests.harness.acts import begin_queue, create_task
+from tests.harness.server import Server
 
 LONG = os.environ.get("REDKEY_TEST_LONG") == "1"
 MIB = 1024 * 1024

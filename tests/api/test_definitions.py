@@ -9,10 +9,10 @@ import pytest
 from click.testing import CliRunner
 
 from redkey.cli import main
-from tests.api.acts import begin_queue
 from tests.api.conftest import Workspace
-from tests.api.server import Server
-from tests.runs import plan_of, step
+from tests.harness.acts import begin_queue
+from tests.harness.runs import plan_of, step
+from tests.harness.server import Server
 
 PLAN = plan_of(step("a", outputs=["text"]), step("b", "a", outputs=["more"]))
 BROKEN = plan_of(step("a", "a"))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.api.acts import begin_queue, claim, create_task, register
 from tests.api.conftest import Workspace
+from tests.harness.acts import begin_queue, claim, create_task, register
 
 
 def reasons(workspace: Workspace, task_id: str) -> list[tuple[str, str]]:

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.api.server import PATIENCE_SECONDS, Server, serving
+from tests.harness.server import PATIENCE_SECONDS, Server, serving
 
 LONG = bool(os.environ.get("REDKEY_TEST_LONG"))
 REQUESTS = 2000 if LONG else 400

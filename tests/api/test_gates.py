@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.api.acts import begin_queue, claim, create_task, head, register
 from tests.api.conftest import Workspace
+from tests.harness.acts import begin_queue, claim, create_task, head, register
 
 
 def finish(workspace: Workspace, task_id: str, agent_id: str, caller: Any = None) -> dict[str, Any]:

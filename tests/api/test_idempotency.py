@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from tests.api.acts import begin_queue, claim, create_task, gauge, head, register, until
-from tests.api.client import Client
 from tests.api.conftest import Workspace
-from tests.api.server import Server
+from tests.harness.acts import begin_queue, claim, create_task, gauge, head, register, until
+from tests.harness.client import Client
+from tests.harness.server import Server
 
 
 def acts(workspace: Workspace) -> dict[str, tuple[str, dict[str, Any]]]:

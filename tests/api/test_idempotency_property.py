@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.api.acts import CARD, head
-from tests.api.client import Client, Reply, contract
-from tests.api.server import Server
+from tests.harness.acts import CARD, head
+from tests.harness.client import Client, Reply, contract
+from tests.harness.server import Server
 
 LONG = bool(os.environ.get("REDKEY_TEST_LONG"))
 ACTS = 3000 if LONG else 200

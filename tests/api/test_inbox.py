@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.api.acts import begin_queue, create_task, head, register
-from tests.api.client import Client
 from tests.api.conftest import Workspace
+from tests.harness.acts import begin_queue, create_task, head, register
+from tests.harness.client import Client
 
 
 def send(client: Client, to: str, subject: str = "Hello", **more: Any) -> dict[str, Any]:

@@ -11,10 +11,10 @@ import httpx2
 import jwt
 import pytest
 
-from tests.api.acts import begin_queue, create_task, register
-from tests.api.client import Client
 from tests.api.conftest import Workspace
-from tests.api.server import Server
+from tests.harness.acts import begin_queue, create_task, register
+from tests.harness.client import Client
+from tests.harness.server import Server
 
 
 def token_for(server: Server, key: str, **form: str) -> httpx2.Response:

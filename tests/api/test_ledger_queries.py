@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from tests.api.acts import begin_queue, claim, create_task, register
-from tests.api.client import Client
 from tests.api.conftest import Workspace
-from tests.api.server import serving
+from tests.harness.acts import begin_queue, claim, create_task, register
+from tests.harness.client import Client
+from tests.harness.server import serving
 
 
 @pytest.fixture

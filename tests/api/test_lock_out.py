@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.api.client import Client
 from tests.api.conftest import Workspace
-from tests.api.server import Server
+from tests.harness.client import Client
+from tests.harness.server import Server
 
 
 def keys_of(server: Server) -> str:

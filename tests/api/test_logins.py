@@ -12,9 +12,9 @@ from redkey.api.logins import Logins
 from redkey.api.metrics import Metrics
 from redkey.config import Rate
 from redkey.http.problems import Declined
-from tests.api.acts import gauge
-from tests.api.client import Client
-from tests.api.server import Server
+from tests.harness.acts import gauge
+from tests.harness.client import Client
+from tests.harness.server import Server
 
 LIMITS = "[logins]\nper_second = 0.01\nburst = 3\n"
 WRONG = "rk_0123456789ABCDEF_" + "S3cr3t" * 6

@@ -22,10 +22,10 @@ from schemathesis.specs.openapi.checks import (
 
 from redkey.api.surface import routes
 from redkey.shapes.fields import camel
-from tests.api.acts import begin_queue, claim, create_task, register
-from tests.api.client import Client, contract
 from tests.api.conftest import Workspace
-from tests.api.server import Server
+from tests.harness.acts import begin_queue, claim, create_task, register
+from tests.harness.client import Client, contract
+from tests.harness.server import Server
 
 EXAMPLES = 100 if os.environ.get("REDKEY_TEST_LONG") == "1" else 6
 # Seed 004, sections 1 to 4, "Missed Claim Awareness" and "Ledger And Receipt API"; what workflows add is their own.

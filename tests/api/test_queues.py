@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.api.acts import begin_queue, claim, create_task, gauge, head, register, until
 from tests.api.conftest import Workspace
+from tests.harness.acts import begin_queue, claim, create_task, gauge, head, register, until
 
 
 def ids(page: dict[str, Any]) -> list[str]:

@@ -9,7 +9,7 @@ import pytest
 from redkey.config import Rate
 from redkey.http.limits import Limiter
 from redkey.http.problems import Declined
-from tests.api.server import Server
+from tests.harness.server import Server
 
 
 class Clock:

@@ -17,8 +17,8 @@ from redkey.ledger.proof import parse_proof
 from redkey.ledger.receipt import read_extra
 from redkey.ledger.trust import TrustedKey
 from redkey.ledger.verify import Policy, verify_receipt, verify_record_proof
-from tests.api.acts import begin_queue, claim, create_task, register
 from tests.api.conftest import Workspace
+from tests.harness.acts import begin_queue, claim, create_task, register
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.api.acts import begin_queue, claim, create_task, head, register
 from tests.api.conftest import Workspace
+from tests.harness.acts import begin_queue, claim, create_task, head, register
 
 SEED = {
     "id": "role_researcher",

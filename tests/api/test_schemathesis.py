@@ -23,8 +23,8 @@ from schemathesis.specs.openapi.checks import (
 from redkey.api.openapi import document
 from redkey.api.surface import routes
 from redkey.wire.decode import decode
-from tests.api.acts import begin_queue, claim, create_task, register
-from tests.api.server import Server, serving
+from tests.harness.acts import begin_queue, claim, create_task, register
+from tests.harness.server import Server, serving
 
 EXAMPLES = 200 if os.environ.get("REDKEY_TEST_LONG") else 8
 CHECKS = [

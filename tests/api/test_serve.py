@@ -17,9 +17,9 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.api.acts import begin_queue, claim, create_task, gauge, register, until
-from tests.api.client import Client
-from tests.api.server import Server
+from tests.harness.acts import begin_queue, claim, create_task, gauge, register, until
+from tests.harness.client import Client
+from tests.harness.server import Server
 
 KEY = "rk_bootstrap1_" + "S3cret" * 6
 Start = Callable[..., Server]

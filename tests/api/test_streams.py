@@ -15,10 +15,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.api.acts import begin_queue, claim, create_task, gauge, head, register, until
-from tests.api.client import Client
 from tests.api.conftest import Workspace
-from tests.api.server import Server
+from tests.harness.acts import begin_queue, claim, create_task, gauge, head, register, until
+from tests.harness.client import Client
+from tests.harness.server import Server
 
 
 class Follower:

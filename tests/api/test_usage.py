@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from tests.api.acts import begin_queue, claim, create_task, register
-from tests.api.client import Client
 from tests.api.conftest import Workspace
-from tests.api.server import Server
+from tests.harness.acts import begin_queue, claim, create_task, register
+from tests.harness.client import Client
+from tests.harness.server import Server
 
 
 def reconcile(server: Server, *arguments: str) -> subprocess.CompletedProcess[str]:

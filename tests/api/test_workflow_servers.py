@@ -11,10 +11,10 @@ import httpx2
 
 from redkey.ledger.ports import Reader
 from redkey.stores.sqlite import SqliteStore
-from tests.api.acts import CARD, begin_queue, until
-from tests.api.server import Server
-from tests.invariants import check_topic
-from tests.runs import plan_of, step
+from tests.harness.acts import CARD, begin_queue, until
+from tests.harness.invariants import check_topic
+from tests.harness.runs import plan_of, step
+from tests.harness.server import Server
 
 LEVELS, WIDTH, WORKERS = 6, 6, 3
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from redkey.wire import files
-from tests.api.acts import CARD, begin_queue
-from tests.api.client import Client
 from tests.api.conftest import Workspace
-from tests.runs import plan_of, step
+from tests.harness.acts import CARD, begin_queue
+from tests.harness.client import Client
+from tests.harness.runs import plan_of, step
 
 PODCAST = files.load("fixtures/plan/v1.0/podcast-production.valid.json")
 CHAIN = plan_of(step("a", outputs=["text"]), step("b", "a", expectedInputs=["text"], outputs=["more"]))

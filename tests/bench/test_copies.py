@@ -15,7 +15,7 @@ from redkey.commands.claims import ClaimNext
 from redkey.reducers.world import TOMBSTONE_NANOSECONDS
 from redkey.services.fsck.check import Fsck
 from redkey.stores.sqlite.inspection import Inspection
-from tests.api.server import serving
+from tests.harness.server import serving
 
 
 def test_fsck_finds_nothing_wrong_with_copies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

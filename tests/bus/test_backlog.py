@@ -15,10 +15,10 @@ import pytest
 
 from redkey.bus import AsyncBusClient, BusClient
 from redkey.bus.limits import BusLimits
-from tests.bus.process import BusProcess
-from tests.bus.running import Running
 from tests.bus.test_http import Caller
-from tests.bus.weave import Link
+from tests.harness.bus_process import BusProcess
+from tests.harness.running_bus import Running
+from tests.harness.weave import Link
 
 LONG = os.environ.get("REDKEY_TEST_LONG") == "1"
 COUNT = 10_000

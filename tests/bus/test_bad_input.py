@@ -12,8 +12,8 @@ import pytest
 
 from redkey.bus.limits import BusLimits
 from redkey.errors import CannotListen, ConfigRefused
-from tests.bus.running import Running
-from tests.bus.weave import Link, Refused
+from tests.harness.running_bus import Running
+from tests.harness.weave import Link, Refused
 
 
 def said(link: Link, data: bytes) -> dict[str, Any]:

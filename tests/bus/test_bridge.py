@@ -14,8 +14,8 @@ from redkey.bus.standing import StandingBus
 from redkey.bus.state import Session
 from redkey.errors import BusRefused
 from redkey.services.notices import Notices
-from tests.services.callers import Callers, with_callers
-from tests.services.office import turns
+from tests.harness.callers import Callers, with_callers
+from tests.harness.office import turns
 
 Test = Callable[[Callers, Bus, Bridge], Awaitable[None]]
 

@@ -12,8 +12,8 @@ import pytest
 from redkey.bus import AsyncBusClient, BusClient
 from redkey.bus.client.core import ClientCore, Received
 from redkey.errors import BusLost, BusRefused
-from tests.bus.process import BusProcess
-from tests.bus.running import Running
+from tests.harness.bus_process import BusProcess
+from tests.harness.running_bus import Running
 
 
 def test_the_blocking_client_does_everything(running: Running) -> None:

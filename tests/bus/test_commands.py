@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.bus import weave
-from tests.bus.running import Running
-from tests.bus.weave import Link, Refused
+from tests.harness import weave
+from tests.harness.running_bus import Running
+from tests.harness.weave import Link, Refused
 
 
 def test_a_client_that_knows_only_the_protocol_speaks_every_command(running: Running) -> None:

@@ -18,10 +18,10 @@ from redkey.bus.log import APPLICATION_ID
 from redkey.bus.runtime.conduct import CHAIN_LIMIT, TURN_SECONDS, TURNS, Conduct
 from redkey.bus.runtime.events import Message
 from redkey.errors import BusRefused
-from tests.bus.process import BusProcess
-from tests.bus.running import Running
 from tests.bus.test_http import Caller
-from tests.bus.weave import Link, Refused
+from tests.harness.bus_process import BusProcess
+from tests.harness.running_bus import Running
+from tests.harness.weave import Link, Refused
 
 SendAs = Callable[..., str]
 

@@ -13,8 +13,8 @@ import pytest
 from redkey.bus.envelope import read_line
 from redkey.bus.limits import BusLimits
 from redkey.errors import StoreFull, StorePoisoned
-from tests.bus.running import Running
-from tests.bus.weave import Link, Refused
+from tests.harness.running_bus import Running
+from tests.harness.weave import Link, Refused
 
 QUICK = {"mode": "auto", "timeout_ms": 50}
 

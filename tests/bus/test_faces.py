@@ -18,9 +18,9 @@ import pytest
 
 from redkey.bus import BusClient
 from redkey.bus.commands import COMMANDS, FIELDS
-from tests.bus.process import BusProcess
 from tests.bus.test_http import Caller
-from tests.bus.weave import Link, Refused
+from tests.harness.bus_process import BusProcess
+from tests.harness.weave import Link, Refused
 from tools.reference.bus_faces import NEWER, differences
 
 PRESENCE = ("agent.online", "agent.away")

@@ -13,9 +13,9 @@ import pytest
 from redkey.bus import BusClient
 from redkey.bus.home import find_home
 from redkey.errors import BusLost
-from tests.bus.process import BusProcess
-from tests.bus.running import Running
 from tests.bus.test_http import Caller
+from tests.harness.bus_process import BusProcess
+from tests.harness.running_bus import Running
 
 
 def redkey(home: Path, *arguments: str, where: Path | None = None) -> subprocess.CompletedProcess[str]:

@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.bus.process import BusProcess
-from tests.bus.weave import Refused
+from tests.harness.bus_process import BusProcess
+from tests.harness.weave import Refused
 
 Reply = tuple[int, Any]
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from redkey.api.openapi import response_of
-from tests.api.acts import begin_queue, claim, create_task, register, until
-from tests.api.client import Client
-from tests.api.server import Server, serving
-from tests.bus.weave import Link, join
-from tests.ledger.secret_samples import with_checksum
+from tests.harness.acts import begin_queue, claim, create_task, register, until
+from tests.harness.client import Client
+from tests.harness.secret_samples import with_checksum
+from tests.harness.server import Server, serving
+from tests.harness.weave import Link, join
 
 
 @pytest.fixture(scope="module")

@@ -7,9 +7,9 @@ from typing import Any, Protocol
 
 import pytest
 
-from tests.bus.process import BusProcess
 from tests.bus.test_http import Caller
-from tests.bus.weave import Link
+from tests.harness.bus_process import BusProcess
+from tests.harness.weave import Link
 
 # Who is here is a matter of connections and not of the script: an agent by HTTP has none.
 PRESENCE = ("agent.online", "agent.away")

@@ -12,10 +12,10 @@ import pytest
 
 from redkey.bus import BusClient
 from redkey.bus.limits import BusLimits
-from tests.bus.process import BusProcess
-from tests.bus.running import Running
 from tests.bus.test_http import Caller
-from tests.bus.weave import Link, Refused
+from tests.harness.bus_process import BusProcess
+from tests.harness.running_bus import Running
+from tests.harness.weave import Link, Refused
 
 
 def online(link: Link, session: str) -> dict[str, bool]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
-from tests.bus.process import BusProcess
-from tests.bus.weave import Link
+from tests.harness.bus_process import BusProcess
+from tests.harness.weave import Link
 
 
 class Sender(threading.Thread):

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from redkey.bus.commands import COMMANDS
-from tests.bus.running import Running
+from tests.harness.running_bus import Running
 
 
 @pytest.fixture(scope="module")

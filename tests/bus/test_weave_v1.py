@@ -10,10 +10,10 @@ import pytest
 
 from redkey.bus.weave1 import read_actions
 from redkey.errors import BusRefused
-from tests.bus.process import BusProcess
-from tests.bus.running import Running
 from tests.bus.test_http import Caller
-from tests.bus.weave import Link
+from tests.harness.bus_process import BusProcess
+from tests.harness.running_bus import Running
+from tests.harness.weave import Link
 
 FRAMES = sorted(Path(__file__).with_name("weave_v1").glob("*.jsonl"))
 

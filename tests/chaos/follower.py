@@ -13,7 +13,7 @@ from itertools import cycle
 
 import httpx2
 
-from tests.chaos.load import AGAIN_SECONDS
+from tests.harness.load import AGAIN_SECONDS
 
 
 class Follower:

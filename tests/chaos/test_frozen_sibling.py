@@ -14,9 +14,9 @@ from pathlib import Path
 
 import httpx2
 
-from tests.api.acts import begin_queue, until
-from tests.api.client import Client, Reply
-from tests.api.server import Server, serving
+from tests.harness.acts import begin_queue, until
+from tests.harness.client import Client, Reply
+from tests.harness.server import Server, serving
 
 ANSWER_SECONDS = 5.0
 PLAN = {"name": "p", "version": "1.0", "roles": {}, "tasks": [], "policies": {}}

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.api.acts import begin_queue, create_task, until
-from tests.api.client import Client
-from tests.api.server import PATIENCE_SECONDS
+from tests.harness.acts import begin_queue, create_task, until
+from tests.harness.client import Client
+from tests.harness.server import PATIENCE_SECONDS
 
 MOUNT = 'mount -t tmpfs -o size="$1" tmpfs "$2" && shift 2 && exec "$@"'
 # As root, or as the root of a user namespace of one's own.

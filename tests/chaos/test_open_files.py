@@ -9,8 +9,8 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from tests.api.acts import begin_queue, create_task
-from tests.api.server import serving
+from tests.harness.acts import begin_queue, create_task
+from tests.harness.server import serving
 
 SOFT, HARD = 128, 512
 CROWD = 400

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from tests.api.acts import begin_queue, claim, create_task, head, register, until
-from tests.api.client import Client
-from tests.api.server import Server, serving
-from tests.chaos.processes import Process, processes
+from tests.harness.acts import begin_queue, claim, create_task, head, register, until
+from tests.harness.client import Client
+from tests.harness.processes import Process, processes
+from tests.harness.server import Server, serving
 
 # The shortest there is.
 LEASE_SECONDS = 5

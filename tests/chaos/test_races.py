@@ -18,10 +18,10 @@ import pytest
 from bench.bulk import Bulk
 from redkey.readmodel.claim_history import claim_history
 from redkey.stores.sqlite import SqliteStore
-from tests import invariants
-from tests.api.acts import begin_queue
-from tests.api.server import Server, serving
-from tests.chaos.processes import Process, open_files, processes
+from tests.harness import invariants
+from tests.harness.acts import begin_queue
+from tests.harness.processes import Process, open_files, processes
+from tests.harness.server import Server, serving
 
 pytestmark = pytest.mark.xdist_group("races")
 

@@ -13,9 +13,9 @@ import pytest
 
 from bench.connection import Connection, Reply, request
 from redkey.stores.sqlite import SqliteStore
-from tests import invariants
-from tests.api.acts import CARD
-from tests.api.server import Server, serving
+from tests.harness import invariants
+from tests.harness.acts import CARD
+from tests.harness.server import Server, serving
 
 COPIES = (1, 2, 3, 7, 20, 100)
 CONNECTIONS = 6

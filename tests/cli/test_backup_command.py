@@ -10,8 +10,8 @@ from click.testing import CliRunner, Result
 
 from redkey.cli import main
 from redkey.services.fsck.check import Fsck
-from tests.services.tampering import BASE, sql
-from tests.services.workshop import lived_in
+from tests.harness.tampering import BASE, sql
+from tests.harness.workshop import lived_in
 
 
 def backup(*arguments: object) -> Result:

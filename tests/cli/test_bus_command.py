@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bus.running import Running
+from tests.harness.running_bus import Running
 
 
 @pytest.fixture

@@ -19,8 +19,8 @@ import pytest
 
 from redkey.bus.runtime.chatting import Chat, Outgoing
 from redkey.bus.runtime.events import Message, Peer
-from tests.bus.running import Running
 from tests.cli.test_bus_command import command, run
+from tests.harness.running_bus import Running
 
 PATIENCE_SECONDS = 30.0
 

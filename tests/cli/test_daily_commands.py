@@ -18,7 +18,7 @@ from click.testing import CliRunner, Result
 
 from redkey.cli import main
 from redkey.client import RedKey
-from tests.api.server import Server, serving
+from tests.harness.server import Server, serving
 
 PLAN = Path(__file__).resolve().parents[2] / "examples" / "podcast" / "plan.json"
 PATIENCE_SECONDS = 60

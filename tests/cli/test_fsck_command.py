@@ -18,9 +18,9 @@ from click.testing import CliRunner, Result
 from redkey.cli import main
 from redkey.services.fsck.check import Fsck
 from redkey.stores.sqlite import SqliteStore
-from tests.services.tampering import BASE, sql
+from tests.harness.tampering import BASE, sql
+from tests.harness.workshop import Workshop, lived_in
 from tests.services.test_receipts import Counter
-from tests.services.workshop import Workshop, lived_in
 
 REDKEY = Path(sys.executable).with_name("redkey")
 

@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 from redkey.cli import main
 from redkey.ledger.mirror import mirror_page, mirror_row
 from redkey.ledger.note import encode_base64
-from tests.ledger.small_log import SmallLog
+from tests.harness.small_log import SmallLog
 
 VECTORS = Path(__file__).parents[1] / "ledger" / "vectors" / "hcs_running_hash.json"
 

@@ -16,9 +16,9 @@ from redkey.services.unit_of_work import TopicWork
 from redkey.stores.ids import SystemIds
 from redkey.stores.sqlite import SqliteStore
 from redkey.wire.events import KeyRevoked
-from tests.api.client import Client
-from tests.api.server import serving
-from tests.services.workshop import checked
+from tests.harness.client import Client
+from tests.harness.server import serving
+from tests.harness.workshop import checked
 
 
 def redkey(*arguments: object) -> Result:

@@ -16,8 +16,8 @@ from redkey.cli import main
 from redkey.readmodel.digest import rows_digest
 from redkey.stores.opening import open_signing
 from redkey.stores.sqlite import SqliteStore
-from tests.services.tampering import BASE, records, sql
-from tests.services.workshop import Workshop, checked, lived_in
+from tests.harness.tampering import BASE, records, sql
+from tests.harness.workshop import Workshop, checked, lived_in
 
 REDKEY = Path(sys.executable).with_name("redkey")
 

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from redkey.cli import main
 from redkey.wire import files
-from tests.runs import plan_of, step
+from tests.harness.runs import plan_of, step
 
 FOLDER = files.root() / "fixtures/plan/v1.0"
 PODCAST = str(FOLDER / "podcast-production.valid.json")

@@ -16,8 +16,8 @@ from click.testing import CliRunner, Result
 from redkey.cli import main
 from redkey.ledger.receipt import self_contained
 from redkey.ledger.running_hash import record_preimage
-from tests.ledger.small_log import ORIGIN, OTHER_LOG, SIGNER, WITNESSES, SmallLog
-from tests.ledger.whole_receipt import SEQUENCE, anchor_rows, whole_log, whole_receipt
+from tests.harness.small_log import ORIGIN, OTHER_LOG, SIGNER, WITNESSES, SmallLog
+from tests.harness.whole_receipt import SEQUENCE, anchor_rows, whole_log, whole_receipt
 
 KEY = str(SIGNER.verifier)
 WITNESS = [str(witness.verifier) for witness in WITNESSES]
@@ -184,7 +184,7 @@ def test_a_proof_of_another_log_than_redkey_verifies_by_its_leaf(tmp_path: Path)
     from redkey.ledger import merkle
     from redkey.ledger.checkpoint import Checkpoint, sign_checkpoint
     from redkey.ledger.proof import LogProof
-    from tests.ledger.small_log import seeded
+    from tests.harness.small_log import seeded
 
     words = [b"one", b"two", b"three"]
     hashes = [merkle.leaf_hash(word) for word in words]

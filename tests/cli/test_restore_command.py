@@ -10,8 +10,8 @@ from click.testing import CliRunner, Result
 
 from redkey.cli import main
 from redkey.cli import restore as module
-from tests.services.tampering import BASE, sql
-from tests.services.workshop import checked, lived_in
+from tests.harness.tampering import BASE, sql
+from tests.harness.workshop import checked, lived_in
 
 
 def redkey(*arguments: object) -> Result:

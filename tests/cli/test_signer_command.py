@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from redkey.cli import main
-from tests.services.tampering import records
-from tests.services.workshop import checked, lived_in
+from tests.harness.tampering import records
+from tests.harness.workshop import checked, lived_in
 
 
 def redkey(*arguments: object) -> Result:

@@ -22,8 +22,8 @@ from redkey.ledger.note import parse_key
 from redkey.ledger.trust import TrustedKey
 from redkey.ledger.verify import Policy
 from redkey.ledger.witness import REQUEST_LIMIT, Request
-from tests.ledger.small_log import LOG_ID, ORIGIN, OTHER_LOG, SIGNER, WORKSPACE, SmallLog
-from tests.ledger.whole_receipt import judged
+from tests.harness.small_log import LOG_ID, ORIGIN, OTHER_LOG, SIGNER, WORKSPACE, SmallLog
+from tests.harness.whole_receipt import judged
 
 LOG = SmallLog(60)
 FORK = SmallLog(60, seed="fork")

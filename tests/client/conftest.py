@@ -12,7 +12,7 @@ import pytest
 
 from redkey.client import RedKey
 from redkey.client.resources.workspaces import Scope
-from tests.api.server import Server, serving
+from tests.harness.server import Server, serving
 
 
 @pytest.fixture(autouse=True)

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from redkey.client import AsyncRedKey, Event, Invalid, RedKey, ReplyRefused
 from redkey.client.connection import Emission
 from redkey.client.sse import Message, Parser
-from tests.api.server import Server
 from tests.client.conftest import Place
 from tests.client.scripted import KEY, answer, block, events, scripted
+from tests.harness.server import Server
 
 both = pytest.mark.parametrize("mode", ["sync", "async"])
 

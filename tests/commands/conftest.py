@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.desk import Desk
-from tests.invariants import check_topic
-from tests.snapshot import snapshot
+from tests.harness.desk import Desk
+from tests.harness.invariants import check_topic
+from tests.harness.snapshot import snapshot
 
 
 @pytest.fixture

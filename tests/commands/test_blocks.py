@@ -9,7 +9,7 @@ from redkey.commands.decision import Refused
 from redkey.commands.policies import SetPolicy
 from redkey.commands.registry import DeactivateAgent
 from redkey.commands.tasks import RetryTask, UnblockTask
-from tests.desk import Desk, ref_of
+from tests.harness.desk import Desk, ref_of
 
 ROUTES = {
     "spec_gap": ["ba"],

@@ -19,7 +19,7 @@ from redkey.commands.registry import (
 )
 from redkey.commands.tasks import CancelTask
 from redkey.reducers.world import SECOND, TOMBSTONE_NANOSECONDS
-from tests.desk import OUTCOMES, QUEUE, Desk
+from tests.harness.desk import OUTCOMES, QUEUE, Desk
 
 LONG_AFTER = TOMBSTONE_NANOSECONDS // SECOND + 1
 

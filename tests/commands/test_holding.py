@@ -24,7 +24,7 @@ from redkey.commands.tasks import CancelTask
 from redkey.reducers.world import SECOND
 from redkey.wire.ids import ulid
 from redkey.wire.times import parse_time
-from tests.desk import QUEUE, Desk, ref_of
+from tests.harness.desk import QUEUE, Desk, ref_of
 
 ARTIFACT = "art_" + ulid(1, bytes(10))
 # Every command of a holder that writes; a heartbeat has tests of its own.

@@ -23,9 +23,9 @@ from redkey.commands.registry import DeactivateAgent, GrantRole, RevokeRole, Upd
 from redkey.commands.tasks import CancelTask, CreateTask, RetryTask, UnblockTask
 from redkey.services.past import LedgerPast
 from tests.commands.oracle import Oracle
-from tests.desk import OUTCOMES, QUEUE, Desk, ref_of
-from tests.invariants import check_topic
-from tests.snapshot import snapshot
+from tests.harness.desk import OUTCOMES, QUEUE, Desk, ref_of
+from tests.harness.invariants import check_topic
+from tests.harness.snapshot import snapshot
 
 PRIORITIES = ("urgent", "high", "normal", "low")
 ROLES = ("role_x", "role_y")

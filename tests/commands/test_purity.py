@@ -22,9 +22,9 @@ from redkey.commands.workflows import CancelWorkflow, PauseWorkflow, ResumeWorkf
 from redkey.reducers.run import Run
 from redkey.reducers.world import World
 from redkey.services import unit_of_work
-from tests.desk import QUEUE, Desk, ref_of
+from tests.harness.desk import QUEUE, Desk, ref_of
+from tests.harness.runs import RunDesk, plan_of, step
 from tests.reducers import test_world_fold
-from tests.runs import RunDesk, plan_of, step
 from tests.simulation.run import Run as Simulation
 
 SEEDS = 60 if os.environ.get("REDKEY_TEST_LONG") == "1" else 3

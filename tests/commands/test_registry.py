@@ -28,7 +28,7 @@ from redkey.commands.registry import (
 )
 from redkey.ledger import content
 from redkey.reducers.world import LOST_AFTER_NANOSECONDS, SECOND
-from tests.desk import ADMIN_KEY, QUEUE, Desk, ref_of
+from tests.harness.desk import ADMIN_KEY, QUEUE, Desk, ref_of
 
 LOST_SECONDS = LOST_AFTER_NANOSECONDS // SECOND
 

@@ -14,7 +14,7 @@ from redkey.commands.tasks import AddMessage, CancelTask, CreateTask, RaiseConce
 from redkey.ledger import content
 from redkey.reducers.world import SECOND
 from redkey.wire.ids import ulid
-from tests.desk import QUEUE, Desk, ref_of
+from tests.harness.desk import QUEUE, Desk, ref_of
 
 LONG_AGO = 3600
 MESSAGE = "msg_" + ulid(1, bytes(10))

@@ -14,8 +14,8 @@ from redkey.readmodel.explain import explain
 from redkey.services.acts import directly
 from redkey.services.definitions import create_draft, encoded, read_draft
 from redkey.services.planning import prepare, start_command
-from tests.desk import Desk
-from tests.runs import RunDesk, plan_of, step
+from tests.harness.desk import Desk
+from tests.harness.runs import RunDesk, plan_of, step
 
 PLAN = plan_of(step("a"), step("b", "a"))
 

@@ -28,8 +28,8 @@ from redkey.stores.sqlite import SqliteStore, writer
 from tests.crash import plants
 from tests.crash.judge import Ack, heads
 from tests.crash.script import REOPENED_AFTER, UNITS, ScriptClock, play, reached
-from tests.services.small_store import live
-from tests.services.workshop import CountedClock
+from tests.harness.small_store import live
+from tests.harness.workshop import CountedClock
 
 DATA = Path("deep", "data")
 SAID, TRACEBACK = "said", "traceback"

@@ -13,13 +13,13 @@ from tempfile import TemporaryDirectory
 
 import msgspec
 
-from tests.api.acts import begin_queue, until
-from tests.api.client import Client
-from tests.api.server import PATIENCE_SECONDS, begin
-from tests.chaos.load import QUEUE
-from tests.chaos.processes import Process, processes
 from tests.crash.recording import memory_folder
 from tests.crash.tracing import TRACED, Call, parse_call
+from tests.harness.acts import begin_queue, until
+from tests.harness.client import Client
+from tests.harness.load import QUEUE
+from tests.harness.processes import Process, processes
+from tests.harness.server import PATIENCE_SECONDS, begin
 
 _BEGUN = re.compile(r"^(\d+) +(.*) <unfinished \.\.\.>$")
 _RESUMED = re.compile(r"^(\d+) +<\.\.\. \w+ resumed>(.*)$")

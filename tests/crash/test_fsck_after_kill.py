@@ -22,7 +22,7 @@ from tests.crash.append_run import DATA, acknowledged
 from tests.crash.proofs import KILLED
 from tests.crash.recording import History, record_run, spread
 from tests.crash.tracing import KILL, Tracer
-from tests.services.workshop import checked
+from tests.harness.workshop import checked
 
 SHARES = 4
 # Every other syscall or so in the ordinary size; the store's own script is killed at each of its own.

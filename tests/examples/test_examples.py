@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from redkey.client import RedKey
-from tests.api.server import Server, serving
+from tests.harness.server import Server, serving
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 PATIENCE_SECONDS = 90

@@ -53,7 +53,7 @@ def write(out: Path) -> None:
     from redkey.services.receipts import receipt_for
     from redkey.stores.sqlite import SqliteStore
     from redkey.stores.sqlite.copying import read_backup, take_backup, unpacked
-    from tests.services.workshop import CountedClock, Workshop, open_signing
+    from tests.harness.workshop import CountedClock, Workshop, open_signing
 
     out.mkdir()
     with Workshop(out / "lost") as workshop:
@@ -259,7 +259,7 @@ def _runs(shop: Any) -> None:
     from redkey.plans.model import read_plan
     from redkey.services.definitions import create_draft
     from redkey.services.planning import missing_roles, prepare, start_command
-    from tests.runs import plan_of, step
+    from tests.harness.runs import plan_of, step
 
     eve = _agent(shop, "eve", "role_writer")
 

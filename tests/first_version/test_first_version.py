@@ -41,9 +41,9 @@ from redkey.stores.sqlite.copying import take_backup
 from redkey.wire.catalogue import catalogue
 from redkey.wire.decode import decode
 from redkey.wire.ids import event_id
-from tests.desk import CountedIds, ref_of
-from tests.services.office import Office
-from tests.services.workshop import CountedClock, checked
+from tests.harness.desk import CountedIds, ref_of
+from tests.harness.office import Office
+from tests.harness.workshop import CountedClock, checked
 
 ARCHIVE = Path(__file__).parent / "first-version.tar.xz"
 TOPIC = "1.0.1001"

@@ -16,10 +16,10 @@ from random import Random
 from typing import Any
 
 from bench.connection import Connection, request
-from tests.api.acts import begin_queue, head, until
-from tests.api.server import Server, begin
-from tests.chaos.load import QUEUE
-from tests.chaos.processes import Process, processes
+from tests.harness.acts import begin_queue, head, until
+from tests.harness.load import QUEUE
+from tests.harness.processes import Process, processes
+from tests.harness.server import Server, begin
 
 PATIENCE_SECONDS = 90.0
 # How many acknowledged calls are sent once more at the end.

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tests.api.acts import until
+from tests.harness.acts import until
 from tests.history.check import check_history
 from tests.history.cluster import run_faults
 from tests.history.ledger_file import read_ledger

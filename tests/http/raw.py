@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from tests.api.server import Server
+from tests.harness.server import Server
 
 
 class Answer(NamedTuple):

@@ -6,9 +6,9 @@ import socket
 import time
 from collections.abc import Callable
 
-from tests.api.acts import begin_queue, gauge, register, until
 from tests.api.conftest import Workspace
-from tests.api.server import Server
+from tests.harness.acts import begin_queue, gauge, register, until
+from tests.harness.server import Server
 from tests.http.raw import connect, parse
 
 

@@ -12,9 +12,9 @@ from typing import NamedTuple
 import h11
 import pytest
 
-from tests.api.acts import head
 from tests.api.conftest import Workspace
-from tests.api.server import Server
+from tests.harness.acts import head
+from tests.harness.server import Server
 from tests.http.raw import exchange
 
 BODY = b'{"title":"t"}'

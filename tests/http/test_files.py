@@ -11,7 +11,7 @@ import pytest
 
 from redkey.http.exchange import Exchange
 from redkey.http.files import Files
-from tests.api.server import Server
+from tests.harness.server import Server
 from tests.http.hosting import Application, hosted
 
 STYLE = b"body { color: red }\n" * 100

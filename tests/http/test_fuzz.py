@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import random
 
-from tests.api.server import Server
+from tests.harness.server import Server
 from tests.http.raw import exchange
 from tests.http.test_exactness import BODY, CHUNKED, GOOD, HEALTH, RECORDS, answered, chunks, post
 from tests.http.test_exactness import key as key

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 import httpx2
 
-from tests.api.acts import begin_queue, claim, create_task, register
 from tests.api.conftest import Workspace
-from tests.api.server import Server
+from tests.harness.acts import begin_queue, claim, create_task, register
+from tests.harness.server import Server
 from tests.http.raw import connect
 
 SIZE = (256 if os.environ.get("REDKEY_TEST_LONG") else 64) * 1024 * 1024

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.api.server import Server, serving
+from tests.harness.server import Server, serving
 from tests.http.raw import connect, exchange
 
 CONNECTIONS = 16

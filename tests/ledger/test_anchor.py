@@ -9,7 +9,7 @@ from redkey.errors import ProofRefused
 from redkey.ledger.anchor import anchor_message, anchored_checkpoint
 from redkey.ledger.checkpoint import Checkpoint, origin_of
 from redkey.ledger.record import MESSAGE_LIMIT
-from tests.ledger.small_log import ORIGIN, SmallLog
+from tests.harness.small_log import ORIGIN, SmallLog
 
 CHECKPOINT = SmallLog(9).checkpoint()
 

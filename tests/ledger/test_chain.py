@@ -12,7 +12,7 @@ from redkey.ledger.chain import Damage, verify_records
 from redkey.ledger.merkle import Edge
 from redkey.ledger.record import EMPTY_HEAD, Head, Record
 from redkey.ledger.running_hash import chained
-from tests.ledger.small_log import SmallLog
+from tests.harness.small_log import SmallLog
 
 COUNT = 40
 

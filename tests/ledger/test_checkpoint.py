@@ -22,7 +22,7 @@ from redkey.ledger.merkle import leaf_hash
 from redkey.ledger.note import Note, Signature, decode_base64, is_signed_by, parse_note, verifies
 from redkey.ledger.proof import parse_proof
 from redkey.ledger.running_hash import record_preimage
-from tests.ledger.small_log import LOG_ID, ORIGIN, OTHER_LOG, SIGNER, WITNESSES, WORKSPACE, SmallLog, seeded
+from tests.harness.small_log import LOG_ID, ORIGIN, OTHER_LOG, SIGNER, WITNESSES, WORKSPACE, SmallLog, seeded
 
 # The example of c2sp.org/tlog-checkpoint and tlog-cosignature; the keys of its signatures are not given there.
 SPEC_TEXT = "example.com/behind-the-sofa\n20852163\nCsUYapGGPo4dkMgIAUqom/Xajj7h2fB2MPA3j2jxq2I=\n"

@@ -11,7 +11,7 @@ from redkey.errors import ProofRefused
 from redkey.ledger.event import event_at, event_of
 from redkey.shapes.events import Party
 from redkey.wire import files
-from tests.ledger.small_log import SmallLog
+from tests.harness.small_log import SmallLog
 
 
 def wire(kind: str, sender: str, stream: str, **payload: Any) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import pytest
 from redkey.errors import ProofRefused
 from redkey.ledger.mirror import MirrorRow, RowChecker, check_rows, mirror_page, mirror_row, parse_row, rows_in
 from redkey.ledger.note import encode_base64
-from tests.ledger.small_log import SmallLog
+from tests.harness.small_log import SmallLog
 
 VECTORS = json.loads((Path(__file__).parent / "vectors" / "hcs_running_hash.json").read_text())["rows"]
 

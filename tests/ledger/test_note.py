@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from redkey.errors import KeyRefused, ProofRefused
 from redkey.ledger.note import COSIGNATURE, ED25519, Note, parse_key, parse_note, verifies
 from redkey.ledger.signer import Signer, sign_note
-from tests.ledger.small_log import SIGNER, WITNESSES, seeded
+from tests.harness.small_log import SIGNER, WITNESSES, seeded
 
 # The example of c2sp.org/signed-note.
 SPEC_KEY = "example.com/foo+530d903a+AekyeRrm56hApGFkyQR4ZCbV54Id2LKaANYcrnKv3U2k"

@@ -13,7 +13,7 @@ from redkey.ledger.secret_shapes import SHAPES
 from redkey.ledger.secrets import find_secret, find_secrets, secret_in
 from redkey.wire.canonical import canonical
 from redkey.wire.ids import ulid
-from tests.ledger.secret_samples import ALNUM, HEX, SAMPLES, UPPER, b64, of, with_checksum
+from tests.harness.secret_samples import ALNUM, HEX, SAMPLES, UPPER, b64, of, with_checksum
 
 LONG = os.environ.get("REDKEY_TEST_LONG") == "1"
 ALL = [(name, sample) for name, samples in SAMPLES.items() for sample in samples]

@@ -7,7 +7,7 @@ import pytest
 from redkey.errors import KeyRefused, ProofRefused
 from redkey.ledger.note import COSIGNATURE
 from redkey.ledger.trust import TrustedKey, log_keys, parse_trusted_keys, witness_keys
-from tests.ledger.small_log import ORIGIN, SIGNER, WITNESSES, seeded
+from tests.harness.small_log import ORIGIN, SIGNER, WITNESSES, seeded
 
 LOG = SIGNER.verifier
 EXACT = LOG.named(ORIGIN)

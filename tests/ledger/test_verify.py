@@ -23,7 +23,7 @@ from redkey.ledger.record import hedera_time
 from redkey.ledger.trust import TrustedKey
 from redkey.ledger.verify import LEVELS, Policy, verify_receipt
 from redkey.shapes.receipts import ReceiptEffect, SignerTerm
-from tests.ledger.small_log import (
+from tests.harness.small_log import (
     LOG_ID,
     NEXT_SIGNER,
     ORIGIN,
@@ -34,7 +34,7 @@ from tests.ledger.small_log import (
     claimed,
     seeded,
 )
-from tests.ledger.whole_receipt import (
+from tests.harness.whole_receipt import (
     BODY,
     SEQUENCE,
     anchor_rows,

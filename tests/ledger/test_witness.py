@@ -13,7 +13,7 @@ from redkey.ledger.checkpoint import Checkpoint, origin_of
 from redkey.ledger.note import Note
 from redkey.ledger.trust import TrustedKey
 from redkey.ledger.witness import REQUEST_LIMIT, Request, judge, parse_request, recognise
-from tests.ledger.small_log import LOG_ID, NEXT_SIGNER, ORIGIN, OTHER_LOG, SIGNER, WORKSPACE, SmallLog, seeded
+from tests.harness.small_log import LOG_ID, NEXT_SIGNER, ORIGIN, OTHER_LOG, SIGNER, WORKSPACE, SmallLog, seeded
 
 LOG = SmallLog(50)
 FORK = SmallLog(50, seed="fork")

@@ -8,7 +8,7 @@ import pytest
 
 from redkey.plans.advise import CRITERIA, DEPENDENCIES, OUTPUTS, SERIAL_TASKS, TITLE_WORDS, acts
 from redkey.plans.validate import validate
-from tests.runs import plan_of, step
+from tests.harness.runs import plan_of, step
 
 
 def one(**more: Any) -> dict[str, Any]:

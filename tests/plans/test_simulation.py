@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from redkey.cli.plan import SimulatedClock
 from redkey.services.simulation import Assumptions, Report, simulate
 from redkey.stores.memory import MemoryStore
-from tests.invariants import check_topic
-from tests.runs import plan_of, step
+from tests.harness.invariants import check_topic
+from tests.harness.runs import plan_of, step
 
 WRITER, EDITOR = "role_writer", "role_editor"
 

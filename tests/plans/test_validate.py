@@ -19,7 +19,7 @@ from redkey.plans.structure import to_structure, write_structure
 from redkey.plans.validate import ALIKE_LIMIT, validate
 from redkey.wire import files
 from redkey.wire.schema import compile_schema
-from tests.runs import plan_of, step
+from tests.harness.runs import plan_of, step
 
 FOLDER = "fixtures/plan/v1.0"
 EXPECTED: dict[str, Any] = files.load(f"{FOLDER}/expectations.json")

@@ -8,7 +8,7 @@ from redkey.readmodel.plan_text import plan_text
 from redkey.readmodel.workflow_at import run_at, run_now
 from redkey.readmodel.workflows import workflow_graph, workflow_state
 from redkey.shapes.workflows import Counts, Edge, Graph, Node, WorkflowState
-from tests.runs import RunDesk, plan_of, step
+from tests.harness.runs import RunDesk, plan_of, step
 
 
 def state_of(desk: RunDesk, at: int = 0) -> WorkflowState:

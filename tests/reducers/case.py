@@ -9,7 +9,7 @@ from typing import Any
 
 from redkey.wire.catalogue import catalogue
 from redkey.wire.ids import task_stream
-from tests.replays import Replayed
+from tests.harness.replays import Replayed
 
 HERE = Path(__file__).parent
 CASES = sorted((HERE / "agent-wire").glob("*.json"))

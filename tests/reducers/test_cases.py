@@ -10,8 +10,8 @@ import pytest
 from redkey.wire.canonical import canonical
 from redkey.wire.catalogue import catalogue
 from redkey.wire.validate import too_large, validate
+from tests.harness.replays import replay
 from tests.reducers import case
-from tests.replays import replay
 
 by_file = pytest.mark.parametrize("path", case.CASES, ids=lambda path: path.stem)
 

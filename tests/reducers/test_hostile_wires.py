@@ -34,9 +34,9 @@ from redkey.wire import files
 from redkey.wire.canonical import canonical
 from redkey.wire.catalogue import FIXTURES, catalogue
 from redkey.wire.validate import validate
-from tests.desk import ADMIN_KEY, Desk, ref_of
-from tests.runs import RunDesk, plan_of, step
-from tests.snapshot import snapshot
+from tests.harness.desk import ADMIN_KEY, Desk, ref_of
+from tests.harness.runs import RunDesk, plan_of, step
+from tests.harness.snapshot import snapshot
 
 Wire = dict[str, Any]
 LOG, STRANGER, REMOVED, MALLORY, ADA = "0.0.100", "0.0.666", "0.0.600", "0.0.300", "0.0.200"

@@ -14,8 +14,8 @@ from redkey.wire.a2a import A2ATask, project
 from redkey.wire.canonical import canonical
 from redkey.wire.catalogue import catalogue
 from redkey.wire.validate import validate
+from tests.harness.replays import Replayed, replay, replay_stream
 from tests.reducers.case import Builder
-from tests.replays import Replayed, replay, replay_stream
 
 LONG = os.environ.get("REDKEY_TEST_LONG") == "1"
 thorough = settings(max_examples=2000 if LONG else 150, deadline=None)

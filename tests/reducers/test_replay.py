@@ -9,8 +9,8 @@ import pytest
 from redkey.reducers.stream import begin
 from redkey.wire.ids import task_stream
 from redkey.wire.validate import validate
+from tests.harness.replays import Replayed, apply, replay
 from tests.reducers.case import TASK, Builder, numbered
-from tests.replays import Replayed, apply, replay
 
 STREAM = task_stream(TASK, 1)
 CLAIMED = ["task.available", "task.claimed"]

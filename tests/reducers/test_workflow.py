@@ -16,10 +16,10 @@ from redkey.reducers.fold import fold
 from redkey.reducers.world import World
 from redkey.wire.envelope import wire_from
 from redkey.wire.files import load
-from tests.desk import QUEUE, ref_of
-from tests.invariants import check_topic
-from tests.runs import RunDesk, plan_of, step
-from tests.snapshot import snapshot
+from tests.harness.desk import QUEUE, ref_of
+from tests.harness.invariants import check_topic
+from tests.harness.runs import RunDesk, plan_of, step
+from tests.harness.snapshot import snapshot
 
 DIAMOND = (step("a"), step("b", "a"), step("c", "a"), step("d", "b", "c"))
 

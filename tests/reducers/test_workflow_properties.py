@@ -17,10 +17,10 @@ from redkey.commands.decision import Refused
 from redkey.commands.tasks import CancelTask, RetryTask, UnblockTask
 from redkey.commands.workflows import ApproveGate, CancelWorkflow, PauseWorkflow, RejectGate, ResumeWorkflow
 from redkey.reducers.changes import Changes
-from tests.desk import QUEUE, ref_of
-from tests.invariants import check_topic
-from tests.runs import Plan, RunDesk, plan_of, step
-from tests.snapshot import snapshot
+from tests.harness.desk import QUEUE, ref_of
+from tests.harness.invariants import check_topic
+from tests.harness.runs import Plan, RunDesk, plan_of, step
+from tests.harness.snapshot import snapshot
 
 ROLES = ("writer", "editor")
 GATES: list[Any] = [

@@ -44,8 +44,8 @@ from redkey.reducers.world import SECOND, SMALL_HEAP, World
 from redkey.wire.catalogue import catalogue
 from redkey.wire.envelope import wire_from
 from redkey.wire.events import PAYLOADS
-from tests.desk import QUEUE, Desk, ref_of
-from tests.snapshot import snapshot
+from tests.harness.desk import QUEUE, Desk, ref_of
+from tests.harness.snapshot import snapshot
 
 Wire = dict[str, Any]
 

@@ -29,10 +29,10 @@ from redkey.reducers.fold import fold
 from redkey.reducers.world import SECOND, World
 from redkey.services.outcome import Settled
 from redkey.wire.envelope import wire_from
-from tests.desk import Desk
-from tests.invariants import attempts_are_answered_once, holds_are_single, only_listed_transitions
-from tests.replays import Replayed
-from tests.snapshot import snapshot
+from tests.harness.desk import Desk
+from tests.harness.invariants import attempts_are_answered_once, holds_are_single, only_listed_transitions
+from tests.harness.replays import Replayed
+from tests.harness.snapshot import snapshot
 
 Wire = dict[str, Any]
 

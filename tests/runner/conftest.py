@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.api.server import Server, serving
-from tests.runner.scene import Scene, scene
+from tests.harness.scene import Scene, scene
+from tests.harness.server import Server, serving
 
 # Small matrices on several threads wait for each other more than they compute; numpy reads this when it is imported.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

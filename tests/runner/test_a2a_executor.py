@@ -17,7 +17,7 @@ from redkey.runner.envelope import step_input
 from redkey.runner.executors.a2a import A2aExecutor
 from redkey.runner.executors.port import Produced, Step
 from redkey.runner.process import Limits
-from tests.runner.samples import assignment
+from tests.harness.samples import assignment
 
 pytest.importorskip("a2a")
 pytest.importorskip("sse_starlette")

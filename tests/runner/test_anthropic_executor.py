@@ -17,9 +17,9 @@ from redkey.runner.envelope import step_input
 from redkey.runner.evaluate import Question
 from redkey.runner.executors.port import Produced, Step, Terms
 from redkey.runner.process import Limits
-from tests.runner.models import Answer, ModelServer, Problem, Reply, model_server
-from tests.runner.samples import assignment, brief_asking
-from tests.runner.scene import Scene
+from tests.harness.models import Answer, ModelServer, Problem, Reply, model_server
+from tests.harness.samples import assignment, brief_asking
+from tests.harness.scene import Scene
 
 anthropic = pytest.importorskip("anthropic")
 

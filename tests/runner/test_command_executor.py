@@ -17,7 +17,7 @@ from redkey.runner.executors.port import Produced, Step, Terms
 from redkey.runner.executors.python import PythonExecutor
 from redkey.runner.mail import Mail
 from redkey.runner.process import Limits
-from tests.runner.samples import assignment
+from tests.harness.samples import assignment
 
 OUTPUT = {"success": True, "summary": "Done.", "artifacts": [], "recommendation": "proceed"}
 TASK = assignment(task_id="task_1", queue_id="queue_q", plan_task_id="validate", input={"phase": 1})

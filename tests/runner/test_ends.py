@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from tests.ledger.secret_samples import with_checksum
+from tests.harness.samples import brief_asking
+from tests.harness.scene import Runner, Scene, output, until
+from tests.harness.secret_samples import with_checksum
 from tests.runner.processes import gone, is_alive, pids
-from tests.runner.samples import brief_asking
-from tests.runner.scene import Runner, Scene, output, until
 
 # The shape of a GitHub token, with a checksum that is right; it opens nothing.
 TOKEN = with_checksum("ghp_")

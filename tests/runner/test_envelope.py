@@ -13,7 +13,7 @@ from redkey.errors import StepFailed, WireRefused
 from redkey.runner.envelope import input_bytes, read_notes, read_output, slug, step_input, write_notes
 from redkey.wire.decode import decode
 from redkey.wire.step import check_step
-from tests.runner.samples import assignment
+from tests.harness.samples import assignment
 
 
 def _task(**more: Any) -> Assignment:

@@ -11,7 +11,7 @@ from redkey.errors import ConfigRefused, OutputRefused
 from redkey.runner.cost import Usage, price_table, read_usage
 from redkey.runner.escalation import escalate
 from redkey.wire.step import StepOutput
-from tests.runner.samples import QUINN
+from tests.harness.samples import QUINN
 
 
 def _said(*notes: str) -> StepOutput:

@@ -16,8 +16,8 @@ from redkey.runner import files
 from redkey.runner.files import changed, describe, reconcile, snapshot
 from redkey.runner.logs import LoggedEnd, Logs
 from redkey.wire.step import StepArtifact
-from tests.runner.samples import brief_asking
-from tests.runner.scene import Scene, output
+from tests.harness.samples import brief_asking
+from tests.harness.scene import Scene, output
 
 
 def test_what_is_new_or_changed_is_found_and_nothing_else(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ import pytest
 
 from redkey.errors import ConfigRefused
 from redkey.runner.spec import read_fleet
+from tests.harness.scene import Scene, output, until
 from tests.runner.processes import gone
-from tests.runner.scene import Scene, output, until
 
 FLEET = """
 [defaults]

@@ -27,9 +27,9 @@ from redkey.runner.executors.headless import Asked, Headless, HeadlessExecutor, 
 from redkey.runner.executors.patience import Busy
 from redkey.runner.executors.port import Produced, Step, Terms
 from redkey.runner.process import Limits
-from tests.runner.models import ModelServer, Problem, Reply, model_server
-from tests.runner.samples import assignment
-from tests.runner.scene import Scene
+from tests.harness.models import ModelServer, Problem, Reply, model_server
+from tests.harness.samples import assignment
+from tests.harness.scene import Scene
 
 FOLDER = Path(__file__).with_name("command_lines")
 PINNED = json.loads((FOLDER / "package.json").read_text())["dependencies"]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.runner.scene import Scene, output
+from tests.harness.scene import Scene, output
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has /proc and prctl")
 

@@ -19,9 +19,9 @@ from redkey.runner.envelope import step_input
 from redkey.runner.executors.openai import OpenAiExecutor, answers, check_url
 from redkey.runner.executors.port import Produced, Step, Terms
 from redkey.runner.process import Limits
-from tests.runner.models import Answer, ModelServer, Problem, Reply, model_server
-from tests.runner.samples import assignment
-from tests.runner.scene import Scene
+from tests.harness.models import Answer, ModelServer, Problem, Reply, model_server
+from tests.harness.samples import assignment
+from tests.harness.scene import Scene
 
 MODEL = "qwen3:8b"
 PRICES = PriceTable({MODEL: Rates(1, 10, cache_read=0.1)})

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.harness.scene import Runner, Scene, output, until
 from tests.runner.repository import git, make_repository
-from tests.runner.scene import Runner, Scene, output, until
 
 LONG = os.environ.get("REDKEY_TEST_LONG") == "1"
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "parallel-coding"

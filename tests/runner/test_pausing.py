@@ -11,7 +11,7 @@ from redkey.errors import AgentUnavailable, StepFailed
 from redkey.runner.cost import PriceTable, Rates, Usage
 from redkey.runner.pausing import Pauses
 from redkey.runner.spending import Caps, Spending
-from tests.runner.scene import Scene, output
+from tests.harness.scene import Scene, output
 
 PRICES = PriceTable({"m": Rates(1, 10)})
 

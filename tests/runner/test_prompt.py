@@ -16,7 +16,7 @@ from redkey.runner.prompt import Message, Remark, Remembered, assemble
 from redkey.runner.skills import SHARED, Skill, resolve
 from redkey.wire.card import AgentCard, EscalationRule, Identity, Voice
 from redkey.wire.legacy import Brief, Env, OutputContract
-from tests.runner.samples import QUINN, assignment, brief_wire, quinns_brief
+from tests.harness.samples import QUINN, assignment, brief_wire, quinns_brief
 
 GOLDEN = Path(__file__).parent / "golden"
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 from typing import Any
 
-from tests.runner.scene import Scene, output, until
+from tests.harness.scene import Scene, output, until
 
 
 def _step(key: str, title: str, role: str, *upstream: str, **more: Any) -> dict[str, Any]:

@@ -12,8 +12,8 @@ import pytest
 
 from redkey.errors import ConfigRefused
 from redkey.runner.sandbox import Sandbox
+from tests.harness.scene import Scene, output
 from tests.runner.repository import git, make_repository
-from tests.runner.scene import Scene, output
 
 needs_bwrap = pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
 

@@ -13,9 +13,9 @@ from click.testing import CliRunner, Result
 from redkey.cli import main
 from redkey.runner.spec import read_fleet
 from redkey.wire import files
+from tests.harness.samples import brief_asking
+from tests.harness.scene import Scene, output, until
 from tests.runner.repository import git, make_repository
-from tests.runner.samples import brief_asking
-from tests.runner.scene import Scene, output, until
 
 QUINN = str(files.root() / "definitions" / "cards" / "quinn.json")
 

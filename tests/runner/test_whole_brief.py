@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner
 
 from redkey.cli import main
-from tests.runner.samples import brief_asking
-from tests.runner.scene import Scene, output
+from tests.harness.samples import brief_asking
+from tests.harness.scene import Scene, output
 
 
 def test_description_messages_and_answer_reach_the_prompt(stage: Scene) -> None:

@@ -18,7 +18,7 @@ from redkey.services.cards import TakenIn, take_in
 from redkey.wire import files
 from redkey.wire.canonical import canonical
 from redkey.wire.lint import Registry
-from tests.api.acts import CARD
+from tests.harness.acts import CARD
 
 NO_KEYS = PinnedKeys()
 OLD = {

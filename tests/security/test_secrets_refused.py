@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from redkey.stores.sqlite import SqliteStore
-from tests.api.acts import CARD, begin_queue, claim, create_task, head, register
 from tests.api.conftest import Workspace
 from tests.api.test_tasks import BRIEF
-from tests.invariants import no_secrets, read_all
-from tests.ledger.secret_samples import SAMPLES
+from tests.harness.acts import CARD, begin_queue, claim, create_task, head, register
+from tests.harness.invariants import no_secrets, read_all
+from tests.harness.secret_samples import SAMPLES
 
 SECRET = "AKIA" + "IOSFODNN7EXAMPLE"
 BRIEF_WITH_SECRET = {**BRIEF, "payload": {**BRIEF["payload"], "context": f"Use {SECRET} to log in."}}

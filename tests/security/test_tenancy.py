@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from tests.api.acts import begin_queue, claim, create_task, head, register
-from tests.api.client import Client, Reply, contract
 from tests.api.conftest import Workspace
-from tests.api.server import Server, serving
-from tests.invariants import no_foreign_bytes
+from tests.harness.acts import begin_queue, claim, create_task, head, register
+from tests.harness.client import Client, Reply, contract
+from tests.harness.invariants import no_foreign_bytes
+from tests.harness.server import Server, serving
 
 # What the ids of a workspace are called in paths and queries.
 NAMES = (

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from tests.api.acts import begin_queue, claim, create_task, head, register
-from tests.api.client import Reply
 from tests.api.conftest import Workspace
+from tests.harness.acts import begin_queue, claim, create_task, head, register
+from tests.harness.client import Reply
 
 NOBODY = "01JTMX9A2B3C4D5E6F7G8H9JKM"
 

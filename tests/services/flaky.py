@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from redkey.stores.memory import MemoryDisk, MemoryStore
-from tests.desk import HandClock
+from tests.harness.desk import HandClock
 
 
 class FlakyStore(MemoryStore):

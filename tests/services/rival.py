@@ -14,8 +14,8 @@ import sys
 from redkey.commands.claims import ClaimTask, CompleteClaim
 from redkey.services.outcome import Outcome
 from redkey.stores.sqlite import SqliteStore
-from tests.desk import CountedIds
-from tests.services.office import OUTCOMES, Office
+from tests.harness.desk import CountedIds
+from tests.harness.office import OUTCOMES, Office
 
 
 async def main(directory: str, topic: str, workspace_id: str, lane: str, agents: str, *tasks: str) -> None:

@@ -21,9 +21,9 @@ from redkey.ledger import content
 from redkey.ledger.ports import Unit
 from redkey.services.coordinator import Unavailable
 from redkey.stores.memory import MemoryDisk, MemoryStore
-from tests.desk import CountedIds, HandClock
+from tests.harness.desk import CountedIds, HandClock
+from tests.harness.office import Office, turns, two_offices
 from tests.services.flaky import FlakyStore
-from tests.services.office import Office, turns, two_offices
 
 # Who opens units, and why.
 OPENERS = {

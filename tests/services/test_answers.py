@@ -12,7 +12,7 @@ from redkey.reducers import world
 from redkey.services import answers
 from redkey.services.answers import Answers, KeepAnswer, KeptAnswer
 from redkey.stores.memory import MemoryDisk, MemoryStore
-from tests.desk import HandClock
+from tests.harness.desk import HandClock
 
 
 def kept(reply: str, body: str = "body") -> KeptAnswer:

@@ -23,9 +23,9 @@ from redkey.stores.sqlite import SqliteStore
 from redkey.stores.sqlite.copying import read_backup, take_backup, unpacked
 from redkey.stores.witness import WitnessDirectory, create_witness
 from redkey.wire.decode import decode
-from tests.services.tampering import sql
+from tests.harness.tampering import sql
+from tests.harness.workshop import LARGE, Workshop, checked, lived_in
 from tests.services.test_receipts import Counter
-from tests.services.workshop import LARGE, Workshop, checked, lived_in
 
 WHEN = "2026-05-07T18:15:00Z"
 

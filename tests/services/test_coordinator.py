@@ -24,11 +24,11 @@ from redkey.services.outcome import Outcome
 from redkey.services.turns import BATCH_LIMIT
 from redkey.services.unit_of_work import BrokenInvariant, TopicWork
 from redkey.wire.events import WorkspaceRulesRaised
-from tests.desk import QUEUE, ref_of
-from tests.invariants import check_topic
+from tests.harness.desk import QUEUE, ref_of
+from tests.harness.invariants import check_topic
+from tests.harness.office import Office, claimed_task, turns
+from tests.harness.snapshot import snapshot
 from tests.services.flaky import FlakyStore
-from tests.services.office import Office, claimed_task, turns
-from tests.snapshot import snapshot
 
 
 def in_office(test: Callable[[Office, FlakyStore], Awaitable[None]]) -> Callable[[], None]:

@@ -16,8 +16,8 @@ from redkey.readmodel.rows import task_list
 from redkey.services.outcome import Outcome
 from redkey.services.place import Place
 from redkey.stores.sqlite import SqliteStore
-from tests.desk import QUEUE
-from tests.services.office import Office
+from tests.harness.desk import QUEUE
+from tests.harness.office import Office
 
 
 def _asked(office: Office, title: str) -> tuple[CreateTask, Content]:

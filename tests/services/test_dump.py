@@ -21,8 +21,8 @@ from redkey.stores.sqlite import SqliteStore
 from redkey.stores.sqlite.inspection import Inspection
 from redkey.wire.canonical import canonical
 from redkey.wire.decode import decode
-from tests.services.tampering import BASE, records, sql
-from tests.services.workshop import LARGE, SECRET, Workshop, checked, lived_in
+from tests.harness.tampering import BASE, records, sql
+from tests.harness.workshop import LARGE, SECRET, Workshop, checked, lived_in
 
 
 @pytest.fixture

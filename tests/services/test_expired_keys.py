@@ -19,9 +19,9 @@ from redkey.stores.memory import MemoryDisk, MemoryStore
 from redkey.stores.sqlite import SqliteStore
 from redkey.stores.sqlite.schema import VERSION
 from redkey.wire.ids import event_id
-from tests.desk import CountedIds, HandClock
-from tests.services.office import Office
-from tests.services.workshop import checked
+from tests.harness.desk import CountedIds, HandClock
+from tests.harness.office import Office
+from tests.harness.workshop import checked
 
 # More than a block of the event index, and not two.
 COUNT = 300

@@ -28,9 +28,9 @@ from redkey.stores.sqlite import SqliteStore
 from redkey.stores.sqlite.inspection import Inspection
 from redkey.wire.canonical import canonical
 from redkey.wire.decode import decode
-from tests.services import tampering
-from tests.services.tampering import BASE, records, rewrite, sign_again, sql, swap
-from tests.services.workshop import LARGE, SECRET, Workshop, checked, lived_in
+from tests.harness import tampering
+from tests.harness.tampering import BASE, records, rewrite, sign_again, sql, swap
+from tests.harness.workshop import LARGE, SECRET, Workshop, checked, lived_in
 
 
 @pytest.fixture

@@ -21,9 +21,9 @@ from redkey.errors import KeyRefused, ProofRefused
 from redkey.ledger.checkpoint import open_checkpoint
 from redkey.stores.keys import SignerKeys
 from tests.crash.recording import memory_folder
+from tests.harness.small_store import small_stores
+from tests.harness.workshop import lived_in
 from tests.services.flips import DATABASE, LOG, Specimen
-from tests.services.small_store import small_stores
-from tests.services.workshop import lived_in
 
 LONG = os.environ.get("REDKEY_TEST_LONG") == "1"
 # How many bits of a byte are tried, and of bytes that nothing hangs on one in so many.

@@ -38,9 +38,9 @@ from redkey.reducers.world import IDEMPOTENCY_NANOSECONDS, SECOND
 from redkey.services.outcome import Outcome
 from redkey.stores.memory.unit import MemoryUnit
 from redkey.wire.ids import event_id, ulid
-from tests.desk import QUEUE, Desk, ref_of
-from tests.invariants import check_topic
-from tests.services.office import two_offices
+from tests.harness.desk import QUEUE, Desk, ref_of
+from tests.harness.invariants import check_topic
+from tests.harness.office import two_offices
 
 BODY = "b" * 16
 A_DAY = IDEMPOTENCY_NANOSECONDS // SECOND

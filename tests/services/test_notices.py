@@ -21,7 +21,7 @@ from redkey.shapes.claims import ClaimRequest
 from redkey.shapes.inbox import NewInboxMessage
 from redkey.shapes.queues import NewQueue
 from redkey.shapes.tasks import NewTask
-from tests.services.callers import Callers, with_callers
+from tests.harness.callers import Callers, with_callers
 
 
 def notices_of(callers: Callers) -> Notices:

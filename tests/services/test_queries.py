@@ -10,8 +10,8 @@ from redkey.commands.claims import CompleteClaim, FailClaim
 from redkey.commands.registry import CreateQueue
 from redkey.commands.tasks import CreateTask
 from redkey.services.queries import Question, query
-from tests.desk import QUEUE, Desk, ref_of
-from tests.runs import RunDesk, plan_of, step
+from tests.harness.desk import QUEUE, Desk, ref_of
+from tests.harness.runs import RunDesk, plan_of, step
 
 OTHER = "queue_other"
 

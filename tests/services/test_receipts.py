@@ -22,7 +22,7 @@ from redkey.services.signing import Signing
 from redkey.stores.opening import open_signing
 from redkey.stores.sqlite import SqliteStore
 from redkey.wire.decode import decode
-from tests.services.workshop import LARGE, SECRET, Workshop, lived_in
+from tests.harness.workshop import LARGE, SECRET, Workshop, lived_in
 
 URL = "https://redkey.example"
 

@@ -15,7 +15,7 @@ from redkey.services.repeats import answer_before, answer_once, keep, kept, must
 from redkey.services.use_cases.roles import create_role
 from redkey.shapes.operation import Operation
 from redkey.shapes.roles import NewRole
-from tests.services.callers import Callers, with_callers
+from tests.harness.callers import Callers, with_callers
 
 
 class Door:

@@ -28,7 +28,7 @@ from redkey.stores.memory import MemoryStore
 from redkey.stores.opening import open_signing
 from redkey.stores.sqlite import SqliteStore
 from redkey.wire.decode import decode
-from tests.services.workshop import Workshop, checked, lived_in
+from tests.harness.workshop import Workshop, checked, lived_in
 
 
 @pytest.fixture

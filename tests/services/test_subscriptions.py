@@ -15,8 +15,8 @@ from redkey.errors import StoreFailed, TooManySubscribers
 from redkey.services import subscriptions as module
 from redkey.services.subscriptions import Filter, Subscription, Subscriptions
 from redkey.stores.memory import MemoryDisk, MemoryStore
-from tests.desk import QUEUE, CountedIds, HandClock
-from tests.services.office import Office, turns
+from tests.harness.desk import QUEUE, CountedIds, HandClock
+from tests.harness.office import Office, turns
 
 
 class Newsroom(Office):

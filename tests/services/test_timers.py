@@ -12,8 +12,8 @@ from redkey.reducers.world import SECOND
 from redkey.services.subscriptions import Filter, Subscriptions
 from redkey.services.timers import Timers
 from redkey.stores.memory import MemoryDisk, MemoryStore
-from tests.desk import START, CountedIds
-from tests.services.office import Office, turns
+from tests.harness.desk import START, CountedIds
+from tests.harness.office import Office, turns
 from tests.simulation.loop import SimLoop
 
 IDLE_SECONDS = 900.0

@@ -12,9 +12,9 @@ from typing import Any
 
 from redkey.commands.claims import ClaimTask
 from redkey.stores.sqlite import SqliteStore
-from tests.invariants import check_topic
-from tests.services.office import Office, claimed_task, turns, two_offices
-from tests.snapshot import snapshot
+from tests.harness.invariants import check_topic
+from tests.harness.office import Office, claimed_task, turns, two_offices
+from tests.harness.snapshot import snapshot
 
 TASKS = 400 if os.environ.get("REDKEY_TEST_LONG") == "1" else 60
 AGENTS = 4

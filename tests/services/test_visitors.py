@@ -13,8 +13,8 @@ from redkey.commands.registry import CreateKey, GrantCredits, RevokeKey
 from redkey.services.workspaces import check_visitor, setting_of
 from redkey.stores.memory import MemoryDisk, MemoryStore
 from redkey.wire.ids import ulid
-from tests.desk import CountedIds, HandClock
-from tests.services.office import Office
+from tests.harness.desk import CountedIds, HandClock
+from tests.harness.office import Office
 
 
 async def operators() -> tuple[Office, Office, Actor, Actor]:

@@ -18,7 +18,7 @@ from redkey.ledger.signer import Signer
 from redkey.ledger.witness import parse_request
 from redkey.services.witness_post import WitnessPost
 from redkey.services.witnessing import Answer, Courier, Offer
-from tests.services.workshop import Workshop
+from tests.harness.workshop import Workshop
 
 WITNESS = Signer.generate("witness.example/w", COSIGNATURE)
 STRANGER = Signer.generate("witness.example/w", COSIGNATURE)

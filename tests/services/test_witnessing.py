@@ -16,10 +16,10 @@ import pytest
 
 from redkey.ledger.note import parse_key
 from redkey.services.fsck.report import Report
-from tests.api.acts import begin_queue, claim, create_task, gauge, register
-from tests.api.client import Client
-from tests.api.server import Server, begin, serving
-from tests.services.workshop import checked
+from tests.harness.acts import begin_queue, claim, create_task, gauge, register
+from tests.harness.client import Client
+from tests.harness.server import Server, begin, serving
+from tests.harness.workshop import checked
 
 REDKEY = [sys.executable, "-m", "redkey"]
 PATIENCE_SECONDS = 60.0

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.api.server import Server, serving
+from tests.harness.server import Server, serving
 
 ROOT = Path(__file__).resolve().parents[2]
 PLANTED = '''"""Greetings: words for those who arrive."""

@@ -32,12 +32,12 @@ from redkey.errors import RedKeyError
 from redkey.services import timers
 from redkey.services.outcome import Outcome
 from redkey.stores.memory import MemoryDisk, MemoryStore
-from tests import invariants
-from tests.desk import ADMIN_KEY, OUTCOMES, HandClock, ref_of
+from tests.harness import invariants
+from tests.harness.desk import ADMIN_KEY, OUTCOMES, HandClock, ref_of
+from tests.harness.witness import Call, check
 from tests.simulation.faults import Faults, draw
 from tests.simulation.loop import SimLoop
 from tests.simulation.server import Crash, Gone, Machine, Server, SimIds
-from tests.witness import Call, check
 
 QUEUES = ("queue_one", "queue_two")
 ENDED = ("completed", "failed", "cancelled")

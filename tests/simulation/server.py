@@ -19,7 +19,7 @@ from redkey.services.subscriptions import Subscriptions
 from redkey.services.timers import Timers
 from redkey.stores.memory import MemoryDisk, MemoryStore
 from redkey.wire.ids import ulid
-from tests.desk import START
+from tests.harness.desk import START
 from tests.simulation.faults import Faults
 
 

@@ -15,7 +15,7 @@ from redkey.ledger.trust import TrustedKey
 from redkey.ledger.witness import Request
 from redkey.stores import witness as witness_module
 from redkey.stores.witness import WitnessDirectory, create_witness
-from tests.ledger.small_log import LOG_ID, ORIGIN, OTHER_LOG, SIGNER, WITNESSES, WORKSPACE, SmallLog
+from tests.harness.small_log import LOG_ID, ORIGIN, OTHER_LOG, SIGNER, WITNESSES, WORKSPACE, SmallLog
 
 LOG = SmallLog(60)
 FORK = SmallLog(60, seed="fork")

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.api.server import Server, serving
+from tests.harness.server import Server, serving
 from tools.node import SDK, Node, find_node, why_not
 
 PATIENCE_SECONDS = 120

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.api.server import Server
+from tests.harness.server import Server
 from tests.typescript.conftest import PATIENCE_SECONDS, Compiled, clean, compile_with
 from tools.node import ROOT, SDK
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from redkey.client import RedKey
-from tests.api.server import begin
+from tests.harness.server import begin
 from tests.typescript.conftest import PATIENCE_SECONDS, Compiled, clean
 
 TASKS = 500

@@ -19,9 +19,9 @@ from redkey.ledger.verify import Policy, Verdict, verify_receipt
 from redkey.shapes.receipts import ReceiptEffect, SignerTerm
 from redkey.wire.canonical import canonical
 from tests.first_version.test_first_version import ARCHIVE
-from tests.ledger.small_log import NEXT_SIGNER, OTHER_LOG, SIGNER, WITNESSES, SmallLog, claimed
+from tests.harness.small_log import NEXT_SIGNER, OTHER_LOG, SIGNER, WITNESSES, SmallLog, claimed
+from tests.harness.whole_receipt import anchor_rows, whole_log, whole_policy, whole_receipt
 from tests.ledger.test_verify import LONG, containers, edited, leaves, with_value
-from tests.ledger.whole_receipt import anchor_rows, whole_log, whole_policy, whole_receipt
 from tests.typescript.conftest import Compiled
 
 KEY, NEXT_KEY, OTHER_KEY = (str(one.verifier) for one in (SIGNER, NEXT_SIGNER, OTHER_LOG))

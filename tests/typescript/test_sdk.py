@@ -12,7 +12,7 @@ import pytest
 
 from redkey.ledger.note import ED25519
 from redkey.stores.keys import read_key
-from tests.api.server import Server
+from tests.harness.server import Server
 from tests.typescript.conftest import Compiled
 
 

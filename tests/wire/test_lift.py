@@ -16,7 +16,7 @@ from redkey.wire.canonical import canonical
 from redkey.wire.legacy import validate_wire_1_0
 from redkey.wire.lift import Lifted, Log, lift
 from redkey.wire.validate import MESSAGE_LIMIT, validate
-from tests.replays import replay
+from tests.harness.replays import replay
 from tests.wire.arbitrary import wires_1_0
 
 LEGACY = "fixtures/agent-wire/v1.0"

@@ -17,7 +17,7 @@ from redkey.bus.runtime.events import AgentsUpdated, Message, Peer
 from redkey.bus.runtime.model import CommandModel, Model
 from redkey.bus.runtime.owner import ROUNDS, Action, AskModel, Owner, Prompt, Send, Show
 from redkey.errors import BusRefused
-from tests.bus.running import Running
+from tests.harness.running_bus import Running
 
 
 def intent(dst: Any, text: str = "go", **more: Any) -> str:

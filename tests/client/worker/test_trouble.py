@@ -11,9 +11,9 @@ import httpx2
 import pytest
 
 from redkey.client import AsyncContext, AsyncRedKey, CallMisused, Context, RedKey
-from tests.api.server import Server
 from tests.client.conftest import Place
 from tests.client.worker.crew import PATIENCE_SECONDS, task, until, working
+from tests.harness.server import Server
 
 
 class Failing(httpx2.HTTPTransport):

@@ -26,7 +26,7 @@ from redkey.client import (
 from redkey.client.worker.outputs import share_out
 from tests.client.conftest import Place
 from tests.client.worker.crew import PATIENCE_SECONDS, Running, task, until, working
-from tests.ledger.secret_samples import with_checksum
+from tests.harness.secret_samples import with_checksum
 
 # The shortest lease, so that a waiting claim is soon answered when the test ends.
 LEASE = 5

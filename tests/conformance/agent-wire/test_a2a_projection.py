@@ -17,8 +17,8 @@ from google.protobuf.json_format import MessageToDict, ParseDict
 
 from redkey.wire.a2a import A2ATask, project, snapshot
 from redkey.wire.catalogue import catalogue
+from tests.harness.replays import Replayed
 from tests.reducers.case import CASES, Builder, load
-from tests.replays import Replayed
 
 SUBMITTED, WORKING = "TASK_STATE_SUBMITTED", "TASK_STATE_WORKING"
 INPUT_REQUIRED, AUTH_REQUIRED = "TASK_STATE_INPUT_REQUIRED", "TASK_STATE_AUTH_REQUIRED"

@@ -10,7 +10,7 @@ import pytest
 from redkey.wire import files
 from redkey.wire.catalogue import FIXTURES
 from redkey.wire.validate import validate
-from tests.replays import Replayed, replay
+from tests.harness.replays import Replayed, replay
 
 STORY = ("task-created", "task-available", "task-claimed", "task-started")
 

@@ -17,7 +17,7 @@ from redkey.wire.catalogue import FIXTURES, SCHEMAS, catalogue
 from redkey.wire.decode import decode
 from redkey.wire.schema import compile_schema
 from redkey.wire.validate import MESSAGE_LIMIT, read
-from tests.replays import replay
+from tests.harness.replays import replay
 from tools.derive import file_stem
 
 HERE = files.root() / FIXTURES

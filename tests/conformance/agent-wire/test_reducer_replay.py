@@ -9,8 +9,8 @@ import pytest
 from redkey.wire.canonical import canonical
 from redkey.wire.ids import task_stream
 from redkey.wire.validate import validate
+from tests.harness.replays import Replayed, replay, replay_stream
 from tests.reducers.case import CASES, TASK, Builder, load, mismatch, numbered, outcome
-from tests.replays import Replayed, replay, replay_stream
 
 SEED_CASE = {
     "name": "happy path with one artifact",

@@ -17,8 +17,8 @@ from redkey.wire.canonical import canonical
 from redkey.wire.catalogue import catalogue
 from redkey.wire.ids import task_stream
 from redkey.wire.validate import validate
+from tests.harness.replays import Replayed, apply, replay
 from tests.reducers.case import TASK, Builder
-from tests.replays import Replayed, apply, replay
 
 STREAM = task_stream(TASK, 1)
 CLAIMED = ["task.created", "task.available", "task.claimed"]

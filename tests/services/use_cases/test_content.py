@@ -11,7 +11,7 @@ import pytest
 from redkey.commands.decision import Refused
 from redkey.services.use_cases.content import erase_content, get_content, put_content
 from redkey.shapes.content import PutQuery
-from tests.services.callers import Callers, with_callers
+from tests.harness.callers import Callers, with_callers
 
 LARGE = b"0123456789abcdef" * 200_000
 

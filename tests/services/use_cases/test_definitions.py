@@ -32,8 +32,8 @@ from redkey.shapes.definitions import (
     PlanBody,
 )
 from redkey.shapes.fields import PageQuery
-from tests.runs import plan_of, step
-from tests.services.callers import Callers, with_callers
+from tests.harness.callers import Callers, with_callers
+from tests.harness.runs import plan_of, step
 
 PLAN = plan_of(step("a", outputs=["text"]), step("b", "a", outputs=["more"]))
 T = TypeVar("T")

@@ -28,7 +28,7 @@ from redkey.shapes.fields import PageQuery
 from redkey.shapes.queues import NewQueue
 from redkey.shapes.roles import NewRole
 from redkey.shapes.tasks import NewTask
-from tests.services.callers import Callers, with_callers
+from tests.harness.callers import Callers, with_callers
 
 
 async def furnish(callers: Callers) -> str:

@@ -20,8 +20,8 @@ from redkey.services.use_cases.roles import create_role, grant_role
 from redkey.shapes.agents import AgentRegistration
 from redkey.shapes.inbox import AgentInboxFilter, InboxFilter, NewInboxMessage, SentMessages
 from redkey.shapes.roles import NewRole
-from tests.ledger.secret_samples import with_checksum
-from tests.services.callers import Callers, with_callers
+from tests.harness.callers import Callers, with_callers
+from tests.harness.secret_samples import with_checksum
 
 
 async def agent_named(callers: Callers, name: str, *roles: str) -> str:

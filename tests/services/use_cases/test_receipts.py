@@ -17,7 +17,7 @@ from redkey.services.use_cases.events import query_ledger
 from redkey.services.use_cases.receipts import get_receipt, latest_checkpoint, show_receipt
 from redkey.shapes.events import LedgerQuery
 from redkey.shapes.receipts import Receipt, ReceiptQuery
-from tests.services.callers import Callers, with_callers
+from tests.harness.callers import Callers, with_callers
 
 
 async def first_event(callers: Callers) -> str:

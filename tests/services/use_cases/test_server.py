@@ -10,7 +10,7 @@ from redkey.commands.decision import Refused
 from redkey.services.use_case import use_case
 from redkey.services.use_cases.server import readyz
 from redkey.shapes.server import HEALTHZ, Health, healthz
-from tests.services.callers import Callers, with_callers
+from tests.harness.callers import Callers, with_callers
 
 
 def test_a_server_is_ready_until_it_stops(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from redkey.services.use_cases.usage import get_credits, get_usage, grant_credit
 from redkey.shapes.oauth import TokenRequest
 from redkey.shapes.queues import NewQueue
 from redkey.shapes.usage import By, CreditsGrant, NewPrices, UsageQuery
-from tests.services.callers import Callers, with_callers
+from tests.harness.callers import Callers, with_callers
 
 
 @pytest.mark.parametrize("by", ["day", "type", "agent"])

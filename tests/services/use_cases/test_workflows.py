@@ -45,9 +45,9 @@ from redkey.shapes.workflows import (
     WorkflowQuery,
     WorkflowState,
 )
-from tests.desk import ref_of
-from tests.runs import plan_of, step
-from tests.services.callers import Callers, with_callers
+from tests.harness.callers import Callers, with_callers
+from tests.harness.desk import ref_of
+from tests.harness.runs import plan_of, step
 
 PLAN = plan_of(step("a"), step("b", "a"), step("c"))
 GATED = plan_of(step("draft", approvalGate=True), step("text", "draft"), attempts=2)

@@ -28,8 +28,8 @@ from redkey.shapes.fields import PageQuery
 from redkey.shapes.policies import NewRules, PolicyPatch
 from redkey.shapes.roles import NewRole
 from redkey.shapes.workspaces import CreatedWorkspace, NewKey, NewWorkspace
-from tests.desk import ref_of
-from tests.services.callers import Callers, with_callers
+from tests.harness.callers import Callers, with_callers
+from tests.harness.desk import ref_of
 
 
 def caller_of(callers: Callers, key: str) -> Caller:

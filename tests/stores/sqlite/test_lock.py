@@ -15,7 +15,7 @@ import pytest
 from redkey.errors import StoreMisused, WriterBusy
 from redkey.stores.sqlite import lock
 from redkey.stores.sqlite.lock import LOCK_NAME, TURNSTILE_NAME, WriterLock
-from tests.api.acts import until
+from tests.harness.acts import until
 
 SHORT = 0.2
 

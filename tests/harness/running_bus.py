@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from redkey.bus.limits import BusLimits
 from redkey.bus.runtime.relay import Policy
 from redkey.bus.standing import StandingBus
-from tests.bus.weave import Link, join
+from tests.harness.weave import Link, join
 
 T = TypeVar("T")
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from tests.bus.weave import Link, join
+from tests.harness.weave import Link, join
 
 PATIENCE_SECONDS = 60.0
 

@@ -1,6 +1,6 @@
 """Work without end for servers that die: agents that create, claim and end tasks, and write down what they saw.
 
-`python -m tests.chaos.load LOG KEY WORKERS SEED PLACE...`: says `ready`, then works until its standard input ends.
+`python -m tests.harness.load LOG KEY WORKERS SEED PLACE...`: says `ready`, then works until its standard input ends.
 A call that gets no answer is sent again, to any of the places, with the same idempotency key, until it is answered.
 LOG is the history: a line of JSON before each call (`invoke`) and one for its answer (`ok`).
 """
@@ -16,7 +16,7 @@ from random import Random
 from typing import IO, Any
 
 from bench.connection import Connection, Reply, request
-from tests.api.acts import CARD
+from tests.harness.acts import CARD
 
 QUEUE = "queue_load"
 AGAIN_SECONDS = 0.01

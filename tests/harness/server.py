@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.api.client import Client
+from tests.harness.client import Client
 
 PATIENCE_SECONDS = 60.0
 

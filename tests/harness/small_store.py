@@ -30,10 +30,10 @@ from redkey.services.planning import missing_roles, prepare, start_command
 from redkey.services.signing import Signing
 from redkey.services.workspaces import begin_workspace
 from redkey.stores.sqlite import SqliteStore
-from tests.desk import CountedIds
-from tests.runs import plan_of, step
-from tests.services.office import Office
-from tests.services.workshop import CountedClock
+from tests.harness.desk import CountedIds
+from tests.harness.office import Office
+from tests.harness.runs import plan_of, step
+from tests.harness.workshop import CountedClock
 
 QUEUE, ROLE = "queue_work", "role_writer"
 SECRET = b"a line that must be gone when it was erased"

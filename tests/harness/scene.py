@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from redkey.client import Conflict, RedKey
-from tests.api.acts import until
-from tests.api.server import PATIENCE_SECONDS, Server
+from tests.harness.acts import until
+from tests.harness.server import PATIENCE_SECONDS, Server
 
 __all__ = ["Scene", "output", "scene", "until"]
 

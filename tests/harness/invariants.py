@@ -17,7 +17,7 @@ from redkey.ledger.ports import Reader
 from redkey.ledger.record import EMPTY_HEAD, Record
 from redkey.readmodel.digest import replay_digest, replay_rows, rows_digest, stored_rows
 
-_CONTRACT = Path(__file__).parents[1] / "contracts/agent-wire/v1.1/task-state-machine.json"
+_CONTRACT = Path(__file__).parents[2] / "contracts/agent-wire/v1.1/task-state-machine.json"
 _MACHINE = json.loads(_CONTRACT.read_text())
 TERMINAL = {name for name, state in _MACHINE["states"].items() if state["terminal"]}
 HELD = {name for name, state in _MACHINE["states"].items() if state["held"]}

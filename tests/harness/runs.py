@@ -12,7 +12,7 @@ from redkey.plans.validate import validate
 from redkey.reducers.entities import Task, Workflow
 from redkey.services.outcome import Outcome
 from redkey.services.planning import missing_roles, prepare, start_command
-from tests.desk import QUEUE, Desk, ref_of
+from tests.harness.desk import QUEUE, Desk, ref_of
 
 Plan = dict[str, Any]
 

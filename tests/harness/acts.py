@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx2
 
-from tests.api.client import Client
+from tests.harness.client import Client
 
 CARD: dict[str, Any] = {
     "name": "Research Agent",

@@ -17,7 +17,7 @@ from redkey.ledger.running_hash import chained
 from redkey.ledger.trust import TrustedKey
 from redkey.ledger.verify import Policy, Verdict, verify_receipt
 from redkey.shapes.receipts import SignerTerm
-from tests.ledger.small_log import NEXT_SIGNER, SIGNER, WITNESSES, SmallLog, claimed
+from tests.harness.small_log import NEXT_SIGNER, SIGNER, WITNESSES, SmallLog, claimed
 
 BODY = b'{"nonce":"00112233445566778899aabbccddeeff","title":"Research Piers Gorman"}'
 SEQUENCE = 260

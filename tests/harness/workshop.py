@@ -40,7 +40,7 @@ from redkey.services.workspaces import begin_workspace
 from redkey.stores.opening import open_signing
 from redkey.stores.sqlite import SqliteStore
 from redkey.stores.sqlite.inspection import Inspection
-from tests.desk import START, CountedIds
+from tests.harness.desk import START, CountedIds
 
 QUEUE = "queue_podcast"
 ROLE = "role_researcher"

@@ -14,7 +14,7 @@ from redkey.ledger.ports import SequencedStore
 from redkey.services.coordinator import Coordinator
 from redkey.services.outcome import Outcome
 from redkey.stores.memory import MemoryDisk, MemoryStore
-from tests.desk import ADMIN_KEY, OUTCOMES, QUEUE, CountedIds, HandClock, ref_of
+from tests.harness.desk import ADMIN_KEY, OUTCOMES, QUEUE, CountedIds, HandClock, ref_of
 
 
 class Office:
