@@ -87,7 +87,8 @@ def count() -> dict[str, Counter[CodeType]]:
     return found
 
 
-def main() -> None:
+def report() -> None:
+    """Print what was counted."""
     for name, counts in count().items():
         modules = {code.co_filename for code in counts}
         told = {"request": name, "calls": counts.total(), "modules": len(modules)}
@@ -100,4 +101,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    report()

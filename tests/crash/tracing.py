@@ -29,7 +29,7 @@ fsync fdatasync ?sync ?syncfs ?sync_file_range ?msync ?chmod ?fchmod ?fchmodat ?
 """
 # The count at which strace strikes; idle calls bring a child up to it. It is beyond what a whole run makes, and for
 # openat beyond what the start of the interpreter makes.
-_STRIKES = dict.fromkeys(IDLE, 600) | {"openat": 2500}
+_STRIKES = dict.fromkeys(IDLE, 1200) | {"openat": 2500}
 _LINE = re.compile(r"^(\d+) +(\w+)\((.*)\) += (-?\d+|\?)(.*)$")
 _STRING = re.compile(r'"((?:\\x..)*)"')
 # The name of an open file, and whether it was deleted meanwhile.

@@ -39,7 +39,7 @@ PLANTS = {
     ),
     "a command without a case": (
         "src/redkey/commands/decide.py",
-        "    if type(c) is tasks.RetryTask:\n        return tasks.retry(world, c, caller, now, ids, past)\n",
+        "    if type(c) is tasks.RetryTask:\n        return tasks.retry(world, c, actor, now, ids, past)\n",
         "",
         'Argument 1 to "assert_never" has incompatible type "RetryTask"; expected "Never"',
     ),

@@ -89,7 +89,7 @@ MEANT: Mapping[str, str] = {
 
 def _further_groups() -> dict[str, str]:
     """The groups that declared operations name and no section has, with their purposes."""
-    from redkey.shapes.operations import command_groups
+    from redkey.shapes.groups import command_groups
 
     return {name: purpose for name, purpose in command_groups().items() if name not in COMMANDS}
 

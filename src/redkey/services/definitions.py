@@ -7,7 +7,7 @@ in the same unit, and the version never changes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from hashlib import sha256
 from typing import Any
 
@@ -167,14 +167,14 @@ def _put(unit: Unit, topic: str, draft: StoredDraft) -> StoredDraft:
     return draft
 
 
-def merge_patch(target: Any, patch: Any) -> Any:
-    """Apply a JSON merge patch (RFC 7396). Requests limit how deep documents are nested."""
-    if not isinstance(patch, dict):
-        return patch
-    merged = dict(target) if isinstance(target, dict) else {}
+def merge_patch(target: object, patch: Mapping[str, Any]) -> dict[str, Any]:
+    """Apply a JSON merge patch (RFC 7396) that is an object. Requests limit how deep documents are nested."""
+    merged = dict(target) if isinstance(target, Mapping) else {}
     for name, value in patch.items():
         if value is None:
             merged.pop(name, None)
-        else:
+        elif isinstance(value, Mapping):
             merged[name] = merge_patch(merged.get(name), value)
+        else:
+            merged[name] = value
     return merged

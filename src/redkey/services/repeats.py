@@ -9,20 +9,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from redkey.commands.decision import Refused, key_expired
 from redkey.errors import RedKeyError
 from redkey.readmodel.request_keys import dropped_event
 from redkey.services.answers import AnsweredBefore, KeepAnswer, KeptAnswer, kept_answer
-from redkey.services.caller import Caller
+from redkey.services.caller import Caller, Result
 from redkey.services.outcome import Outcome
 
+T = TypeVar("T")
 # The status, the media type and the bytes of a reply.
 Render = Callable[[Any], tuple[int, str, bytes]]
 
 
-async def answer_once(caller: Caller, work: Callable[[], Any], render: Render) -> Any:
+async def answer_once(caller: Caller, work: Callable[[], Result[T]], render: Render) -> T | KeptAnswer:
     """The reply of a use case whose commands do not carry the request's key as it is, or the one given before.
 
     No unit could find a kept answer for it, so it is looked for first; the same request, sent twice at once, waits.
@@ -41,7 +42,7 @@ async def answer_once(caller: Caller, work: Callable[[], Any], render: Render) -
         done.set_result(None)
 
 
-async def kept(caller: Caller, reply: Any, render: Render) -> Any:
+async def kept(caller: Caller, reply: T, render: Render) -> T | KeptAnswer:
     """The reply to send: itself, or as it is kept once that is durable."""
     if not must_keep(caller, reply):
         return reply
@@ -51,7 +52,7 @@ async def kept(caller: Caller, reply: Any, render: Render) -> Any:
     return outcome.kept
 
 
-def keep(caller: Caller, reply: Any, render: Render, done: Callable[[KeptAnswer | RedKeyError], None]) -> None:
+def keep(caller: Caller, reply: object, render: Render, done: Callable[[KeptAnswer | RedKeyError], None]) -> None:
     """Keep a reply; `done` gets it as it is to be sent, once it is durable, or why it could not be kept."""
 
     def settled(outcome: Outcome | RedKeyError) -> None:
@@ -63,7 +64,7 @@ def keep(caller: Caller, reply: Any, render: Render, done: Callable[[KeptAnswer 
     caller.means.coordinator.enqueue(caller.topic, caller.actor, _to_keep(caller, reply, render), (), settled)
 
 
-def must_keep(caller: Caller, reply: Any) -> bool:
+def must_keep(caller: Caller, reply: object) -> bool:
     """True when a request with a key got a reply that its records do not tell, and that is not kept yet."""
     return caller.is_unrecorded and bool(caller.identity[0]) and type(reply) is not KeptAnswer
 
@@ -87,6 +88,6 @@ def answer_before(caller: Caller, error: Exception) -> KeptAnswer | None:
     return before
 
 
-def _to_keep(caller: Caller, reply: Any, render: Render) -> KeepAnswer:
+def _to_keep(caller: Caller, reply: object, render: Render) -> KeepAnswer:
     idem, body = caller.identity
     return KeepAnswer(idem, KeptAnswer(body, *render(reply)))

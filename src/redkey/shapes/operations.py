@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
 from types import ModuleType
@@ -29,14 +29,3 @@ def operations() -> tuple[Operation, ...]:
 def declared_in(module: ModuleType) -> Iterator[Operation]:
     """The operations that a module declares."""
     return (value for value in vars(module).values() if isinstance(value, Operation))
-
-
-@cache
-def command_groups() -> Mapping[str, str]:
-    """The groups of the command line that operations name, each with the purpose of the module that declares it."""
-    return {
-        operation.command.split()[0]: (module.__doc__ or "").partition("\n")[0]
-        for module in modules()
-        for operation in declared_in(module)
-        if operation.command
-    }

@@ -39,7 +39,9 @@ def check_room(directory: Path, size: int) -> None:
         directory = directory.parent
     # Without a name and without a sync: nothing is left of it, and the disk need not write it.
     with TemporaryFile(dir=directory, buffering=0) as file:
-        file.write(bytes(size))
+        # A disk that has a little room takes a part of it first, and says only then that it is full.
+        while size:
+            size -= file.write(bytes(size))
 
 
 @contextmanager

@@ -4,6 +4,7 @@ In reading order:
 
     files                where the contract files lie
     decode               bytes to JSON, refusing what two parsers could read differently
+    load                 large JSON in pieces, so that no parser keeps the interpreter for long
     canonical            RFC 8785 bytes: what is hashed, stored and sent
     schema               JSON Schemas, compiled, and what they find in words
     catalogue            the event types of Agent Wire 1.1, from their contract

@@ -109,8 +109,7 @@ def _registered(outcome: Outcome, place: Place) -> RegisteredAgent:
 
 def read_agent(caller: Caller, agent_id: str) -> entities.Agent:
     """The agent with an id; not found when there is none in the workspace."""
-    agent: entities.Agent = read_entity(caller, "agent", agent_id)
-    return agent
+    return read_entity(caller, entities.Agent, agent_id)
 
 
 def _show(caller: Caller, agent: entities.Agent, *, whole: bool = False) -> Agent:

@@ -34,7 +34,7 @@ async def fetch_card(caller: Caller, url: str) -> tuple[TakenIn, str]:
     return take_card(caller, fetched.value), fetched.url
 
 
-def take_card(caller: Caller, value: Any) -> TakenIn:
+def take_card(caller: Caller, value: object) -> TakenIn:
     """A card as the registry keeps it; everything wrong with it is reported at its place in the request."""
     refuse_secrets(caller, value, under=_HERE)
     world = caller.means.coordinator.peek(caller.topic)

@@ -38,7 +38,7 @@ def list_gates(caller: Caller, asked: GateQuery) -> Page[Gate]:
 @use_case(gates.GET_GATE)
 def get_gate(caller: Caller, gate_id: str) -> Gate:
     """One gate."""
-    return _show(caller, read_entity(caller, "gate", gate_id))
+    return _show(caller, read_entity(caller, entities.Gate, gate_id))
 
 
 def _show(caller: Caller, gate: entities.Gate) -> Gate:

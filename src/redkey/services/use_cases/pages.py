@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from redkey.commands.decision import Refused, not_found, wrong
 from redkey.ledger.ports import Row
@@ -12,14 +12,17 @@ from redkey.services.caller import Caller
 from redkey.shapes.fields import Page, PageQuery
 
 Item = TypeVar("Item")
+Entity = TypeVar("Entity")
 
 
-def read_entity(caller: Caller, kind: str, key: str) -> Any:
+def read_entity(caller: Caller, kind: type[Entity], key: str) -> Entity:
     """What is kept under a key; not found when the workspace has none such."""
-    row = caller.means.store.row(caller.topic, kind, key)
+    name = kind.__name__.lower()
+    row = caller.means.store.row(caller.topic, name, key)
     if row is None:
-        raise not_found(kind)
-    return entity(row)
+        raise not_found(name)
+    found: Entity = entity(row)
+    return found
 
 
 def place_after(asked: PageQuery) -> tuple[int, str]:

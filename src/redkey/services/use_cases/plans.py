@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 from redkey.commands.decision import Refused
 from redkey.errors import Finding
@@ -13,7 +12,7 @@ from redkey.services.caller import Caller
 from redkey.shapes.definitions import Plan, PlanFinding, Validation
 
 
-async def checked(caller: Caller, plan: Any) -> Verdict:
+async def checked(caller: Caller, plan: object) -> Verdict:
     """The verdict on a plan; a large one is validated beside the event loop."""
     judge = partial(validate, plan)
     return await (caller.beside(judge) if caller.is_large else caller.in_thread(judge))

@@ -55,8 +55,7 @@ def _created(outcome: Outcome, place: Place) -> CreatedQueue:
 
 def read_queue(caller: Caller, name: str) -> entities.Queue:
     """The queue with any of its names; not found when there is none in the workspace."""
-    queue: entities.Queue = read_entity(caller, "queue", queue_id(name))
-    return queue
+    return read_entity(caller, entities.Queue, queue_id(name))
 
 
 def _show(caller: Caller, queue: entities.Queue) -> Queue:

@@ -65,7 +65,7 @@ def list_roles(caller: Caller, asked: PageQuery) -> Page[Role]:
 @use_case(roles.GET_ROLE)
 def get_role(caller: Caller, name: str) -> Role:
     """One role, with the agents that have it."""
-    return _show(caller, read_entity(caller, "role", role_id(name)))
+    return _show(caller, read_entity(caller, entities.Role, role_id(name)))
 
 
 @use_case(roles.GRANT_ROLE)

@@ -75,8 +75,7 @@ async def create_tasks(caller: Caller, queue: str, batch: NewTasks) -> TaskResul
 
 def read_task(caller: Caller, task_id: str) -> entities.Task:
     """The task with an id; not found when there is none in the workspace."""
-    task: entities.Task = read_entity(caller, "task", task_id)
-    return task
+    return read_entity(caller, entities.Task, task_id)
 
 
 @use_case(tasks.GET_TASK)

@@ -50,14 +50,14 @@ async def keep_beside(
 
 
 async def refuse_secrets_beside(
-    caller: Caller, value: Any, *, queue_id: str = "", claim_id: str = "", under: str = ""
+    caller: Caller, value: object, *, queue_id: str = "", claim_id: str = "", under: str = ""
 ) -> None:
     """As `refuse_secrets`, for values that may be large."""
     found = await caller.beside(lambda: find_secret(value))
     _refuse(caller, found, queue_id, claim_id, under)
 
 
-def refuse_secrets(caller: Caller, value: Any, *, queue_id: str = "", claim_id: str = "", under: str = "") -> None:
+def refuse_secrets(caller: Caller, value: object, *, queue_id: str = "", claim_id: str = "", under: str = "") -> None:
     """Refuse a value that holds a secret, unless the queue it is for, or of the task that is held, allows them."""
     _refuse(caller, find_secret(value), queue_id, claim_id, under)
 

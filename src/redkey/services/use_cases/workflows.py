@@ -126,8 +126,7 @@ def _started(outcome: Outcome, validation: Validation) -> StartedWorkflow:
 
 def read_workflow(caller: Caller, workflow_id: str) -> entities.Workflow:
     """The run with an id; not found when there is none in the workspace."""
-    workflow: entities.Workflow = read_entity(caller, "workflow", workflow_id)
-    return workflow
+    return read_entity(caller, entities.Workflow, workflow_id)
 
 
 def _show(caller: Caller, workflow: entities.Workflow) -> Workflow:
