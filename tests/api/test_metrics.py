@@ -14,6 +14,7 @@ from redkey.api.call import Call, Raw
 from redkey.app import App
 from redkey.config import Config
 from redkey.http.route import Route
+from redkey.shapes.operation import Operation
 from tests.http.hosting import Application, hosted
 
 # No status of HTTP: the answer cannot be written.
@@ -38,7 +39,7 @@ def fine(call: Call) -> Raw:
 
 def test_a_request_whose_answer_cannot_be_written_is_counted_once(tmp_path: Path) -> None:
     app = App(Config(data=tmp_path / "data"), on_fatal=lambda error: None)
-    routes = [Route("GET", f"/{one.__name__}", one) for one in (odd, odd_later, fine)]
+    routes = [Route(Operation(one.__name__, "GET", f"/{one.__name__}"), one) for one in (odd, odd_later, fine)]
     services = app.services
     authenticator = Authenticator(services.keys, services.tokens, services.limiter, services.logins)
     api = Api(routes, services, authenticator, services.metrics)

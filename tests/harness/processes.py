@@ -21,7 +21,7 @@ class Process:
 
     def __init__(self, module: str, *arguments: object) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", f"tests.chaos.{module}", *map(str, arguments)],
+            [sys.executable, "-m", f"tests.harness.{module}", *map(str, arguments)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -1,6 +1,6 @@
 """A holder: an agent's process that claims a task, and then does with it what it is told, whenever it wakes.
 
-`python -m tests.chaos.holder PLACE KEY TASK AGENT LEASE_SECONDS` prints the claim's reply. Each line on its standard
+`python -m tests.harness.holder PLACE KEY TASK AGENT LEASE_SECONDS` prints the claim's reply. Each line on its standard
 input is a JSON [act, body]: it does that with its claim and prints [status, reply].
 """
 

@@ -1,7 +1,7 @@
 """A follower of everything that outlives its servers: where a stream ends, it goes on with the last id that it has.
 
-`python -m tests.chaos.follower KEY PLACE...` follows at once, from the beginning of the ledger. A line on its standard
-input is a sequence: when it has come so far, it prints all sequences that it saw, in their order, and ends.
+`python -m tests.harness.follower KEY PLACE...` follows at once, from the beginning of the ledger. A line on its
+standard input is a sequence: when it has come so far, it prints all sequences that it saw, in their order, and ends.
 """
 
 from __future__ import annotations
