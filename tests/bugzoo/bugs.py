@@ -89,7 +89,8 @@ def answered_before_the_commit(patch: Patch) -> None:
         works: dict[str, TopicWork] = {}
         try:
             with self._store.write(wait=False) as unit:
-                answers = self._decide(unit, batch, works)
+                answers: list[Any] = []
+                self._decide(unit, batch, works, answers)
                 for work in works.values():
                     work.finish()
                 self._answer(batch, answers, works)

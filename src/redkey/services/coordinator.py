@@ -72,6 +72,7 @@ class Coordinator:
         self._flights: dict[tuple[str, str], Submission] = {}
         self._answers = Answers()
         self._listeners: list[Listener] = []
+        self._act_first = False
         self._draining = self._stopping = False
         self._idle = asyncio.Event()
         # The store's version in this turn of the loop, once somebody has asked for it.
@@ -249,8 +250,11 @@ class Coordinator:
         if turns > 1 and known < arrived < self._arrived.unit_limit:
             loop.call_soon(self._drain, turns - 1, arrived)
             return
-        batch = self._next_batch()
         try:
+            if self._act_first and self._acts:
+                # It found the lock taken the last time: the lock that was waited for is its own.
+                self._perform(self._acts.popleft())
+            batch = self._next_batch()
             if batch:
                 self._commit(batch)
             # Commands and acts take turns, so that neither can hold up the other for long.
@@ -292,10 +296,11 @@ class Coordinator:
 
     def _commit(self, batch: list[Submission]) -> None:
         works: dict[str, TopicWork] = {}
+        answers: list[Answer] = []
         try:
             with self._store.write(wait=False) as unit:
                 begun = self._now()
-                answers = self._decide(unit, batch, works)
+                self._decide(unit, batch, works, answers)
                 for work in works.values():
                     work.finish()
                 decided = self._now()
@@ -309,7 +314,11 @@ class Coordinator:
             self._on_fatal(poison)
         except StoreError as cause:
             self._drop(batch)
-            self._fail(batch, partial(_failure, cause))
+            if not _note_damage(batch, answers):
+                self._fail(batch, partial(_failure, cause))
+                return
+            # Reading damaged content broke the unit. Once more, without the replies that would show it.
+            self._arrived.put_back(batch)
         except Exception as cause:
             self._drop(batch)
             if len(batch) == 1:
@@ -324,12 +333,14 @@ class Coordinator:
             self._answer(batch, answers, works)
 
     def _perform(self, act: Act[Any]) -> None:
+        self._act_first = False
         if act.over:
             return
         try:
             act.run(self._store)
         except WriterBusy:
             self._acts.appendleft(act)
+            self._act_first = True
             raise
         except StorePoisoned as poison:
             self._stopped = partial(StorePoisoned, poison.message)
@@ -340,9 +351,8 @@ class Coordinator:
         except Exception as cause:
             act.fail(_internal(cause))
 
-    def _decide(self, unit: Unit, batch: list[Submission], works: dict[str, TopicWork]) -> list[Answer]:
+    def _decide(self, unit: Unit, batch: list[Submission], works: dict[str, TopicWork], answers: list[Answer]) -> None:
         broken: dict[str, RedKeyError] = {}
-        answers: list[Answer] = []
         for submission in batch:
             topic = submission.topic
             if topic not in works and topic not in broken:
@@ -357,7 +367,6 @@ class Coordinator:
                 else:
                     works[topic].run_due()
             answers.append(broken[topic] if topic in broken else self._settle(unit, works, submission))
-        return answers
 
     def _settle(self, unit: Unit, works: dict[str, TopicWork], submission: Submission) -> Answer:
         command, work = submission.command, works[submission.topic]
@@ -442,14 +451,32 @@ class Coordinator:
 
 
 def _replied(outcome: Outcome, submission: Submission, place: Place) -> Answer:
-    """The outcome with its reply."""
-    if submission.reply is not None:
-        try:
-            outcome.reply = submission.reply(outcome, place)
-        except StoreFailed as damaged:
-            # Content that the reply would show is damaged. Its caller is told so; the unit goes on.
-            return damaged
+    """The outcome with its reply; or why there is no reply, to its caller alone: what was recorded stays recorded."""
+    if submission.reply is None:
+        return outcome
+    if submission.damage is not None:
+        return submission.damage
+    try:
+        outcome.reply = submission.reply(outcome, place)
+    except Refused:
+        raise
+    except StoreFailed as damaged:
+        # Content that the reply would show is damaged.
+        return damaged
+    except Exception as cause:
+        _log.error("a reply could not be made", topic=submission.topic, exc_info=cause)
+        failure = RedKeyError("The request was recorded, and its reply could not be made.", code="internal_error")
+        failure.__cause__ = cause
+        return failure
     return outcome
+
+
+def _note_damage(batch: list[Submission], answers: list[Answer]) -> bool:
+    """True when a reply of a unit that failed had met damaged content, which no further try looks at again."""
+    met = [(one, answer) for one, answer in zip(batch, answers, strict=False) if isinstance(answer, StoreFailed)]
+    for submission, damage in met:
+        submission.damage = damage
+    return bool(met)
 
 
 def _failure(cause: BaseException | None) -> RedKeyError:

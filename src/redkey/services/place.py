@@ -20,7 +20,7 @@ from redkey.services.outcome import Settled
 class Place:
     """The world, and a reader that shows what the unit brings beside what is stored."""
 
-    __slots__ = ("_contents", "_entries", "_reader", "_records", "topic", "world")
+    __slots__ = ("_contents", "_entries", "_reader", "_records", "erased", "topic", "world")
 
     def __init__(
         self,
@@ -34,6 +34,8 @@ class Place:
         """`entries` and `records` are what the unit has recorded so far, place by place."""
         self._reader, self.topic, self.world = reader, topic, world
         self._contents, self._entries, self._records = contents, entries, records
+        # What the unit will erase when it ends: gone already for every reply behind it.
+        self.erased: set[str] = set()
 
     # What views read (`redkey.readmodel.view.Shelf`).
 
@@ -42,9 +44,13 @@ class Place:
         return self._reader.row(topic, kind, key)
 
     def content(self, topic: str, sha256: str) -> Content | None:
+        if sha256 in self.erased:
+            return None
         return self._contents.get(sha256) or self._reader.content(topic, sha256)
 
     def content_facts(self, topic: str, sha256: str) -> ContentFacts | None:
+        if sha256 in self.erased:
+            return None
         brought = self._contents.get(sha256)
         if brought is not None:
             return ContentFacts(len(brought.data), brought.pinned)

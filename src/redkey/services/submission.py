@@ -44,6 +44,7 @@ class Submission:
         "caller",
         "command",
         "contents",
+        "damage",
         "deadline",
         "idem",
         "nothing",
@@ -71,6 +72,8 @@ class Submission:
         self._callers: list[Done] = []
         self._ended = self.alone = False
         self.offer: Offer | None = None
+        # Why its reply cannot be made: content that it would show is damaged.
+        self.damage: RedKeyError | None = None
         # What is answered if nothing comes until the deadline.
         self.nothing: Outcome | None = None
         self.timer: asyncio.TimerHandle | None = None

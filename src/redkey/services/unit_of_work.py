@@ -17,6 +17,7 @@ from redkey.commands.decision import Decision, Refused, key_expired, key_reused
 from redkey.commands.draft import Draft, Ids, seal
 from redkey.commands.due import due, follow_ups
 from redkey.commands.past import NOTHING, Recalled
+from redkey.commands.registry import EraseContent
 from redkey.commands.wanted import wanted
 from redkey.errors import Finding, RedKeyError
 from redkey.ledger.ports import Content, Entry, Unit
@@ -162,6 +163,8 @@ class TopicWork:
             raise
         if effects.has_effect(command):
             self._effects.append(command)
+            if type(command) is EraseContent:
+                self.place.erased.add(command.sha256)
         return outcome
 
     def judge(self, command: Command, caller: Actor) -> Decision:

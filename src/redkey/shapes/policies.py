@@ -70,6 +70,8 @@ SET_POLICY = Operation(
     (*ADMIN, *OPERATOR),
     body=PolicyPatch,
     reply=PolicyChange,
+    # An operator's answer is kept in its own workspace, where nothing is recorded.
+    repeats="bytes",
     summary="Set policies of a workspace: who is told of which blocks.",
     description="Set policies of a workspace, on the record.",
     example={"blockRoutes": {"ambiguity": ["role_editor"]}},
