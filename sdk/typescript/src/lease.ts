@@ -53,7 +53,7 @@ export class Lease {
     return this.#deadline - now();
   }
 
-  /** Whether the task may be out of these hands: the hold has ended, or too long nothing was heard of it. */
+  /** True when another agent may have the task: the hold has ended, or the server has not answered for too long. */
   get isLost(): boolean {
     return this.end !== undefined || this.leftSeconds <= 0;
   }

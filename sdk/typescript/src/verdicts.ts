@@ -30,7 +30,7 @@ export class Fail extends Error {
   }
 }
 
-/** Throw this when something stands in the way that others can lift; the task waits, and they are told. */
+/** Throw this when somebody else has to help first. The task waits, and those who can help get a message. */
 export class Block extends Error {
   constructor(
     readonly reason: string,

@@ -57,7 +57,7 @@ class Call(Caller):
         # Further headers of the reply.
         self.told: list[tuple[bytes, bytes]] = []
         self.query: Any = None
-        # True once it was answered, or nobody is there to be answered.
+        # True once the reply was sent, or the caller has gone.
         self.over = False
 
     async def while_here(self, work: Coroutine[Any, Any, T]) -> T:

@@ -97,7 +97,7 @@ class Bridge:
             except BusRefused as refused:
                 if refused.code != "unavailable":
                     raise
-                # The bus cannot write now; what it was told is told again, by the same ids.
+                # The bus cannot write now. The same events are sent again later, under the same ids.
                 await asyncio.sleep(_AGAIN_SECONDS)
             else:
                 following.position = batch.reached

@@ -377,7 +377,7 @@ BLOCK_CLAIM = Operation(
     AGENT,
     body=BlockReport,
     reply=ClaimChanged,
-    summary="Say that the work cannot go on; whoever can lift the block is told.",
+    summary="Say that the work cannot go on. Those who can lift the block get a message.",
     description="Say that the work cannot go on, and let those know who can lift the block.",
     replies=_STALE,
     example={"reason": "The brief names no audience.", "blockerType": "spec_gap"},

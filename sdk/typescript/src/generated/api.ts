@@ -47,7 +47,7 @@ export interface Api {
     release(claimId: string, options?: CallOptions): Promise<T.ClaimChanged>;
     /** Keep the lease, and learn whether it holds. */
     heartbeat(claimId: string, options?: CallOptions): Promise<T.Heartbeat>;
-    /** Say that the work cannot go on; whoever can lift the block is told. */
+    /** Say that the work cannot go on. Those who can lift the block get a message. */
     block(claimId: string, body: T.BlockReport, options?: CallOptions): Promise<T.ClaimChanged>;
     /** Add an artifact: inline, as content put before, or elsewhere by URI and hash. */
     addArtifact(claimId: string, body: T.NewArtifact, options?: CallOptions): Promise<T.ArtifactAdded>;

@@ -60,7 +60,7 @@ class Claims(Resource[Mode]):
         suggested_resolution: str | None = None,
         depends_on: Sequence[str] | None = None,
     ) -> Request[ClaimChanged]:
-        """Say that the work cannot go on, and let those know who can lift the block."""
+        """Say that the work cannot go on. Those who can lift the block get a message."""
         return post(
             at("claims", claim_id, "block"),
             ClaimChanged,
