@@ -16,7 +16,7 @@ from redkey.client import Conflict, RedKey
 from tests.harness.acts import until
 from tests.harness.server import PATIENCE_SECONDS, Server
 
-__all__ = ["Scene", "output", "scene", "until"]
+__all__ = ["Runner", "Scene", "output", "scene", "until"]
 
 
 def output(**more: Any) -> str:

@@ -11,7 +11,7 @@ import pytest
 
 from redkey.errors import ConfigRefused
 from redkey.runner.spec import read_fleet
-from tests.harness.scene import Scene, output, until
+from tests.harness.scene import Runner, Scene, output, until
 from tests.runner.processes import gone
 
 FLEET = """
@@ -41,10 +41,16 @@ def _fleet(stage: Scene) -> Path:
     return path
 
 
-def _standings(stage: Scene, log: str) -> dict[str, dict]:
-    """The last word on each agent."""
-    lines = [json.loads(line) for line in log.splitlines() if line.startswith('{"name"')]
-    return {one["name"]: one for one in lines}
+def _standings(fleet: Runner) -> dict[str, dict]:
+    """The last word on each agent, from whole lines only."""
+    lines = fleet.log().rpartition("\n")[0].splitlines()
+    told = [json.loads(line) for line in lines if line.startswith('{"name"')]
+    return {one["name"]: one for one in told}
+
+
+def _is_idle(fleet: Runner) -> bool:
+    """Whether both agents were heard of and wait for work: one may be idle long before the other has started."""
+    return [one["state"] for one in _standings(fleet).values()] == ["idle", "idle"]
 
 
 def _children(pid: int) -> list[int]:
@@ -53,11 +59,7 @@ def _children(pid: int) -> list[int]:
 
 def test_a_fleet_runs_restarts_who_crashed_and_stops_cleanly(stage: Scene) -> None:
     fleet = stage.begin(["--fleet", str(_fleet(stage))])
-
-    def states() -> set[str]:
-        return {one["state"] for one in _standings(stage, fleet.log()).values()}
-
-    until(lambda: states() == {"idle"}, 30)
+    until(lambda: _is_idle(fleet), 30)
     tasks = [stage.task(f"Number {number} is done") for number in range(3)]
     tasks.append(stage.task("Analysed", required_roles=["analyst"]))
     for task_id in tasks:
@@ -66,20 +68,20 @@ def test_a_fleet_runs_restarts_who_crashed_and_stops_cleanly(stage: Scene) -> No
     assert len(before) == 2
     victim = before[0]
     os.kill(victim, signal.SIGKILL)
-    until(lambda: sum(one["crashes"] for one in _standings(stage, fleet.log()).values()) == 1, 30)
-    until(lambda: states() == {"idle"} and len(_children(fleet.process.pid)) == 2, 30)
+    until(lambda: sum(one["crashes"] for one in _standings(fleet).values()) == 1, 30)
+    until(lambda: _is_idle(fleet) and len(_children(fleet.process.pid)) == 2, 30)
     stage.ends(stage.task("One more"), "completed")
     after = _children(fleet.process.pid)
     assert fleet.stop() == 0
     assert all(gone(pid) for pid in after)
-    standings = _standings(stage, fleet.log())
+    standings = _standings(fleet)
     assert {(one["state"], one["last"]) for one in standings.values()} == {("stopped", "")}
     assert sum(one["verified"] for one in standings.values()) == 5
 
 
 def test_a_killed_fleet_leaves_nobody_behind(stage: Scene) -> None:
     fleet = stage.begin(["--fleet", str(_fleet(stage))])
-    until(lambda: {one["state"] for one in _standings(stage, fleet.log()).values()} == {"idle"}, 30)
+    until(lambda: _is_idle(fleet), 30)
     agents = _children(fleet.process.pid)
     fleet.stop(signal.SIGKILL)
     assert len(agents) == 2
@@ -118,8 +120,8 @@ def test_a_broken_agent_is_not_started_again_and_shows_why(stage: Scene) -> None
     broken = path.read_text().replace(f'exec = "cat {stage.directory / "answer.json"}"', 'exec = "no-such-program"')
     path.write_text(broken)
     fleet = stage.begin(["--fleet", str(path)])
-    until(lambda: _standings(stage, fleet.log()).get("ada", {}).get("state") == "broken", 30)
-    ada = _standings(stage, fleet.log())["ada"]
+    until(lambda: _standings(fleet).get("ada", {}).get("state") == "broken", 30)
+    ada = _standings(fleet)["ada"]
     assert (ada["crashes"], "no-such-program" in ada["last"]) == (0, True)
     # The others go on.
     stage.ends(stage.task("Number 1 is done"), "completed")
