@@ -17,20 +17,22 @@ PRICES = PriceTable({"m": Rates(1, 10)})
 
 
 def test_a_runner_that_cannot_start_its_agent_pauses_longer_each_time(tmp_path: Path) -> None:
-    pauses = Pauses(tmp_path, "a", first_seconds=0.01)
+    now = 1000.0
+    pauses = Pauses(tmp_path, "a", first_seconds=5, clock=lambda: now)
     assert pauses.current() is None
     lengths = []
     for _ in range(5):
-        begun = time.time()
         pause = pauses.begin(AgentUnavailable("no", code="start_failed"))
-        lengths.append(pause.until - begun)
+        lengths.append(pauses.seconds())
         # Others that fail meanwhile are the same failure.
-        assert pauses.begin(AgentUnavailable("no")).until == pause.until
-        while pauses.seconds() > 0:
-            time.sleep(pauses.seconds())
-    assert [round(length, 2) for length in lengths] == [0.01, 0.02, 0.04, 0.08, 0.16]
+        now += lengths[-1] / 2
+        assert pauses.begin(AgentUnavailable("no")) == pause
+        assert pauses.seconds() == lengths[-1] / 2
+        now += lengths[-1] / 2
+        assert pauses.current() is None
+    assert lengths == [5, 10, 20, 40, 80]
     pauses.worked()
-    assert pauses.begin(AgentUnavailable("no")).until < time.time() + 0.011
+    assert pauses.begin(AgentUnavailable("no")).until == now + 5
 
 
 def test_a_usage_limit_is_shared_by_account_and_other_pauses_are_not(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import secrets
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -31,9 +32,17 @@ class Pause(msgspec.Struct, frozen=True):
 class Pauses:
     """The pauses of one runner. Threads share it."""
 
-    def __init__(self, directory: Path, account: str, *, first_seconds: float = _FIRST_SECONDS) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        account: str,
+        *,
+        first_seconds: float = _FIRST_SECONDS,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         self._file, self._first_seconds = directory / f"{account}.json", first_seconds
+        self._clock = clock
         self._lock = threading.Lock()
         self._own: Pause | None = None
         self._failures = 0
@@ -49,12 +58,12 @@ class Pauses:
                 self._own = Pause(away.until, away.message[:500])
                 return self._own
             current = self._own
-            if current is not None and current.until > time.time():
+            if current is not None and current.until > self._clock():
                 # Tasks that were at work together fail together: that is one failure.
                 return current
             seconds = min(self._first_seconds * 2**self._failures, _LONGEST_SECONDS)
             self._failures += 1
-            self._own = Pause(time.time() + seconds, away.message[:500])
+            self._own = Pause(self._clock() + seconds, away.message[:500])
             return self._own
 
     def worked(self) -> None:
@@ -64,13 +73,13 @@ class Pauses:
 
     def current(self) -> Pause | None:
         """The pause that holds now, of this runner or of its account."""
-        found = [pause for pause in (self._own, self._shared()) if pause is not None and pause.until > time.time()]
+        found = [pause for pause in (self._own, self._shared()) if pause is not None and pause.until > self._clock()]
         return max(found, key=lambda pause: pause.until, default=None)
 
     def seconds(self) -> float:
         """How long the next claim has to wait."""
         pause = self.current()
-        return max(0.0, pause.until - time.time()) if pause is not None else 0.0
+        return max(0.0, pause.until - self._clock()) if pause is not None else 0.0
 
     def _shared(self) -> Pause | None:
         try:
