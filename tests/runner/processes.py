@@ -5,7 +5,10 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-PATIENCE_SECONDS = 30
+PATIENCE_SECONDS = 60
+# Time limits for a program that must get somewhere before it is stopped. On a busy machine a short one may be over
+# before the program has begun, which shows nothing: then the next one is tried.
+GROWING_SECONDS = (0.5, 5.0, 30.0)
 
 
 def is_alive(pid: int) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -10,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from redkey.errors import ConfigRefused
+from redkey.runner.fleet import Fleet
 from redkey.runner.spec import read_fleet
 from tests.harness.scene import Runner, Scene, output, until
-from tests.runner.processes import gone
+from tests.runner.processes import PATIENCE_SECONDS, gone
 
 FLEET = """
 [defaults]
@@ -59,7 +61,7 @@ def _children(pid: int) -> list[int]:
 
 def test_a_fleet_runs_restarts_who_crashed_and_stops_cleanly(stage: Scene) -> None:
     fleet = stage.begin(["--fleet", str(_fleet(stage))])
-    until(lambda: _is_idle(fleet), 30)
+    until(lambda: _is_idle(fleet), PATIENCE_SECONDS)
     tasks = [stage.task(f"Number {number} is done") for number in range(3)]
     tasks.append(stage.task("Analysed", required_roles=["analyst"]))
     for task_id in tasks:
@@ -68,8 +70,8 @@ def test_a_fleet_runs_restarts_who_crashed_and_stops_cleanly(stage: Scene) -> No
     assert len(before) == 2
     victim = before[0]
     os.kill(victim, signal.SIGKILL)
-    until(lambda: sum(one["crashes"] for one in _standings(fleet).values()) == 1, 30)
-    until(lambda: _is_idle(fleet) and len(_children(fleet.process.pid)) == 2, 30)
+    until(lambda: sum(one["crashes"] for one in _standings(fleet).values()) == 1, PATIENCE_SECONDS)
+    until(lambda: _is_idle(fleet) and len(_children(fleet.process.pid)) == 2, PATIENCE_SECONDS)
     stage.ends(stage.task("One more"), "completed")
     after = _children(fleet.process.pid)
     assert fleet.stop() == 0
@@ -79,9 +81,36 @@ def test_a_fleet_runs_restarts_who_crashed_and_stops_cleanly(stage: Scene) -> No
     assert sum(one["verified"] for one in standings.values()) == 5
 
 
+@pytest.mark.parametrize(("code", "last"), [(0, ""), (3, "careful")])
+def test_a_complaint_is_the_last_word_of_an_agent_that_did_not_stop_in_good_order(
+    code: int, last: str, tmp_path: Path
+) -> None:
+    """Complaints and events come by two pipes: a warning from before an event may be read after it."""
+    go = tmp_path / "go"
+    ready = '{"agent":"x","event":"ready","at":""}'
+    complain = f"while [ ! -e {go} ]; do sleep 0.01; done; echo careful >&2"
+    script = f"trap 'kill $!; exit {code}' TERM; echo '{ready}'; {complain}; sleep 600 & wait"
+
+    async def scene() -> None:
+        fleet = Fleet(["x"], lambda name: ["sh", "-c", script])
+        running = asyncio.create_task(fleet.run())
+        standing = fleet.standings["x"]
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while standing.state != "idle":
+                await asyncio.sleep(0.01)
+            go.touch()
+            while standing.last != "careful":
+                await asyncio.sleep(0.01)
+        fleet.stop()
+        await running
+        assert (standing.state, standing.last) == ("stopped", last)
+
+    asyncio.run(scene())
+
+
 def test_a_killed_fleet_leaves_nobody_behind(stage: Scene) -> None:
     fleet = stage.begin(["--fleet", str(_fleet(stage))])
-    until(lambda: _is_idle(fleet), 30)
+    until(lambda: _is_idle(fleet), PATIENCE_SECONDS)
     agents = _children(fleet.process.pid)
     fleet.stop(signal.SIGKILL)
     assert len(agents) == 2
@@ -120,7 +149,7 @@ def test_a_broken_agent_is_not_started_again_and_shows_why(stage: Scene) -> None
     broken = path.read_text().replace(f'exec = "cat {stage.directory / "answer.json"}"', 'exec = "no-such-program"')
     path.write_text(broken)
     fleet = stage.begin(["--fleet", str(path)])
-    until(lambda: _standings(fleet).get("ada", {}).get("state") == "broken", 30)
+    until(lambda: _standings(fleet).get("ada", {}).get("state") == "broken", PATIENCE_SECONDS)
     ada = _standings(fleet)["ada"]
     assert (ada["crashes"], "no-such-program" in ada["last"]) == (0, True)
     # The others go on.

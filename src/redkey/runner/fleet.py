@@ -84,6 +84,8 @@ class Fleet:
             begun = loop.time()
             code = await self._once(standing)
             if self._stopping.is_set():
+                # What an agent that stopped in good order complained of before is no reason of anything.
+                standing.last = standing.last if code else ""
                 break
             hopeless = 0 if standing.was_ready else hopeless + 1
             if code == BROKEN_EXIT or hopeless == _HOPELESS:
