@@ -18,6 +18,7 @@ from redkey.runner.executors.a2a import A2aExecutor
 from redkey.runner.executors.port import Produced, Step
 from redkey.runner.process import Limits
 from tests.harness.samples import assignment
+from tests.runner.processes import GROWING_SECONDS, PATIENCE_SECONDS
 
 pytest.importorskip("a2a")
 pytest.importorskip("sse_starlette")
@@ -183,25 +184,31 @@ def test_a_lost_lease_cancels_the_remote_task(
     async def scene() -> None:
         async with serving(_hangs, streaming=streaming) as (url, remote):
             running = asyncio.create_task(A2aExecutor(url, poll_seconds=0.05).run(step(tmp_path)))
-            await asyncio.wait_for(remote.begun.wait(), 20)
-            async with asyncio.timeout(20):
+            await asyncio.wait_for(remote.begun.wait(), PATIENCE_SECONDS)
+            async with asyncio.timeout(PATIENCE_SECONDS):
                 while "calls its task" not in caplog.text:
                     await asyncio.sleep(0.01)
             running.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await running
-            await asyncio.wait_for(remote.cancelled.wait(), 20)
+            await asyncio.wait_for(remote.cancelled.wait(), PATIENCE_SECONDS)
 
     asyncio.run(scene())
 
 
-def test_time_is_limited_and_the_remote_task_cancelled(tmp_path: Path) -> None:
+def test_time_is_limited_and_the_remote_task_cancelled(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "redkey.runner")
+
     async def scene() -> None:
         async with serving(_hangs) as (url, remote):
-            with pytest.raises(StepFailed) as failed:
-                await A2aExecutor(url, limits=Limits(seconds=0.5)).run(step(tmp_path))
-            assert failed.value.code == "timed_out"
-            await asyncio.wait_for(remote.cancelled.wait(), 20)
+            for seconds in GROWING_SECONDS:
+                with pytest.raises(StepFailed) as failed:
+                    await A2aExecutor(url, limits=Limits(seconds=seconds)).run(step(tmp_path))
+                assert failed.value.code == "timed_out"
+                # Only a task whose name has come can be cancelled.
+                if "calls its task" in caplog.text:
+                    break
+            await asyncio.wait_for(remote.cancelled.wait(), PATIENCE_SECONDS)
 
     asyncio.run(scene())
 

@@ -18,6 +18,7 @@ from redkey.runner.executors.python import PythonExecutor
 from redkey.runner.mail import Mail
 from redkey.runner.process import Limits
 from tests.harness.samples import assignment
+from tests.runner.processes import GROWING_SECONDS
 
 OUTPUT = {"success": True, "summary": "Done.", "artifacts": [], "recommendation": "proceed"}
 TASK = assignment(task_id="task_1", queue_id="queue_q", plan_task_id="validate", input={"phase": 1})
@@ -87,9 +88,12 @@ def test_messages_and_usage_come_back_with_the_output(tmp_path: Path) -> None:
 @pytest.mark.parametrize("end", ["exit 3", "sleep 600", "kill -9 $$", "trap '' TERM; sleep 600 & sleep 600"])
 def test_what_a_program_used_counts_however_it_ends(end: str, tmp_path: Path) -> None:
     used = 'echo \'{"cost_usd": 0.25}\' > "$REDKEY_USAGE_FILE"'
-    meter = Meter()
-    with pytest.raises(StepFailed):
-        run(tmp_path, f"{used}\n{end}", meter, limits=Limits(seconds=0.5, grace_seconds=0.2))
+    for seconds in GROWING_SECONDS:
+        meter = Meter()
+        with pytest.raises(StepFailed):
+            run(tmp_path, f"{used}\n: > begun\n{end}", meter, limits=Limits(seconds=seconds, grace_seconds=0.2))
+        if (tmp_path / "begun").exists():
+            break
     assert meter.cost_usd == 0.25
 
 

@@ -13,7 +13,7 @@ import pytest
 from tests.harness.samples import brief_asking
 from tests.harness.scene import Runner, Scene, output, until
 from tests.harness.secret_samples import with_checksum
-from tests.runner.processes import gone, is_alive, pids
+from tests.runner.processes import GROWING_SECONDS, gone, is_alive, pids
 
 # The shape of a GitHub token, with a checksum that is right; it opens nothing.
 TOKEN = with_checksum("ghp_")
@@ -117,11 +117,14 @@ def test_a_hundred_megabytes_of_output_fail_the_attempt(stage: Scene) -> None:
 
 def test_a_child_that_takes_too_long_and_ignores_the_request_to_stop_fails_with_timeout(stage: Scene) -> None:
     seen = stage.directory / "pids"
-    stage.run(
-        "--exec", f"trap '' TERM; echo $$ > {seen}; while :; do sleep 1; done", "--limit", "0.5", "--grace", "0.2"
-    )
-    task = stage.ends(stage.task(), "failed")
-    assert task.failure.kind == "timeout"
+    stubborn = f"trap '' TERM; echo $$ > {seen}; while :; do sleep 1; done"
+    for seconds in GROWING_SECONDS:
+        runner = stage.run("--exec", stubborn, "--limit", str(seconds), "--grace", "0.2")
+        task = stage.ends(stage.task(), "failed")
+        assert task.failure.kind == "timeout"
+        if seen.exists() and seen.read_text():
+            break
+        runner.stop()
     assert not is_alive(pids(seen, 1)[0])
 
 

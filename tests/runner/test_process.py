@@ -87,9 +87,19 @@ def test_a_program_that_ignores_the_request_to_stop_is_killed_with_its_daemons(t
     """The grandchild has a session of its own and ignores SIGTERM too: only an adopting guard finds it."""
     script = tmp_path / "stubborn.sh"
     script.write_text("trap '' TERM; setsid sh -c 'trap \"\" TERM; echo $$ >> pids; sleep 600' & echo $$ >> pids; wait")
-    with pytest.raises(StepFailed):
-        _run(tmp_path, "sh", str(script), seconds=1, grace_seconds=0.2)
-    for pid in pids(tmp_path / "pids", 2):
+
+    async def scene() -> list[int]:
+        limits = Limits(grace_seconds=0.2)
+        running = asyncio.create_task(
+            run(["sh", str(script)], directory=tmp_path, environment=ENVIRONMENT, limits=limits)
+        )
+        found = await asyncio.to_thread(pids, tmp_path / "pids", 2)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        return found
+
+    for pid in asyncio.run(scene()):
         assert gone(pid)
 
 
