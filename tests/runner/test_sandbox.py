@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import socket
 import sys
-import threading
 from pathlib import Path
 
 import pytest
@@ -27,11 +26,9 @@ def test_without_bubblewrap_it_is_refused_at_the_start(monkeypatch: pytest.Monke
 
 @pytest.fixture
 def listening() -> object:
-    """A port on the loopback that takes connections."""
-    server = socket.create_server(("127.0.0.1", 0))
-    threading.Thread(target=lambda: [server.accept() for _ in range(4)], daemon=True).start()
-    yield server.getsockname()[1]
-    server.close()
+    """A port on the loopback that takes connections: the system does, before anybody accepts them."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
 
 
 @needs_bwrap
@@ -42,7 +39,7 @@ def test_an_agent_writes_in_its_directory_only(mode: str, stage: Scene, listenin
     python = Path(sys.executable).resolve()
     outside = stage.directory / "outside"
     outside.mkdir()
-    connect = f"import socket; socket.create_connection(('127.0.0.1', {listening}), 2)"
+    connect = f"import socket; socket.create_connection(('127.0.0.1', {listening}), 30)"
     script = f"""
 echo inside > inside.txt
 touch {outside}/written 2> /dev/null && echo 'wrote outside' >> said.txt
