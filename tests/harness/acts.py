@@ -63,7 +63,7 @@ def gauge(url: str, name: str) -> float:
     return 0.0
 
 
-def until(true: Callable[[], Any], seconds: float = 30) -> None:
+def until(true: Callable[[], Any], seconds: float = 60) -> None:
     """Wait until something is so, asking again and again."""
     deadline = time.monotonic() + seconds
     while not true():

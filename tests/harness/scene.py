@@ -125,7 +125,7 @@ class Scene:
     def ends(self, task_id: str, state: str) -> Any:
         """The task, once it is in this state; told with everything when it does not come to that."""
         try:
-            until(lambda: self.state(task_id) == state, 40)
+            until(lambda: self.state(task_id) == state, PATIENCE_SECONDS)
         except AssertionError:
             logs = "\n".join(runner.log() for runner in self._runners)
             raise AssertionError(f"{self.rk.tasks.get(task_id)}\n{logs}") from None
@@ -134,7 +134,7 @@ class Scene:
     def until_told(self, runner: Runner, event: str) -> None:
         """Wait until a runner has told of an event."""
         try:
-            until(lambda: event in runner.events(), 40)
+            until(lambda: event in runner.events(), PATIENCE_SECONDS)
         except AssertionError:
             raise AssertionError(f"no {event!r}:\n{runner.log()}") from None
 
