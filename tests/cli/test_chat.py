@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import pty
 import re
@@ -22,7 +23,10 @@ from redkey.bus.runtime.events import Message, Peer
 from tests.cli.test_bus_command import command, run
 from tests.harness.running_bus import Running
 
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 60.0
+# Escape sequences and blanks, whole or cut at the end of what was read.
+_INVISIBLE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]|[\s\x08]")
+_CUT = re.compile(r"\x1b(\[[0-9;?]*)?$")
 
 
 @pytest.fixture
@@ -147,6 +151,9 @@ class Screen:
         self.process = subprocess.Popen(line, env=environment, stdin=slave, stdout=slave, stderr=slave)
         os.close(slave)
         self.seen = ""
+        # The beginning of an escape sequence or a character whose end was not read yet.
+        self._cut = ""
+        self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
 
     def until(self, text: str) -> str:
         """All that was drawn up to a text, without blanks and escape sequences: blanks may be drawn as moves."""
@@ -157,10 +164,13 @@ class Screen:
             assert left > 0, f"{text!r} was not shown: {self.seen!r}"
             if select.select([self._master], [], [], left)[0]:
                 try:
-                    drawn = os.read(self._master, 65536).decode(errors="replace")
+                    drawn = self._cut + self._decoder.decode(os.read(self._master, 65536))
                 except OSError:
                     raise AssertionError(f"the chat ended before {text!r}: {self.seen}") from None
-                self.seen += re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]|[\s\x08]", "", drawn)
+                # A terminal may give an escape sequence in two parts.
+                cut = _CUT.search(drawn)
+                self._cut = cut[0] if cut else ""
+                self.seen += _INVISIBLE.sub("", drawn.removesuffix(self._cut))
         found, self.seen = self.seen[: at + len(text)], self.seen[at + len(text) :]
         return found
 
@@ -189,7 +199,6 @@ def test_a_terminal_keeps_what_is_typed_apart_from_what_comes(running: Running) 
         Screen(running.home, "--as", "me") as screen,
     ):
         screen.until("You are me.")
-        bob.take("agent.created")
         screen.until("> ")
         bob.ask("message.send", "bob", session=session, dst="me", payload={"text": "ready?"})
         screen.until("Bob: ready?")
@@ -209,6 +218,8 @@ def test_a_terminal_keeps_what_is_typed_apart_from_what_comes(running: Running) 
         screen.until("Bob> ")
         screen.type("\x1b[A\r")
         assert bob.receive("bob")["payload"]["text"] == "yes I am"
+        screen.until("-> Bob")
+        screen.until("Bob> ")
         screen.type("#nobody hello\r")
         screen.until("not sent: #nobody is nobody here")
         eve.ask("agent.remove", "eve", session=session, payload={"id": "eve"})
