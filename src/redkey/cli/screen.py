@@ -183,11 +183,11 @@ def tell(sentence: str, *, next_step: str = "") -> None:
         click.echo(click.style(f"next: {next_step}", dim=True), err=True)
 
 
-def ago(moment: str | None) -> str:
+def ago(moment: str | None, now: datetime | None = None) -> str:
     """How long ago a moment was, roughly: `4s ago`; or how far ahead: `in 4s`."""
     if not moment:
         return ""
-    seconds = (datetime.now(UTC) - datetime.fromisoformat(moment)).total_seconds()
+    seconds = ((now or datetime.now(UTC)) - datetime.fromisoformat(moment)).total_seconds()
     return f"{_span(seconds)} ago" if seconds >= 0 else f"in {_span(-seconds)}"
 
 
