@@ -15,7 +15,7 @@ from redkey.cli.demo.cast import Player
 from redkey.client import RedKey
 from redkey.errors import RedKeyError
 
-_START_SECONDS = 30.0
+_START_SECONDS = 60.0
 _STOP_SECONDS = 10.0
 
 
