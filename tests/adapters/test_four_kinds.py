@@ -104,7 +104,7 @@ def reviewer() -> Iterator[str]:
 
     thread = threading.Thread(target=lambda: asyncio.run(serve()))
     thread.start()
-    assert ready.wait(30)
+    assert ready.wait(60)
     yield found["url"]
     found["loop"].call_soon_threadsafe(stop.set)
     thread.join()
@@ -152,7 +152,7 @@ echo '{output(summary="Known.")}'
         ):
             stage.start(runner)
         try:
-            until(lambda: len(list(stage.rk.gates.list())) == 1, 90)
+            until(lambda: len(list(stage.rk.gates.list())) == 1, 180)
         except AssertionError:
             steps = stage.rk.workflows.state(workflow_id).tasks
             tasks = [stage.rk.tasks.get(step.task_id) for step in steps if step.task_id]

@@ -72,7 +72,7 @@ handle = langgraph.handler(
     cost_usd=lambda state: state["cost"],
 )
 with RedKey() as rk:
-    rk.worker(queue="graphs", agent=name, lease_seconds=5)(handle)
+    rk.worker(queue="graphs", agent=name)(handle)
     print("ready", flush=True)
     rk.run()
 """
@@ -117,7 +117,7 @@ def test_an_interrupted_graph_survives_its_worker_and_is_finished_by_another(fol
             task_id = rk.tasks.create("graphs", title="t", input={"guest": f"g{number}"}, outputs=["report"]).task_id
             first = Worker(folder, server, f"first-{number % 2}")
             try:
-                until(lambda task_id=task_id: rk.tasks.get(task_id).state == "blocked", 60)
+                until(lambda task_id=task_id: rk.tasks.get(task_id).state == "blocked", 120)
             finally:
                 first.end(signal.SIGKILL)
             blocker: Any = rk.tasks.get(task_id).blocker
@@ -125,7 +125,7 @@ def test_an_interrupted_graph_survives_its_worker_and_is_finished_by_another(fol
             rk.tasks.unblock(task_id, f"title {number}")
             second = Worker(folder, server, f"second-{number % 2}")
             try:
-                until(lambda task_id=task_id: rk.tasks.get(task_id).state == "completed", 60)
+                until(lambda task_id=task_id: rk.tasks.get(task_id).state == "completed", 120)
             finally:
                 second.end(signal.SIGTERM)
             task = rk.tasks.get(task_id)
