@@ -16,9 +16,7 @@ import http.client
 import json
 import os
 import re
-import secrets
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -27,6 +25,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from tests.harness.server import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_SECONDS = 90
@@ -71,7 +71,7 @@ class Reader:
         self.folder.mkdir()
         home = folder / "home"
         home.mkdir()
-        self.port = _free_port()
+        self.port = free_port()
         path = f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}"
         self.environment = {"HOME": str(home), "PATH": path, "REDKEY_PORT": str(self.port), "LANG": "C.UTF-8"}
         # Where the package is taken from, if not from the environment that runs the tests.
@@ -204,13 +204,3 @@ def _signal_group(process: subprocess.Popen[Any], number: int) -> bool:
 def _like(text: str) -> re.Pattern[str]:
     """What a shown output stands for."""
     return re.compile(".*".join(re.escape(part) for part in text.split("...")), re.DOTALL)
-
-
-def _free_port() -> int:
-    """A port that nobody listens on, below those that the system gives to whoever asks for any."""
-    while True:
-        # Not by `random`, which every test begins with the same seed.
-        port = 10_000 + secrets.randbelow(20_000)
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) != 0:
-                return port
