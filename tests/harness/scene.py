@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -124,12 +124,17 @@ class Scene:
 
     def ends(self, task_id: str, state: str) -> Any:
         """The task, once it is in this state; told with everything when it does not come to that."""
-        try:
-            until(lambda: self.state(task_id) == state, PATIENCE_SECONDS)
-        except AssertionError:
-            logs = "\n".join(runner.log() for runner in self._runners)
-            raise AssertionError(f"{self.rk.tasks.get(task_id)}\n{logs}") from None
+        self.wait(lambda: self.state(task_id) == state, PATIENCE_SECONDS, task_id)
         return self.rk.tasks.get(task_id)
+
+    def wait(self, true: Callable[[], Any], seconds: float, *tasks: str) -> None:
+        """Wait until something is so; told with these tasks and all logs when it does not come to that."""
+        try:
+            until(true, seconds)
+        except AssertionError:
+            shown = [str(self.rk.tasks.get(task_id)) for task_id in tasks]
+            logs = [runner.log() for runner in self._runners]
+            raise AssertionError("\n".join([*shown, *logs])) from None
 
     def until_told(self, runner: Runner, event: str) -> None:
         """Wait until a runner has told of an event."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.scene import Runner, Scene, output, until
+from tests.harness.scene import Runner, Scene, output
 from tests.runner.repository import git, make_repository
 
 LONG = os.environ.get("REDKEY_TEST_LONG") == "1"
@@ -60,10 +60,10 @@ def test_work_of_many_lands_one_after_the_other_though_runners_are_killed(stage:
         return int(git(origin, "rev-list", "--count", "main")) - 2
 
     for count, name in ((1, "ada"), (max(2, TASKS // 2), "bob")):
-        until(lambda count=count: landed() >= count, 300)
+        stage.wait(lambda count=count: landed() >= count, 300, *tasks)
         runners[name].stop(signal.SIGKILL)
         runners[name] = start(stage, origin, name)
-    until(lambda: all(stage.state(task_id) == "completed" for task_id in tasks), 900 if LONG else 120)
+    stage.wait(lambda: all(stage.state(task_id) == "completed" for task_id in tasks), 900 if LONG else 300, *tasks)
 
     commits = git(origin, "rev-list", "--reverse", "main").split()
     assert len(commits) == TASKS + 2

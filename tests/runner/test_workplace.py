@@ -11,7 +11,10 @@ from pathlib import Path
 import pytest
 
 from redkey.errors import WorkplaceRefused
+from redkey.runner.merging import Merging
 from redkey.runner.workplace import Workplace, may_clone
+from tests.harness.acts import until
+from tests.runner.processes import gone, pids
 from tests.runner.repository import git, make_repository
 
 
@@ -135,6 +138,55 @@ def test_places_of_a_killed_runner_are_swept_and_those_in_use_are_not(tmp_path: 
         other.stdout.close()
     assert Workplace(tmp_path).sweep() == 1
     assert not any((tmp_path / "places").iterdir())
+
+
+def test_work_lands_while_another_task_fetches_the_branch(tmp_path: Path) -> None:
+    """Tasks of several runners share a clone: one begins, and fetches, while the work of another lands."""
+    origin = make_repository(tmp_path / "origin")
+
+    async def scene() -> str:
+        workplace = Workplace(tmp_path / "work", repositories=[str(tmp_path)])
+        async with workplace.place("one", str(origin), target="main") as place:
+            (place.directory / "mine").write_text("x")
+            git(place.directory, "add", ".")
+            git(place.directory, "commit", "-q", "-m", "Work")
+            (origin / "theirs").write_text("x")
+            git(origin, "add", ".")
+            git(origin, "commit", "-q", "-m", "Other work")
+            assert place.clone is not None
+            (place.clone / "refs" / "remotes" / "origin" / "main.lock").touch()
+            commit = git(place.directory, "rev-parse", "HEAD")
+            return await Merging(tmp_path / "work", merge_into="main").land(place, commit, "Work", "task_1")
+
+    landed = asyncio.run(scene())
+    assert git(origin, "rev-parse", "main") == landed
+    assert git(origin, "log", "--format=%s", "main").splitlines() == ["Work", "Other work", "Begin"]
+
+
+def test_a_killed_runner_leaves_no_lock_of_git_behind(tmp_path: Path) -> None:
+    """The runner is killed while git holds the lock of a repository: git removes it, and the next one can work."""
+    repository, held = make_repository(tmp_path / "repository"), tmp_path / "pids"
+    lock = repository / ".git" / "index.lock"
+    git(repository, "config", "user.name", "Test")
+    git(repository, "config", "user.email", "test@example.com")
+    (repository / "README.md").write_text("changed\n")
+    code = textwrap.dedent(f"""
+        import asyncio
+        from pathlib import Path
+        from redkey.runner.workplace import git
+        editor = "core.editor=sh -c 'echo $$ >> {held}; exec sleep 600'"
+        asyncio.run(git("-c", editor, "commit", "-a", within=Path({str(repository)!r})))
+    """)
+    runner = subprocess.Popen([sys.executable, "-c", code])
+    try:
+        (editor,) = pids(held, 1)
+        assert lock.exists()
+    finally:
+        runner.kill()
+        runner.wait()
+    assert gone(editor)
+    until(lambda: not lock.exists())
+    git(repository, "commit", "-q", "-a", "-m", "Change")
 
 
 def test_a_root_that_cannot_be_made_is_refused(tmp_path: Path) -> None:

@@ -186,11 +186,10 @@ class Merging:
         return made.output.decode().strip()
 
     async def _tip(self, place: Place) -> str:
-        ref = f"refs/remotes/origin/{place.target}"
-        await git(
-            "fetch", "--quiet", "--no-tags", place.url, f"+refs/heads/{place.target}:{ref}", within=place.directory
-        )
-        return (await git("rev-parse", ref, within=place.directory)).output.decode().strip()
+        # Into no branch of the clone: tasks that begin meanwhile fetch too, and git refuses the second of two that
+        # change one branch at the same time. FETCH_HEAD is the worktree's own.
+        await git("fetch", "--quiet", "--no-tags", place.url, f"refs/heads/{place.target}", within=place.directory)
+        return (await git("rev-parse", "FETCH_HEAD", within=place.directory)).output.decode().strip()
 
     async def _rebase(self, place: Place, squashed: str, tip: str) -> str:
         """The commit on the tip, checked there; the tree at the base was checked before."""
