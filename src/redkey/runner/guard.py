@@ -1,9 +1,10 @@
 """The guard: a small program between the runner and an agent's program, so that nothing of it outlives the runner.
 
-    python -I -S guard.py CONTROL_FD GRACE_SECONDS PROGRAM [ARGUMENT...]
+    python -I -S guard.py CONTROL_FD GRACE_SECONDS ORPHAN_SECONDS PROGRAM [ARGUMENT...]
 
 The runner holds the other end of the control pipe. A byte on it asks for a stop: SIGTERM to the process group, and
-after the grace time SIGKILL to everything. Its end means that the runner is gone, however it died: SIGKILL at once.
+after the grace time SIGKILL to everything. Its end means that the runner is gone, however it died: the same, with
+ORPHAN_SECONDS as the grace time, or SIGKILL at once where these are 0.
 On Linux the guard adopts whatever the program leaves behind (PR_SET_CHILD_SUBREAPER), daemons of their own sessions
 too, and the program dies with the guard (PR_SET_PDEATHSIG); elsewhere the process group has to do. The guard ends
 with the program's exit code, 128 + n for signal n, once all of it is gone.
@@ -13,6 +14,7 @@ It is run by itself, without RedKey and without site-packages, because it starts
 
 from __future__ import annotations
 
+import math
 import os
 import select
 import signal
@@ -105,22 +107,27 @@ def _ended(program: int) -> int | None:
     return found.si_status if found.si_code == os.CLD_EXITED else 128 + found.si_status
 
 
-def _watch(program: int, control: int, wakeup: int, grace_seconds: float) -> int:
+def _watch(program: int, control: int, wakeup: int, grace_seconds: float, orphan_seconds: float) -> int:
     deadline: float | None = None
+    watched = [control, wakeup]
     while True:
         code = _ended(program)
         if code is not None:
             return code
         left = None if deadline is None else max(0.0, deadline - time.monotonic())
-        ready = select.select([control, wakeup], [], [], left)[0]
+        ready = select.select(watched, [], [], left)[0]
         if wakeup in ready:
             os.read(wakeup, 4096)
         if deadline is not None and time.monotonic() >= deadline:
             return 128 + signal.SIGKILL
         if control in ready:
             if not os.read(control, 1):
-                return 128 + signal.SIGKILL
-            deadline = deadline or time.monotonic() + grace_seconds
+                if not orphan_seconds:
+                    return 128 + signal.SIGKILL
+                # Nobody is there any more who could ask for anything.
+                watched = [wakeup]
+                grace_seconds = orphan_seconds
+            deadline = min(deadline or math.inf, time.monotonic() + grace_seconds)
             try:
                 os.kill(-program, signal.SIGTERM)
             except (ProcessLookupError, PermissionError):
@@ -128,7 +135,7 @@ def _watch(program: int, control: int, wakeup: int, grace_seconds: float) -> int
 
 
 def main() -> int:
-    control, grace_seconds, command = int(sys.argv[1]), float(sys.argv[2]), sys.argv[3:]
+    control, grace_seconds, orphan_seconds, command = int(sys.argv[1]), *map(float, sys.argv[2:4]), sys.argv[4:]
     wakeup, woken = os.pipe()
     for end in (wakeup, woken):
         os.set_blocking(end, False)
@@ -143,7 +150,7 @@ def main() -> int:
     quiet = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(quiet, stream)
-    code = _watch(program, control, wakeup, grace_seconds)
+    code = _watch(program, control, wakeup, grace_seconds, orphan_seconds)
     _kill_all(program)
     return code
 

@@ -39,6 +39,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     output_bytes: int = 16 * 1024 * 1024
     # Between the request to stop and the end by force.
     grace_seconds: float = 5.0
+    # The same when the runner is gone; 0 is the end by force at once.
+    orphan_seconds: float = 0.0
 
 
 class Ended(msgspec.Struct, frozen=True):
@@ -87,7 +89,8 @@ async def run(
 async def _start(
     command: Sequence[str], control: int, directory: Path, environment: Mapping[str, str], limits: Limits
 ) -> asyncio.subprocess.Process:
-    guarded = [sys.executable, "-I", "-S", str(GUARD), str(control), str(limits.grace_seconds), *command]
+    seconds = [str(limits.grace_seconds), str(limits.orphan_seconds)]
+    guarded = [sys.executable, "-I", "-S", str(GUARD), str(control), *seconds, *command]
     try:
         return await asyncio.create_subprocess_exec(
             *guarded,

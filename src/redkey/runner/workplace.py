@@ -25,7 +25,9 @@ from redkey.errors import StepFailed, WireRefused, WorkplaceRefused
 from redkey.runner.process import Ended, Limits, run
 from redkey.wire.step_paths import resolve_inside
 
-_GIT_LIMITS: Final = Limits(seconds=600.0, output_bytes=1024 * 1024)
+# A git that is asked to stop removes its lock files; one that is killed leaves them, and the repository takes no more
+# work until somebody removes them.
+_GIT_LIMITS: Final = Limits(seconds=600.0, output_bytes=1024 * 1024, orphan_seconds=5.0)
 # No prompts, no settings of the machine, no hooks, and only transports that fetch and do not execute.
 _GIT_ENVIRONMENT: Final[Mapping[str, str]] = {
     "GIT_TERMINAL_PROMPT": "0",
