@@ -21,6 +21,7 @@ from redkey.bus.commands import COMMANDS, FIELDS
 from tests.bus.test_http import Caller
 from tests.harness.bus_process import BusProcess
 from tests.harness.weave import Link, Refused
+from tests.http.ports import lasting_port
 from tools.reference.bus_faces import NEWER, differences
 
 PRESENCE = ("agent.online", "agent.away")
@@ -350,6 +351,9 @@ def test_a_long_poll_is_answered_as_soon_as_there_is_something(bus: BusProcess) 
 
 
 def test_the_port_is_found_again_and_followers_go_on(home: Path) -> None:
+    # A bus that stops on the usual port, or on one that the kernel drew, may lose it to another test's.
+    home.mkdir(mode=0o700)
+    (home / "http.port").write_text(str(lasting_port()))
     first = BusProcess(home)
     session = first.session()
     clean = {key: value for key, value in os.environ.items() if not key.startswith(("REDKEY_", "WEAVE_"))}
@@ -372,6 +376,11 @@ def test_the_port_is_found_again_and_followers_go_on(home: Path) -> None:
             kinds = [json.loads(line)["envelope"]["type"] for line in tail.stdout]
             assert kinds[-1] == "session.closed"
             assert tail.wait(60) == 0
+
+
+def test_the_port_of_a_first_start_is_kept(home: Path) -> None:
+    with BusProcess(home) as bus:
+        assert (home / "http.port").read_text() == bus.url.rpartition(":")[2]
 
 
 def test_a_port_in_use_is_not_fought_for(home: Path) -> None:
