@@ -105,7 +105,8 @@ def test_somebody_who_says_nothing_is_not_kept(home: Path) -> None:
 
 
 def test_an_agent_that_only_listens_is_kept(home: Path) -> None:
-    with Running(home, BusLimits(line_seconds=0.1, idle_seconds=0.2)) as running:
+    # Long enough for those who connect on a busy machine to say who they are.
+    with Running(home, BusLimits(line_seconds=0.1, idle_seconds=3.0)) as running:
         session = running.session()
         with running.join(session, "ann") as ann:
             with running.link() as idle:
