@@ -32,6 +32,11 @@ def texts(link: Link, count: int) -> list[str]:
     return [link.receive("bob")["payload"]["text"] for _ in range(count)]
 
 
+def messages(link: Link) -> list[str]:
+    """The ids of messages that came and were not taken. That another agent is away may be told at any time."""
+    return [one["id"] for one in link.heard if one["type"] == "message.send"]
+
+
 def test_messages_arrive_in_the_order_in_which_they_were_accepted(running: Running) -> None:
     session = running.session()
     with running.join(session, "ann") as ann, running.join(session, "bob") as bob:
@@ -62,6 +67,9 @@ def test_a_confirmed_message_does_not_come_again(running: Running) -> None:
     with running.join(session, "ann") as ann, running.join(session, "bob") as bob:
         key = send(ann, session, "bob", "once", ack=QUICK)
         bob.receive("bob")
+        bob.ask("agent.list", "bob", session=session)
+        # The bus has the confirmation now. On a busy machine the message may have come again before that.
+        bob.heard = [one for one in bob.heard if one.get("id") != key]
         # A later message that is left unconfirmed has come twice before the first could have come again.
         send(ann, session, "bob", "twice", ack={"mode": "manual", "timeout_ms": 200})
         assert [bob.receive("bob", ack=False)["payload"]["text"] for _ in range(2)] == ["twice", "twice"]
@@ -80,7 +88,7 @@ def test_manual_messages_wait_for_the_application(running: Running) -> None:
         back.ask("agent.list", "bob", session=session)
     with running.join(session, "bob") as again:
         again.ask("agent.list", "bob", session=session)
-        assert again.heard == []
+        assert messages(again) == []
 
 
 def test_a_message_that_needs_no_confirmation_is_sent_once(running: Running) -> None:
@@ -90,7 +98,7 @@ def test_a_message_that_needs_no_confirmation_is_sent_once(running: Running) -> 
         assert bob.receive("bob")["ack"] == {"mode": "none"}
     with running.join(session, "bob") as back:
         back.ask("agent.list", "bob", session=session)
-        assert back.heard == []
+        assert messages(back) == []
 
 
 def test_an_agent_that_was_away_gets_what_came_for_it(running: Running) -> None:
