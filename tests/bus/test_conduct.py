@@ -177,10 +177,10 @@ def test_owners_and_chains_are_known_after_a_restart(home: Path) -> None:
 
 
 def old_worker(home: Path, session: str, agent: str, sent: list[str]) -> None:
-    """A worker that answers everything, as an earlier page of the docs had it."""
+    """A worker that answers everything, as an earlier page of the docs had it, until it is told to stop."""
     with BusClient(home) as client:
         client.join(session, agent)
-        while (message := client.receive(timeout=2)) is not None:
+        while (message := client.receive(timeout=30)) is not None and message.text != "stop":
             try:
                 client.send(message.src, f"Done: {message.text}"[:100], kind="reply", reply_to=message)
             except BusRefused as refused:
@@ -205,6 +205,8 @@ def test_two_workers_that_answer_everything_stop(running: Running, policy: str) 
         assert asked["status"] == "ok"
         assert cid.receive("cid")["payload"]["text"] == "Done: go"
         cid.ask("message.send", "cid", session=session, dst="bob", payload={"text": "go", "codex": {"kind": "reply"}})
+        for agent in ("ann", "bob"):
+            cid.ask("message.send", "cid", session=session, dst=agent, payload={"text": "stop"})
     for worker in workers:
         worker.join(30)
     assert sorted(sent) == ["loop_stopped", "sent"]
