@@ -50,7 +50,9 @@ class Caller:
             found: list[tuple[str, dict[str, Any]]] = []
             key = ""
             while len(found) < count:
-                line = reply.readline().decode().rstrip("\n")
+                data = reply.readline()
+                assert data, f"the stream ended after {len(found)} events"
+                line = data.decode().rstrip("\n")
                 if line.startswith("id: "):
                     key = line.removeprefix("id: ")
                 elif line.startswith("data: "):

@@ -49,11 +49,12 @@ def lines(draw: Any) -> tuple[str, bytes]:
 def test_the_connection_goes_on(bus: Running, sent: list[tuple[str, bytes]]) -> None:
     session = bus.session()
     with bus.link() as link:
-        for kind, line in sent:
-            # Closing the session would end the connection, as it should.
-            if kind != "session.close":
-                link.raw(line.replace(b"SESSION", session.encode()))
-        answer = link.ask("session.list", "codex-cli", id="the last one")
+        # Closing the session would end the connection, as it should.
+        lines = [line.replace(b"SESSION", session.encode()) for kind, line in sent if kind != "session.close"]
+        # In one piece: after a stream that has ended, a connection that says nothing more is closed soon.
+        last = {"v": 0, "type": "session.list", "id": "the last one", "ts": "now", "src": "codex-cli"}
+        link.raw(b"".join(lines) + json.dumps(last).encode() + b"\n")
+        answer = link.answer("the last one")
         assert answer["status"] == "ok"
         for heard in link.heard:
             if heard.get("status") == "error":
