@@ -39,7 +39,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx2.Client]:
         else:
             file.send(exchange)
 
-    with hosted(Application(answer)) as url, httpx2.Client(base_url=url) as client:
+    with hosted(Application(answer)) as url, httpx2.Client(base_url=url, timeout=60) as client:
         yield client
 
 
@@ -89,7 +89,7 @@ def test_what_is_not_a_file_is_not_there(site: httpx2.Client, path: str) -> None
 
 
 def test_the_documents_of_the_api_are_files(server: Server) -> None:
-    with httpx2.Client(base_url=server.url) as client:
+    with httpx2.Client(base_url=server.url, timeout=60) as client:
         for path in ("/openapi.json", "/docs"):
             first = client.get(path)
             assert first.headers["content-encoding"] == "gzip"
