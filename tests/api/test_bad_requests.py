@@ -6,6 +6,8 @@ import json
 import socket
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import repeat
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -28,10 +30,10 @@ def send(client: Client, body: bytes, headers: dict[str, str] | None = None, pat
     return client.request("POST", path, content=body, headers={**JSON, **(headers or {})})
 
 
-def raw(server: Server, data: bytes, *, seconds: float = 30) -> bytes:
+def raw(server: Server, data: bytes) -> bytes:
     """Everything that a server answers to bytes on a connection of their own."""
     address = urlsplit(server.url)
-    with socket.create_connection((address.hostname or "", address.port or 0), timeout=seconds) as sock:
+    with socket.create_connection((address.hostname or "", address.port or 0), timeout=30) as sock:
         sock.sendall(data)
         received = b""
         while chunk := sock.recv(65536):
@@ -87,7 +89,7 @@ def test_what_is_not_one_json_value_is_refused(workspace: Workspace, body: bytes
     begun = time.monotonic()
     reply = send(workspace.admin, body)
     assert (reply.status, reply.json["code"]) == (status, code)
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < 20
     assert head(workspace.admin) == before
 
 
@@ -142,14 +144,17 @@ def test_a_huge_body_is_refused_whether_it_says_so_or_not(workspace: Workspace) 
 
 
 def test_a_slow_body_and_slow_headers_are_cut_off(start: Callable[..., Server]) -> None:
-    server = start(config="[limits]\nbody_seconds = 0.3\nheader_seconds = 0.3\n")
+    # Whoever sends a whole request at once must be able to on a busy machine.
+    server = start(config="[limits]\nbody_seconds = 0.3\nheader_seconds = 3\n")
     head_lines = b"POST /queues HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
     authorization = f"authorization: Bearer {server.key}\r\n".encode()
-    slow = raw(server, head_lines + authorization + b"content-length: 50\r\n\r\n" + b'{"na', seconds=10)
+    slow = raw(server, head_lines + authorization + b"content-length: 50\r\n\r\n" + b'{"na')
     assert b"HTTP/1.1 408" in slow
     assert b"body_too_slow" in slow
-    for begun in (b"", b"GET /queues HT", b"GET /queues HTTP/1.1\r\nhost: x\r\n"):
-        assert b"headers_too_slow" in raw(server, begun, seconds=10)
+    slow_heads = (b"", b"GET /queues HT", b"GET /queues HTTP/1.1\r\nhost: x\r\n")
+    with ThreadPoolExecutor() as threads:
+        answers = list(threads.map(raw, repeat(server), slow_heads))
+    assert [b"headers_too_slow" in answer for answer in answers] == [True] * 3
     with server.client() as client:
         assert client.get("/queues").status == 200
 

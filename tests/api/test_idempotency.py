@@ -170,7 +170,7 @@ def test_a_caller_that_is_gone_gets_no_claim(workspace: Workspace) -> None:
         gone.http.timeout = 0.5
         with pytest.raises(Exception, match="timed out"):
             gone.post("/queues/queue_q/claim-next", {"agentId": agent_id, "wait": 30})
-    until(lambda: gauge(url, "redkey_requests_open") <= 1, seconds=10)
+    until(lambda: gauge(url, "redkey_requests_open") <= 1)
     task_id = create_task(admin)
     assert admin.get(f"/tasks/{task_id}").json["state"] == "available"
 
