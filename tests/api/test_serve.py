@@ -9,7 +9,6 @@ import stat
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -53,7 +52,7 @@ def test_the_ready_file_tells_where_and_who_and_goes_with_the_server(start: Star
         "workspaceId": server.workspace_id,
         "pid": server.process.pid,
     }
-    assert httpx2.get(f"{server.url}/healthz").json() == {"status": "ok"}
+    assert httpx2.get(f"{server.url}/healthz", timeout=60).json() == {"status": "ok"}
     assert server.stop() == 0
     assert not (tmp_path / "server.ready").exists()
     assert not (tmp_path / "s.sock").exists()
@@ -153,9 +152,9 @@ def test_a_stop_answers_those_who_wait_and_ends_those_who_follow(start: Start, n
         assert began.wait(30)
         until(lambda: gauge(server.url, "redkey_waiting") == 1)
         head = client.get("/ledger/query?order=desc&limit=1").json["items"][0]["sequence"]
-        begun = time.monotonic()
         assert server.stop(number) == 0
-        assert time.monotonic() - begun < 5
+        # They were answered: nobody had to be cut off when the time for the stop was over.
+        assert "were cut at the stop" not in server.logs()
         for thread in threads:
             thread.join(30)
     claim = next(one for one in replies if not isinstance(one, str))
@@ -207,12 +206,15 @@ def test_a_stalled_disk_ends_the_process_with_an_exit_code(tmp_path: Path) -> No
         "from redkey.cli import main\n"
         "main()\n"
     )
-    ready = tmp_path / "ready"
+    ready, config = tmp_path / "ready", tmp_path / "config.toml"
+    # No checkpoint is written beside the requests: one of these is to meet the failure.
+    config.write_text("checkpoint_seconds = 3600\n")
     arguments = ["serve", "--data", str(tmp_path / "data"), "--port", "0", "--ready-file", str(ready)]
+    arguments += ["--config", str(config)]
     with (tmp_path / "log").open("wb") as log:
         process = subprocess.Popen([sys.executable, "-c", script, *arguments], stdout=log, stderr=log)
     try:
-        until(lambda: ready.exists() or process.poll() is not None)
+        until(lambda: ready.exists() or process.poll() is not None, 60)
         url = json.loads(ready.read_text())["url"]
         key = json.loads((tmp_path / "data" / "credentials.json").read_text())["apiKey"]
         with Client(url, key, checked=False) as client:
@@ -223,7 +225,7 @@ def test_a_stalled_disk_ends_the_process_with_an_exit_code(tmp_path: Path) -> No
                 except httpx2.TransportError:
                     break
             assert 503 in statuses
-        assert process.wait(30) == 1
+        assert process.wait(60) == 1
         assert "the store failed" in (tmp_path / "log").read_text()
     finally:
         if process.poll() is None:
@@ -244,7 +246,7 @@ def test_requests_are_logged_when_it_is_asked_for(start: Start) -> None:
 
 def test_figures_can_be_closed_to_all_but_operators(start: Start) -> None:
     server = start(config="open_metrics = false\n")
-    assert httpx2.get(f"{server.url}/metrics").status_code == 401
+    assert httpx2.get(f"{server.url}/metrics", timeout=60).status_code == 401
     with server.client() as operator:
         assert "redkey_requests_total" in operator.get("/metrics").text
         created = operator.post("/workspaces", {}).json
