@@ -265,8 +265,9 @@ def test_claim_next_waits_for_a_task_that_fits_and_not_longer(workspace: Workspa
         free = create_task(workspace.admin)
         assert waits[0].result(20).json["taskId"] == free
     begun = time.monotonic()
-    assert workspace.admin.post("/queues/q/claim-next", {"agentId": plain, "wait": 0.2}).json["status"] == "no_tasks"
-    assert time.monotonic() - begun >= 0.2
+    assert workspace.admin.post("/queues/q/claim-next", {"agentId": plain, "wait": 0.5}).json["status"] == "no_tasks"
+    # The timers of a server count whole milliseconds.
+    assert time.monotonic() - begun >= 0.49
 
 
 def test_a_caller_whose_connection_is_gone_gets_no_claim(workspace: Workspace) -> None:
