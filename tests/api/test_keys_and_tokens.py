@@ -23,6 +23,7 @@ def token_for(server: Server, key: str, **form: str) -> httpx2.Response:
         f"{server.url}/oauth/token",
         data={"grant_type": "client_credentials", **form},
         auth=(prefix.removeprefix("rk_"), secret),
+        timeout=60,
     )
 
 
@@ -181,9 +182,9 @@ def test_a_token_stands_for_its_key_and_can_be_checked_by_anybody(workspace: Wor
     assert reply.headers["cache-control"] == "no-store"
     body = reply.json()
     assert (body["token_type"], body["expires_in"], body["scope"]) == ("Bearer", 900, "read")
-    metadata = httpx2.get(f"{url}/.well-known/oauth-authorization-server").json()
+    metadata = httpx2.get(f"{url}/.well-known/oauth-authorization-server", timeout=60).json()
     assert metadata["token_endpoint"] == f"{url}/oauth/token"
-    keys = jwt.PyJWKSet.from_dict(httpx2.get(metadata["jwks_uri"]).json())
+    keys = jwt.PyJWKSet.from_dict(httpx2.get(metadata["jwks_uri"], timeout=60).json())
     key = keys[jwt.get_unverified_header(body["access_token"])["kid"]]
     claims = jwt.decode(body["access_token"], key.key, algorithms=["EdDSA"], options={"verify_aud": False})
     assert (claims["iss"], claims["sub"], claims["scope"]) == (url, made["keyId"], "read")
@@ -195,7 +196,7 @@ def test_a_token_stands_for_its_key_and_can_be_checked_by_anybody(workspace: Wor
 def test_client_credentials_may_come_in_the_body(workspace: Workspace) -> None:
     prefix, _, secret = workspace.key("read")["apiKey"].rpartition("_")
     form = {"grant_type": "client_credentials", "client_id": prefix.removeprefix("rk_"), "client_secret": secret}
-    assert httpx2.post(f"{workspace.server.url}/oauth/token", data=form).json()["scope"] == "read"
+    assert httpx2.post(f"{workspace.server.url}/oauth/token", data=form, timeout=60).json()["scope"] == "read"
 
 
 def test_errors_are_those_of_rfc_6749(workspace: Workspace) -> None:
@@ -218,7 +219,7 @@ def test_errors_are_those_of_rfc_6749(workspace: Workspace) -> None:
         (401, "invalid_client", {"data": good, "headers": {"authorization": f"Bearer {made}"}}),
     ]
     for status, error, request in cases:
-        reply = httpx2.post(url, **request)
+        reply = httpx2.post(url, timeout=60, **request)
         assert (reply.status_code, reply.json()["error"]) == (status, error), request
         assert ("www-authenticate" in reply.headers) == ("authorization" in reply.request.headers and status == 401)
 
@@ -262,7 +263,7 @@ def test_a_token_may_have_any_scope_that_its_key_includes(workspace: Workspace) 
 
 def test_a_token_that_was_changed_is_worth_nothing(workspace: Workspace) -> None:
     token = token_for(workspace.server, workspace.key("read")["apiKey"]).json()["access_token"]
-    key_set = httpx2.get(f"{workspace.server.url}/.well-known/jwks.json").json()["keys"][0]
+    key_set = httpx2.get(f"{workspace.server.url}/.well-known/jwks.json", timeout=60).json()["keys"][0]
     public = base64.urlsafe_b64decode(key_set["x"] + "==")
     forged = [
         _forged(token, scope="admin"),

@@ -100,7 +100,7 @@ def test_wrong_client_secrets_are_bounded_too(start: Callable[..., Server]) -> N
 
     def ask(shown: str) -> httpx2.Response:
         form = {"grant_type": "client_credentials", "client_id": public, "client_secret": shown}
-        return httpx2.post(f"{server.url}/oauth/token", data=form)
+        return httpx2.post(f"{server.url}/oauth/token", data=form, timeout=60)
 
     replies = [ask("wrong" * 5) for _ in range(4)]
     assert [reply.status_code for reply in replies] == [401, 401, 401, 429]
@@ -117,7 +117,7 @@ def test_a_token_that_has_run_out_or_is_unknown_by_its_key_is_no_failed_login(st
         made = client.post(f"/workspaces/{server.workspace_id}/api-keys", {"scopes": ["read"]}).json
         _, public, secret = made["apiKey"].split("_")
         form = {"grant_type": "client_credentials", "client_id": public, "client_secret": secret}
-        token = httpx2.post(f"{server.url}/oauth/token", data=form).json()["access_token"]
+        token = httpx2.post(f"{server.url}/oauth/token", data=form, timeout=60).json()["access_token"]
         assert client.delete(f"/workspaces/{server.workspace_id}/api-keys/{made['keyId']}").status == 200
     with Client(server.url, token) as late:
         assert [late.get("/queues").status for _ in range(6)] == [401] * 6
@@ -126,4 +126,4 @@ def test_a_token_that_has_run_out_or_is_unknown_by_its_key_is_no_failed_login(st
 
 
 def _status(server: Server, authorization: str) -> int:
-    return httpx2.get(f"{server.url}/queues", headers={"authorization": authorization}).status_code
+    return httpx2.get(f"{server.url}/queues", headers={"authorization": authorization}, timeout=60).status_code

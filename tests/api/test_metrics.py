@@ -43,7 +43,7 @@ def test_a_request_whose_answer_cannot_be_written_is_counted_once(tmp_path: Path
     services = app.services
     authenticator = Authenticator(services.keys, services.tokens, services.limiter, services.logins)
     api = Api(routes, services, authenticator, services.metrics)
-    with hosted(Application(api)) as url, httpx2.Client(base_url=url) as client:
+    with hosted(Application(api)) as url, httpx2.Client(base_url=url, timeout=60) as client:
         for name in ("odd", "odd_later"):
             with pytest.raises(httpx2.TransportError):
                 client.get(f"/{name}")

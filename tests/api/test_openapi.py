@@ -143,13 +143,13 @@ def _success(operation: dict[str, Any]) -> str:
 
 
 def test_the_page_loads_nothing_and_links_every_problem(server: Server) -> None:
-    page = httpx2.get(f"{server.url}/docs")
+    page = httpx2.get(f"{server.url}/docs", timeout=60)
     assert page.headers["content-type"] == "text/html; charset=utf-8"
     assert not re.search(r"(?:src|href)=\"(?:https?:)?//", page.text)
     assert "<script" not in page.text
     for method, path, _ in operations(document(server)):
         assert f"{method}</span> <code>{path}" in page.text
-    refused = httpx2.get(f"{server.url}/queues").json()
+    refused = httpx2.get(f"{server.url}/queues", timeout=60).json()
     assert f'id="{refused["type"].removeprefix("/docs#")}"' in page.text
 
 

@@ -101,14 +101,14 @@ def test_a_browser_brings_the_key_by_basic_and_only_to_look(workspace: Workspace
     prefix, _, secret = workspace.key("read", "produce")["apiKey"].rpartition("_")
     auth, html = (prefix.removeprefix("rk_"), secret), {"accept": "text/html"}
     url = f"{workspace.server.url}/receipts/{claimed['eventId']}"
-    asked = httpx2.get(url, headers=html)
+    asked = httpx2.get(url, headers=html, timeout=60)
     assert asked.status_code == 401
     assert asked.headers["www-authenticate"].startswith("Basic ")
-    assert httpx2.get(url, headers=html, auth=auth).status_code == 200
-    assert httpx2.get(url, headers=html, auth=(auth[0], "wrong")).status_code == 401
-    assert httpx2.get(url, auth=auth).status_code == 401
+    assert httpx2.get(url, headers=html, auth=auth, timeout=60).status_code == 200
+    assert httpx2.get(url, headers=html, auth=(auth[0], "wrong"), timeout=60).status_code == 401
+    assert httpx2.get(url, auth=auth, timeout=60).status_code == 401
     queues = f"{workspace.server.url}/queues"
-    assert httpx2.post(queues, headers=html, auth=auth, json={"name": "forged"}).status_code == 401
+    assert httpx2.post(queues, headers=html, auth=auth, json={"name": "forged"}, timeout=60).status_code == 401
 
 
 def test_the_newest_head_is_signed_by_the_log(workspace: Workspace, claimed: dict[str, Any]) -> None:
