@@ -17,6 +17,7 @@ from redkey.client.sse import Message, Parser
 from tests.client.conftest import Place
 from tests.client.scripted import KEY, answer, block, events, scripted
 from tests.harness.server import Server
+from tests.http.ports import lasting_port
 
 both = pytest.mark.parametrize("mode", ["sync", "async"])
 
@@ -71,7 +72,7 @@ def test_what_is_no_event_is_refused() -> None:
 
 
 def test_a_follower_outlives_a_restart_of_the_server(start: Callable[..., Server]) -> None:
-    server = start()
+    server = start("--port", str(lasting_port()))
     with RedKey(server.url, server.key) as rk:
         rk.queues.create("podcast")
         stream = rk.events.follow(types="task.created", after=0)

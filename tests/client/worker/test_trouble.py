@@ -14,6 +14,7 @@ from redkey.client import AsyncContext, AsyncRedKey, CallMisused, Context, RedKe
 from tests.client.conftest import Place
 from tests.client.worker.crew import PATIENCE_SECONDS, task, until, working
 from tests.harness.server import Server
+from tests.http.ports import lasting_port
 
 
 class Failing(httpx2.HTTPTransport):
@@ -189,7 +190,7 @@ def test_an_async_transport_cannot_carry_a_worker(place: Place) -> None:
 
 
 def test_a_worker_outlives_a_restart_of_the_server_with_its_work_in_hand(start: Callable[..., Server]) -> None:
-    server = start()
+    server = start("--port", str(lasting_port()))
     begun, go_on = threading.Event(), threading.Event()
     with RedKey(server.url, server.key) as rk:
         first = task(rk)
