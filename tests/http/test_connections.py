@@ -11,7 +11,6 @@ from tests.harness.acts import begin_queue, gauge, register, until
 from tests.harness.server import Server
 from tests.http.raw import connect, parse
 
-
 STALL_SECONDS = 0.4
 ROUNDS = 5
 

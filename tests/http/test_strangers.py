@@ -24,7 +24,7 @@ BLOCK = 64 * 1024
 STRANGERS = 64
 # Other processes of the machine make an answer late now and then; what the server does late is late every time.
 ROUNDS = 5
-CONFIG = f"""
+CONFIG = """
 [limits]
 stalled_seconds = 1
 header_seconds = 3
