@@ -82,7 +82,7 @@ def test_the_asynchronous_client_does_the_same(running: Running) -> None:
 def test_a_client_comes_back_after_a_kill_and_nothing_is_seen_twice(home: Path) -> None:
     with BusProcess(home) as bus:
         session = bus.session()
-        ann, bob = BusClient(home), BusClient(home)
+        ann, bob = (BusClient(home, timeout=120, reconnect_seconds=120) for _ in range(2))
         ann.join(session, "ann")
         bob.join(session, "bob")
         ann.send("bob", "before", message_id="m1", ack={"mode": "manual", "timeout_ms": 60_000})
@@ -94,7 +94,7 @@ def test_a_client_comes_back_after_a_kill_and_nothing_is_seen_twice(home: Path) 
     # Sent while there is no bus: it waits for one.
     ann.send("bob", "after", message_id="m2")
     ann.send("bob", "after", message_id="m2")
-    second = bob.receive(30)
+    second = bob.receive(120)
     starter.join()
     with again[0]:
         assert first is not None
@@ -109,7 +109,7 @@ def test_an_asynchronous_client_comes_back_too(home: Path) -> None:
     async def script() -> list[str]:
         with BusProcess(home) as bus:
             session = bus.session()
-            ann, bob = AsyncBusClient(home), AsyncBusClient(home)
+            ann, bob = (AsyncBusClient(home, timeout=120, reconnect_seconds=120) for _ in range(2))
             await ann.join(session, "ann")
             await bob.join(session, "bob")
             receiving = asyncio.create_task(bob.receive())
