@@ -8,7 +8,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,7 +33,9 @@ class Cluster:
 
     def __init__(self, directory: Path, count: int, python: Sequence[str]) -> None:
         self._directory, self._python = directory, python
-        self._ports = _free_ports(count)
+        # Held until the end: nobody else gets the port of a server that is down.
+        self._places = [_held_port() for _ in range(count)]
+        self._ports = [place.getsockname()[1] for place in self._places]
         self._pool = ThreadPoolExecutor(count)
         self._starting: dict[int, Future[Server]] = {}
         self.servers: dict[int, Server] = {}
@@ -87,14 +89,17 @@ class Cluster:
             if server.process.poll() is None:
                 server.process.kill()
             server.process.wait()
+        for place in self._places:
+            place.close()
 
 
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
+def _held_port() -> socket.socket:
+    """A socket that has a free port and does not listen. Servers can listen there, because they share addresses as it
+    does (SO_REUSEADDR), and the kernel gives the port to nobody who asks for any."""
+    held = socket.socket()
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    held.bind(("127.0.0.1", 0))
+    return held
 
 
 @contextmanager
@@ -116,10 +121,16 @@ class Run:
         self.head = 0
 
     def lines(self) -> list[str]:
-        return self.history.read_text().splitlines()
+        """Whole lines: who writes them may have been killed in the middle of one."""
+        return self.history.read_text().rpartition("\n")[0].splitlines()
 
     def answers(self) -> int:
         return self.history.read_bytes().count(b'{"event": "ok"') if self.history.exists() else 0
+
+    def told(self, status: str) -> int:
+        """How often a claim was answered with this status."""
+        answers = (json.loads(line) for line in self.lines() if line.startswith('{"event": "ok"'))
+        return sum(json.loads(one["reply"]).get("status") == status for one in answers)
 
 
 def run_faults(
@@ -158,16 +169,23 @@ def run_faults(
     return run
 
 
-def run_load(directory: Path, python: Sequence[str], *, answers: int, seed: int = 1) -> Run:
-    """Load on one server that may be broken, until it has answered so often or does not answer any more."""
-    run = Run(directory)
+def run_load(
+    directory: Path, python: Sequence[str], *, answers: int, told: Mapping[str, int] | None = None, seed: int = 1
+) -> Run:
+    """Load on one server that may be broken, until it has answered so often, and so often with each status in `told`,
+    or does not answer any more."""
+    run, told = Run(directory), told or {}
+
+    def is_enough() -> bool:
+        return run.answers() >= answers and all(run.told(status) >= times for status, times in told.items())
+
     with cluster(directory, 1, python) as ours, processes() as running:
         with ours.servers[0].client() as client:
             begin_queue(client, QUEUE)
         load = Process("load", run.history, ours.servers[0].key, 8, seed, *ours.places)
         running.append(load)
         assert load.hear() == "ready"
-        until(lambda: run.answers() >= answers or ours.servers[0].process.poll() is not None, PATIENCE_SECONDS)
+        until(lambda: is_enough() or ours.servers[0].process.poll() is not None, PATIENCE_SECONDS)
     return run
 
 
@@ -182,7 +200,10 @@ async def _ask_again(run: Run, places: Sequence[str], key: str, random: Random) 
             for name in random.sample(done, min(REPEATED, len(done))):
                 call = calls[name]
                 data = request("POST", call["path"], key, call["body"], idempotency_key=name)
-                reply = await random.choice(connections).send(data)
+                # A server that is busy has not answered.
+                deadline = time.monotonic() + PATIENCE_SECONDS
+                while (reply := await random.choice(connections).send(data)).status == 503:
+                    assert time.monotonic() < deadline, reply.body
                 again = {"event": "again", "key": name, "status": reply.status, "reply": reply.body.decode()}
                 out.write(json.dumps(again) + "\n")
     finally:

@@ -2,9 +2,9 @@
 
 | bug | what it does |
 |---|---|
-| `lost` | every 25th unit is answered and rolled back |
+| `lost` | every 8th unit, from the 16th on, is answered and rolled back |
 | `double` | a task that somebody holds can be claimed by others |
-| `gap` | in the 12th unit a record is deleted |
+| `gap` | in the 12th unit a record is deleted, or in the first one after it that has 20 records before it |
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ _commit = Writer.commit
 
 def _lost() -> None:
     def commit(self: Writer, unit: SqliteUnit) -> None:
-        if next(_units) % 25 == 0:
+        # The first ones belong to the start.
+        if (number := next(_units)) >= 16 and number % 8 == 0:
             self.roll_back(unit)
         else:
             _commit(self, unit)
@@ -42,9 +43,13 @@ def _double() -> None:
 
 
 def _gap() -> None:
+    deleted = 0
+
     def commit(self: Writer, unit: SqliteUnit) -> None:
-        if next(_units) == 12:
-            self.run("DELETE FROM record WHERE position = (SELECT max(position) - 20 FROM record)", ())
+        nonlocal deleted
+        if next(_units) >= 12 and not deleted:
+            sql = "DELETE FROM record WHERE position = (SELECT max(position) - 20 FROM record)"
+            deleted = self._connection.execute(sql).rowcount
         _commit(self, unit)
 
     Writer.commit = commit  # type: ignore[method-assign]
