@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import fcntl
+import os
 import signal
 import subprocess
 import sys
@@ -15,20 +15,19 @@ from pathlib import Path
 import httpx2
 
 from tests.harness.acts import begin_queue, until
-from tests.harness.client import Client, Reply
+from tests.harness.client import TIMEOUT_SECONDS, Client, Reply
 from tests.harness.server import Server, serving
 
 ANSWER_SECONDS = 5.0
 PLAN = {"name": "p", "version": "1.0", "roles": {}, "tasks": [], "policies": {}}
 
 
-def _is_locked(data: Path) -> bool:
-    with (data / "redkey.lock").open("rb") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        return False
+def _has_lock(server: Server) -> bool:
+    """Whether this server, and no sibling, has the writer lock: the kernel lists it beside the open file."""
+    for path in Path(f"/proc/{server.pid}/fd").iterdir():
+        if os.path.realpath(path) == os.path.realpath(server.data / "redkey.lock"):
+            return "FLOCK" in Path(f"/proc/{server.pid}/fdinfo/{path.name}").read_text()
+    raise AssertionError("the server has not opened its lock")
 
 
 @contextmanager
@@ -49,7 +48,7 @@ def frozen_in_a_unit(server: Server, queue: str) -> Iterator[None]:
         for _ in range(10_000):
             server.process.send_signal(signal.SIGSTOP)
             until(lambda: Path(f"/proc/{server.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T")
-            if _is_locked(server.data):
+            if _has_lock(server):
                 break
             server.process.send_signal(signal.SIGCONT)
         else:
@@ -107,7 +106,8 @@ def test_beside_a_frozen_server_another_stops_when_asked_and_a_start_ends_with_o
         with frozen_in_a_unit(frozen, queue):
             command = [sys.executable, "-m", "redkey", "serve", "--data", str(frozen.data), "--port", "0"]
             with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as third:
-                with httpx2.Client(base_url=other.url, headers={"authorization": f"Bearer {other.key}"}) as http:
+                headers = {"authorization": f"Bearer {other.key}"}
+                with httpx2.Client(base_url=other.url, headers=headers, timeout=TIMEOUT_SECONDS) as http:
                     assert http.post(f"/queues/{queue}/tasks", json={"title": "Now"}).status_code == 503
                 assert other.stop() == 0, other.logs()
                 said = third.communicate(timeout=60)[1]
