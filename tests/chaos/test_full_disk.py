@@ -114,7 +114,7 @@ def test_a_start_on_a_full_disk_is_one_line(tmp_path: Path, namespaces: None, be
     serve = f"{sys.executable} -m redkey serve --data {disk}/data --port 0"
     first = f"{serve} --ready-file {disk}/ready >/dev/null 2>&1 & until test -e {disk}/ready; do sleep 0.1; done"
     fill = f"cat /dev/zero > {disk}/ballast 2>/dev/null; truncate -s -{room}K {disk}/ballast"
-    script = f"{f'{first}; kill $!; wait $!' if begun else 'true'}\n{fill}\nexec timeout 20 {serve}"
+    script = f"{f'{first}; kill $!; wait $!' if begun else 'true'}\n{fill}\nexec timeout 120 {serve}"
     done = subprocess.run(_on_disk(disk, "4m", "sh", "-c", script), capture_output=True, text=True, check=False)
     assert done.returncode == 1, done.stdout
     assert done.stdout == ""

@@ -192,7 +192,7 @@ def test_an_act_waits_for_another_process_and_does_not_hold_up_the_loop() -> Non
         await turns()
         assert not asked.done()
         other.store.release()
-        assert await asyncio.wait_for(asked, 10) == "yes"
+        assert await asyncio.wait_for(asked, 60) == "yes"
 
     asyncio.run(run())
 
@@ -218,7 +218,7 @@ def test_a_lock_that_cannot_be_had_fails_acts_too() -> None:
         asked = [asyncio.ensure_future(office.coordinator.act(note(f"n{number}"))) for number in range(2)]
         for one in asked:
             with pytest.raises(WriterBusy):
-                await asyncio.wait_for(one, 10)
+                await asyncio.wait_for(one, 60)
 
     asyncio.run(run())
 

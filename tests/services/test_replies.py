@@ -137,7 +137,7 @@ def test_an_act_is_done_while_commands_come_without_end_and_another_process_writ
         # Two of them, so that one has arrived whenever the other is answered.
         callers = [asyncio.ensure_future(busy(name)) for name in ("a", "b")]
         try:
-            assert await asyncio.wait_for(act, 10) == "done"
+            assert await asyncio.wait_for(act, 60) == "done"
         finally:
             for caller in callers:
                 caller.cancel()

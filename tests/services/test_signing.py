@@ -296,7 +296,7 @@ def test_what_is_recorded_is_signed_after_a_while(workshop: Workshop) -> None:
         (outcome,) = workshop.do(_another_role())
         schedule.heard(workshop.topic, outcome.records)
         assert not head_is_signed(workshop)
-        await asyncio.wait_for(turns.ended.wait(), 10)
+        await asyncio.wait_for(turns.ended.wait(), 60)
         assert head_is_signed(workshop)
 
     asyncio.run(run())
@@ -308,7 +308,7 @@ def test_many_records_are_signed_at_once(workshop: Workshop) -> None:
         for _ in range(2):
             (outcome,) = workshop.do(_another_role())
             schedule.heard(workshop.topic, outcome.records)
-        await asyncio.wait_for(turns.ended.wait(), 10)
+        await asyncio.wait_for(turns.ended.wait(), 60)
         assert head_is_signed(workshop)
 
     asyncio.run(run())
@@ -326,7 +326,7 @@ def test_what_is_recorded_while_a_checkpoint_is_signed_is_signed_next(workshop: 
             await asyncio.sleep(0)
         turns.ended.clear()
         while not head_is_signed(workshop):
-            await asyncio.wait_for(turns.ended.wait(), 10)
+            await asyncio.wait_for(turns.ended.wait(), 60)
             turns.ended.clear()
 
     asyncio.run(run())
@@ -338,7 +338,7 @@ def test_a_busy_writer_is_waited_for(workshop: Workshop) -> None:
         turns.failures = [WriterBusy(), WriterBusy()]
         (outcome,) = workshop.do(_another_role())
         schedule.heard(workshop.topic, outcome.records)
-        await asyncio.wait_for(turns.ended.wait(), 10)
+        await asyncio.wait_for(turns.ended.wait(), 60)
         assert head_is_signed(workshop)
         assert not failures
 

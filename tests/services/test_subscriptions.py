@@ -148,12 +148,12 @@ async def test_those_who_wait_are_woken_and_those_who_stop_are_let_go(office: Ne
     await turns()
     assert not waiting.done()
     await office.task()
-    await asyncio.wait_for(waiting, 5)
+    await asyncio.wait_for(waiting, 60)
     subscription.take()
     again = asyncio.ensure_future(subscription.wait(30))
     await turns()
     office.subscriptions.begin_stop()
-    await asyncio.wait_for(again, 5)
+    await asyncio.wait_for(again, 60)
     with pytest.raises(TooManySubscribers):
         office.follow()
 
@@ -168,7 +168,7 @@ async def test_what_others_wait_for_wakes_nobody_else_and_is_passed_over(office:
     task = await office.task()
     # Nothing yet for anybody; what comes now is for one of them.
     await office.hold(task, atlas)
-    await asyncio.wait_for(waits[0], 5)
+    await asyncio.wait_for(waits[0], 60)
     assert not waits[1].done()
     assert not waits[2].done()
     assert mine.position == passed + 2
@@ -176,7 +176,7 @@ async def test_what_others_wait_for_wakes_nobody_else_and_is_passed_over(office:
     # The others stand at the head: whatever was not theirs need not be looked at again.
     head = office.head
     office.subscriptions.begin_stop()
-    await asyncio.wait_for(asyncio.gather(*waits), 5)
+    await asyncio.wait_for(asyncio.gather(*waits), 60)
     assert (theirs.position, queues.position) == (head, head)
 
 
@@ -192,10 +192,10 @@ async def test_a_store_that_cannot_be_read_is_the_trouble_of_those_who_follow_al
     agent = await office.agent("atlas")
     office.store.row = fail  # type: ignore[method-assign, assignment]
     # Whoever works is answered, and so is everybody after them.
-    task = await asyncio.wait_for(office.task(), 5)
-    claim = await asyncio.wait_for(office.hold(task, agent), 5)
-    await asyncio.wait_for(office.complete(claim), 5)
-    await asyncio.wait_for(waiting, 5)
+    task = await asyncio.wait_for(office.task(), 60)
+    claim = await asyncio.wait_for(office.hold(task, agent), 60)
+    await asyncio.wait_for(office.complete(claim), 60)
+    await asyncio.wait_for(waiting, 60)
     with pytest.raises(StoreFailed):
         follower.take()
 
@@ -215,7 +215,7 @@ async def test_who_comes_while_others_are_about_to_be_woken_misses_nothing(offic
     await office.task()
     feed._waking.cancel()
     feed._wake_due()
-    await asyncio.wait_for(asyncio.gather(first, second), 5)
+    await asyncio.wait_for(asyncio.gather(first, second), 60)
     assert [len(ids(one.take())) for one in monitor] == [4, 2]
 
 

@@ -118,7 +118,7 @@ def test_a_waiter_is_woken_by_what_another_process_brought() -> None:
         await turns()
         assert not waiting.done()
         one.coordinator.look()
-        assert claimed_task(await asyncio.wait_for(waiting, 5)) == task
+        assert claimed_task(await asyncio.wait_for(waiting, 60)) == task
         check_topic(one.store, one.topic)
 
     asyncio.run(whole())
@@ -136,14 +136,14 @@ def test_a_coordinator_waits_for_its_turn_without_blocking_the_loop() -> None:
             await turns(50)
             assert not kept.done()
             gone.cancel()
-        assert (await asyncio.wait_for(kept, 5)).records
+        assert (await asyncio.wait_for(kept, 60)).records
         # Everybody who waited is gone when the turn comes: the lock is given back.
         with other.store.write():
             gone = one.ask(one.new_task())
             await turns(50)
             gone.cancel()
             await turns(5)
-        await asyncio.wait_for(one.coordinator._idle.wait(), 5)
+        await asyncio.wait_for(one.coordinator._idle.wait(), 60)
         with other.store.write(wait=False):
             pass
         check_topic(one.store, one.topic)
