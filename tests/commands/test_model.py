@@ -78,6 +78,8 @@ class Coordination(RuleBasedStateMachine):
     def claim(self, task: str, agent: int, lease: int) -> str:
         agent_id = self.agents[agent]
         expected = self.oracle.verdict(task, agent_id, lease)
+        # What time has brought is recorded first: it is not of this claim.
+        self.desk.tick()
         before = self.desk.world.sequence
         outcome = self.desk.do(ClaimTask(task, agent_id, lease))
         if expected == "held":

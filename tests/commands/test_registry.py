@@ -110,6 +110,17 @@ def test_what_is_done_to_an_agent_is_not_an_act_of_it(desk: Desk) -> None:
     assert [one.wire["type"] for one in desk.tick(20)] == ["agent.lost"]
 
 
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_silent_agent_that_is_switched_on_again_is_lost_at_once(desk: Desk, restarted: bool) -> None:
+    agent = desk.agent("quiet")
+    desk.do(DeactivateAgent(agent))
+    assert desk.tick(LOST_SECONDS + 1) == []
+    desk.do(UpdateAgent(agent, active=True))
+    if restarted:
+        desk.reload()
+    assert [one.wire["type"] for one in desk.tick()] == ["agent.lost"]
+
+
 def test_an_inactive_agent_is_not_lost(desk: Desk) -> None:
     agent = desk.agent("ada")
     desk.do(DeactivateAgent(agent))

@@ -92,7 +92,8 @@ def agent_updated(world: World, e: Event, p: AgentUpdated) -> Void:
     if p.verification is not None:
         agent.verification = p.verification
     if p.active and not agent.active:
-        world.at(e.timestamp + LOST_AFTER_NANOSECONDS, "lost", e.subject)
+        # As a world that is loaded has it: being switched on is no sign of life.
+        world.at(agent.last_act_at + LOST_AFTER_NANOSECONDS, "lost", e.subject)
     if p.active is not None:
         agent.active = p.active
     return None
