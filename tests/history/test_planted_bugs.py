@@ -81,9 +81,7 @@ def lease_was_not_lost(lines: list[Any], ledger: Ledger) -> None:
     It is one that was asked for by itself: where a claim came with the end of another, the record that the check
     knows of the call is the other's, and the claim could have begun after the start."""
     asked = {json.loads(line["reply"])["claimId"] for line in _calls(lines, "/claim", "claimed")}
-    answer = next(
-        line for line in _calls(lines, "/start", "started") if json.loads(line["reply"])["claimId"] in asked
-    )
+    answer = next(line for line in _calls(lines, "/start", "started") if json.loads(line["reply"])["claimId"] in asked)
     answer["status"], answer["reply"] = 409, json.dumps({"code": "lease_lost"})
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -97,25 +98,29 @@ class FollowCases:
         store = maker.open()
         one, two = new_topic(store), new_topic(store)
         stop = threading.Event()
+        looked = [threading.Event(), threading.Event()]
 
-        def look() -> int:
-            looks = 0
+        def look(seen: threading.Event) -> None:
             while not stop.is_set():
                 # Two first and one second: a unit committed in between can only make one longer.
                 later, earlier = store.head(two).sequence, store.head(one).sequence
                 assert later % 5 == earlier % 5 == 0
                 assert earlier >= later
                 assert len(store.read(one, 0, 10_000)) % 5 == 0
-                looks += 1
-            return looks
+                seen.set()
 
         with ThreadPoolExecutor(2) as pool:
-            readers = [pool.submit(look) for _ in range(2)]
+            readers = [pool.submit(look, seen) for seen in looked]
+            number, deadline = 0, time.monotonic() + 60
             try:
-                for number in range(60):
+                # Until both have looked in the middle of it, however late their threads begin.
+                while number < 60 or not (all(seen.is_set() for seen in looked) or any(reader.done() for reader in readers)):
+                    assert time.monotonic() < deadline, "a reader does not come to look"
                     with store.write() as unit:
                         unit.append(one, entries(1, 5), number * 5)
                         unit.append(two, entries(1, 5), number * 5)
+                    number += 1
             finally:
                 stop.set()
-            assert all(reader.result(30) > 0 for reader in readers)
+            for reader in readers:
+                reader.result(30)

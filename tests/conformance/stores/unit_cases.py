@@ -237,10 +237,10 @@ class UnitCases:
         with ThreadPoolExecutor(1) as pool:
             with one.write() as unit:
                 waiting = pool.submit(wait_and_append)
-                assert asked.wait(10)
+                assert asked.wait(60)
                 unit.append(topic, entries(1, 1), 0)
                 assert not waiting.done()
-            waiting.result(10)
+            waiting.result(60)
         assert len(check_topic(one, topic)) == 2
 
     def test_threads_of_one_store_write_one_after_the_other(self, maker: Maker) -> None:

@@ -30,7 +30,7 @@ def main(directory: str, topic: str, units: int, batch: int, name: str) -> None:
             unit_of_work = store.write(wait=False)
             unit = unit_of_work.__enter__()
         except WriterBusy:
-            store.hold()
+            _wait(store)
             unit_of_work = store.write(wait=False)
             unit = unit_of_work.__enter__()
         records = unit.append(topic, entries, unit.head(topic).sequence)
@@ -39,6 +39,15 @@ def main(directory: str, topic: str, units: int, batch: int, name: str) -> None:
         done.append(time.monotonic())
     store.close()
     print(json.dumps({"own": own, "done": done}), flush=True)
+
+
+def _wait(store: SqliteStore) -> None:
+    """Wait for the lock, again where another process was stopped for seconds while it had it."""
+    while True:
+        try:
+            return store.hold()
+        except WriterBusy:
+            continue
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -54,17 +55,16 @@ def test_processes_that_hammer_one_file_lose_nothing_and_take_turns(tmp_path: Pa
             own = [record.sequence for record in records if record.wire == b'{"by":"%s"}' % name.encode()]
             assert own == result["own"], "what a process was told is its own must be what is there"
             assert [record.sequence for record in store.events(topic, name, limit=10**6)] == own
-    assert longest_wait([result["own"][::batch] for result in results]) <= 10 * count
+    order = turns_of([result["own"][::batch] for result in results])
+    # A busy machine may stop one of them for a while when it does not even ask, so single waits prove nothing.
+    assert min(order.count(n) for n in range(count)) * 4 >= units, "one of them starved"
+    assert sum(one != other for one, other in pairwise(order)) * 2 >= len(order), "they do not take turns"
 
 
-def longest_wait(turns: list[list[int]]) -> int:
-    """The most units of others that came between two units of one process, while all were at work."""
-    last = min(own[-1] for own in turns)
-    waits, longest = [0] * len(turns), 0
-    for _, winner in sorted((turn, n) for n, own in enumerate(turns) for turn in own if turn <= last):
-        waits = [0 if n == winner else wait + 1 for n, wait in enumerate(waits)]
-        longest = max(longest, *waits)
-    return longest
+def turns_of(units: list[list[int]]) -> list[int]:
+    """Which process wrote each unit, while all were at work."""
+    last = min(own[-1] for own in units)
+    return [n for _, n in sorted((turn, n) for n, own in enumerate(units) for turn in own if turn <= last)]
 
 
 def test_whoever_has_just_written_cannot_pass_one_who_waits(tmp_path: Path) -> None:
