@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -29,7 +30,11 @@ class WitnessProcess:
     """`redkey witness serve`, run by somebody else."""
 
     def __init__(self, directory: Path, name: str) -> None:
-        self.directory, self._listen = directory, "127.0.0.1:0"
+        # Held, without listening, so that nobody else gets the port while the witness is down.
+        self._held = socket.socket()
+        self._held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._held.bind(("127.0.0.1", 0))
+        self.directory, self._listen = directory, f"127.0.0.1:{self._held.getsockname()[1]}"
         self.key = redkey("witness", "init", "--name", f"{name}.example/w", "--dir", str(directory)).strip()
         self._process: subprocess.Popen[str] | None = None
 
@@ -38,9 +43,7 @@ class WitnessProcess:
         command = [*REDKEY, "witness", "serve", "--dir", str(self.directory), "--listen", self._listen]
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         assert self._process.stdout is not None
-        url = self._process.stdout.readline().strip().rpartition(" ")[2]
-        self._listen = url.removeprefix("http://")
-        return url
+        return self._process.stdout.readline().strip().rpartition(" ")[2]
 
     def stop(self) -> None:
         if self._process is not None:
@@ -49,6 +52,10 @@ class WitnessProcess:
             assert self._process.stdout is not None
             self._process.stdout.close()
             self._process = None
+
+    def end(self) -> None:
+        self.stop()
+        self._held.close()
 
     def trust(self, *keys: str) -> None:
         redkey("witness", "trust", "--dir", str(self.directory), *keys)
@@ -81,7 +88,7 @@ def witnesses(tmp_path: Path) -> Iterator[list[WitnessProcess]]:
     with ExitStack() as stack:
         made = [WitnessProcess(tmp_path / name, name) for name in ("one", "two")]
         for one in made:
-            stack.callback(one.stop)
+            stack.callback(one.end)
         yield made
 
 
@@ -149,6 +156,7 @@ def test_receipts_become_witnessed_and_a_stranger_can_tell(tmp_path: Path, witne
     assert fsck_of(server).clean
     # Somebody else's witness has not cosigned it.
     other = WitnessProcess(tmp_path / "three", "three")
+    other.end()
     verified(tmp_path, receipt, log_key, other, code=1)
 
 

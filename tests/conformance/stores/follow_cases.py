@@ -112,9 +112,14 @@ class FollowCases:
         with ThreadPoolExecutor(2) as pool:
             readers = [pool.submit(look, seen) for seen in looked]
             number, deadline = 0, time.monotonic() + 60
+
+            def go_on() -> bool:
+                """Until both have looked in the middle of it, however late their threads begin."""
+                over = any(reader.done() for reader in readers)
+                return number < 60 or not (over or all(seen.is_set() for seen in looked))
+
             try:
-                # Until both have looked in the middle of it, however late their threads begin.
-                while number < 60 or not (all(seen.is_set() for seen in looked) or any(reader.done() for reader in readers)):
+                while go_on():
                     assert time.monotonic() < deadline, "a reader does not come to look"
                     with store.write() as unit:
                         unit.append(one, entries(1, 5), number * 5)
