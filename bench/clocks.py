@@ -19,6 +19,7 @@ from pathlib import Path
 CELLS = ("whole", "answer", "decide", "finish", "commit")
 CELLS_BYTES = 16 * len(CELLS)
 _FSYNCS = 64
+_READINGS = 20
 
 
 @dataclass(frozen=True)
@@ -67,13 +68,25 @@ def process_nanoseconds(pid: int) -> int:
 
 
 def spent(pid: int, cells: Path | None = None) -> Spent:
-    """Read the clocks of a process and, for a watched server, its cells."""
-    loop = int(Path(f"/proc/{pid}/task/{pid}/schedstat").read_text().split()[0])
-    if cells is None:
-        return Spent(process_nanoseconds(pid), loop)
+    """Read the clocks of a process and, for a watched server, its cells.
+
+    They are read again while the process works meanwhile, a few times: then all of them are of one moment, also where
+    this process is stopped between two of them.
+    """
+    process = process_nanoseconds(pid)
+    for _ in range(_READINGS):
+        before = process
+        loop = int(Path(f"/proc/{pid}/task/{pid}/schedstat").read_text().split()[0])
+        counted = [] if cells is None else _counted(cells)
+        process = process_nanoseconds(pid)
+        if process == before:
+            break
+    return Spent(process, loop, *counted[::2], units=counted[1]) if counted else Spent(process, loop)
+
+
+def _counted(cells: Path) -> list[int]:
     with cells.open("rb") as file, mmap(file.fileno(), CELLS_BYTES, access=ACCESS_READ) as shared:
-        counted = memoryview(shared[:]).cast("q").tolist()
-    return Spent(process_nanoseconds(pid), loop, *counted[::2], units=counted[1])
+        return memoryview(shared[:]).cast("q").tolist()
 
 
 def fsync_milliseconds(folder: Path) -> float:

@@ -19,7 +19,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from bench.load import Lane, Work
-from bench.served import Site, stop
+from bench.served import Site, stop, uninterrupted
 
 QUEUE, ROLE = "queue_bench", "role_bench"
 TASK: dict[str, Any] = {"title": "Research a guest", "input": {"guest": "x" * 256}}
@@ -145,11 +145,15 @@ def follower(server: Site) -> Iterator[None]:
         if not head.startswith(b"HTTP/1.1 200"):
             raise RuntimeError(f"the event stream was refused: {head!r}")
         stream.settimeout(None)
-        process = subprocess.Popen([sys.executable, "-ISc", _DRAIN, str(stream.fileno())], pass_fds=[stream.fileno()])
+        process: subprocess.Popen[bytes] | None = None
+        program = [sys.executable, "-ISc", _DRAIN, str(stream.fileno())]
         try:
+            with uninterrupted():
+                process = subprocess.Popen(program, pass_fds=[stream.fileno()])
             yield
         finally:
-            stop(process)
+            if process is not None:
+                stop(process)
 
 
 def echo_lanes(server: Site, count: int) -> AbstractContextManager[list[Lane]]:

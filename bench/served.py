@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from http.client import HTTPConnection
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from bench.clocks import Spent, spent
 
@@ -116,11 +118,13 @@ def _process(
     # In an empty folder, because `-m` looks for modules in the current one first.
     (folder := ready.with_suffix(".cwd")).mkdir(exist_ok=True)
     errors, begun = ready.with_suffix(".errors"), time.monotonic()
-    with errors.open("wb") as said:
-        process = subprocess.Popen(
-            [sys.executable, *command], stdout=subprocess.DEVNULL, stderr=said, cwd=folder, env=environment(imported)
-        )
+    program = [sys.executable, *command]
+    process: subprocess.Popen[bytes] | None = None
     try:
+        with errors.open("wb") as said, uninterrupted():
+            process = subprocess.Popen(
+                program, stdout=subprocess.DEVNULL, stderr=said, cwd=folder, env=environment(imported)
+            )
         while not ready.exists():
             if process.poll() is not None or time.monotonic() > begun + START_SECONDS:
                 last = errors.read_text(errors="replace").strip().splitlines()[-1:]
@@ -128,7 +132,30 @@ def _process(
             time.sleep(_LOOK_SECONDS)
         yield process, json.loads(ready.read_text())["url"], time.monotonic() - begun
     finally:
-        stop(process)
+        if process is not None:
+            stop(process)
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Hold back Ctrl-C and SIGTERM until the block has ended.
+
+    While a process is started, an interrupt would leave one behind of which nobody knows.
+    """
+    held: list[int] = []
+    before: dict[int, Any] = {}
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM):
+            # What is ignored stays so, also in the process that is started.
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                before[number] = signal.signal(number, lambda number, _: held.append(number))
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for number in held:
+            signal.raise_signal(number)
 
 
 def environment(imported: list[Path]) -> dict[str, str]:

@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def _bench(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "bench", *arguments]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=600)
 
 
 def test_the_wire_bench_prints_a_figure_for_everything_that_has_an_aim() -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -59,6 +62,31 @@ def test_a_server_that_does_not_start_says_why(tmp_path: Path) -> None:
         pass
 
 
+def test_an_interrupt_while_a_process_is_started_leaves_none_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[subprocess.Popen[bytes]] = []
+
+    class Interrupted(subprocess.Popen[bytes]):
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
+            started.append(self)
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr("bench.served.subprocess.Popen", Interrupted)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt), served.plain_echo(tmp_path):
+            pass
+        assert [process.returncode is not None for process in started] == [True]
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+        for process in started:
+            process.kill()
+            process.wait()
+
+
 def test_redkey_and_a_peer_are_measured_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     run = type(RUN)()
     monkeypatch.setattr("bench.RUN", run)
@@ -75,7 +103,7 @@ def test_redkey_and_a_peer_are_measured_in_turns(monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_clocks_of_a_process_are_its_processor_time() -> None:
-    end, own = time.process_time() + 0.05, time.process_time_ns()
+    end, own = time.process_time() + 0.2, time.process_time_ns()
     # 0 is this process.
     before = process_nanoseconds(0)
     while time.process_time() < end:
