@@ -6,15 +6,22 @@ import os
 from collections import Counter
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 # The conformance suite is a package of tests that others import: its assertions explain themselves too.
 pytest.register_assert_rewrite("tests.conformance.stores")
 
-# No deadline: the first example of a test may compile schemas, and machines are shared. No database: tests
-# leave nothing behind in the checkout.
+# The ordinary run tries the same examples each time, so that what passed once passes again; the long run tries others.
+# No deadline: the first example of a test may compile schemas, and machines are shared. No database: tests leave
+# nothing behind in the checkout.
+LONG = os.environ.get("REDKEY_TEST_LONG") == "1"
 settings.register_profile(
-    "redkey", deadline=None, database=None, max_examples=2000 if os.environ.get("REDKEY_TEST_LONG") == "1" else 100
+    "redkey",
+    deadline=None,
+    database=None,
+    derandomize=not LONG,
+    max_examples=2000 if LONG else 100,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("redkey")
 

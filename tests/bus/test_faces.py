@@ -20,8 +20,8 @@ from redkey.bus import BusClient
 from redkey.bus.commands import COMMANDS, FIELDS
 from tests.bus.test_http import Caller
 from tests.harness.bus_process import BusProcess
+from tests.harness.ports import lasting_port
 from tests.harness.weave import Link, Refused
-from tests.http.ports import lasting_port
 from tools.reference.bus_faces import NEWER, differences
 
 PRESENCE = ("agent.online", "agent.away")

@@ -16,8 +16,8 @@ from redkey.client.connection import Emission
 from redkey.client.sse import Message, Parser
 from tests.client.conftest import Place
 from tests.client.scripted import KEY, answer, block, events, scripted
+from tests.harness.ports import lasting_port
 from tests.harness.server import Server
-from tests.http.ports import lasting_port
 
 both = pytest.mark.parametrize("mode", ["sync", "async"])
 

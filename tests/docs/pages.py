@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.harness.server import free_port
+from tests.harness.ports import lasting_port
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_SECONDS = 90
@@ -71,7 +71,7 @@ class Reader:
         self.folder.mkdir()
         home = folder / "home"
         home.mkdir()
-        self.port = free_port()
+        self.port = lasting_port()
         path = f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}"
         self.environment = {"HOME": str(home), "PATH": path, "REDKEY_PORT": str(self.port), "LANG": "C.UTF-8"}
         # Where the package is taken from, if not from the environment that runs the tests.

@@ -57,7 +57,7 @@ def head(client: Client) -> int:
 
 def gauge(url: str, name: str) -> float:
     """A figure of the server."""
-    for line in httpx2.get(f"{url}/metrics").text.splitlines():
+    for line in httpx2.get(f"{url}/metrics", timeout=60).text.splitlines():
         if line.startswith(name + " "):
             return float(line.split()[1])
     return 0.0

@@ -120,4 +120,5 @@ class Contract:
 @cache
 def contract(url: str) -> Contract:
     """The contract of a running server."""
-    return Contract(httpx2.get(f"{url}/openapi.json").json(), httpx2.get(f"{url}/docs").text)
+    with httpx2.Client(base_url=url, timeout=TIMEOUT_SECONDS) as http:
+        return Contract(http.get("/openapi.json").json(), http.get("/docs").text)

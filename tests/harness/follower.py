@@ -44,17 +44,20 @@ class Follower:
 
     def _follow(self, place: str) -> None:
         headers = {"authorization": f"Bearer {self._key}", "last-event-id": str(self.last)}
-        timeout = httpx2.Timeout(5, read=60)
+        timeout = httpx2.Timeout(60)
         with httpx2.stream("GET", f"{place}/stream", headers=headers, timeout=timeout) as stream:
             stream.raise_for_status()
-            number = 0
+            number, is_event = 0, False
             for line in stream.iter_lines():
                 if line.startswith("id: "):
                     number = int(line[4:])
                 elif line.startswith("data: "):
-                    # An event without its id would be one that cannot be resumed after.
-                    self.seen.append(number)
+                    is_event = True
                 elif not line:
+                    # Only here it is whole: an event that is cut before its end comes again with the next stream.
+                    if is_event:
+                        self.seen.append(number)
+                    is_event = False
                     self.last = max(self.last, number)
                     if self._there:
                         return

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import select
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -71,19 +69,6 @@ def begin(
         process.kill()
         process.wait()
         raise
-
-
-def free_port() -> int:
-    """A port that nothing listens on, for a server that is to come back on it, below those that the system gives away.
-
-    A port that the system gave may be given to another process, or to a client that calls, while the server is gone.
-    """
-    while True:
-        # Not by `random`, which every test begins with the same seed.
-        port = 10_000 + secrets.randbelow(20_000)
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) != 0:
-                return port
 
 
 @contextmanager

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from redkey.client import RedKey
-from tests.harness.server import begin, free_port
+from tests.harness.ports import lasting_port
+from tests.harness.server import begin
 from tests.typescript.conftest import PATIENCE_SECONDS, Compiled, clean
 
 TASKS = 500
@@ -26,7 +27,7 @@ GONE_SECONDS = 5.0 if os.environ.get("REDKEY_TEST_LONG") == "1" else 2.0
 def test_sixteen_workers_of_both_sdks_and_a_killed_server(
     compiled: Compiled, tmp_path: Path, record_property: Any
 ) -> None:
-    port, notes = str(free_port()), {name: tmp_path / name for name in ("typescript", "python")}
+    port, notes = str(lasting_port()), {name: tmp_path / name for name in ("typescript", "python")}
     first = begin(tmp_path, "--port", port)
     environment = clean(REDKEY_URL=first.url, REDKEY_API_KEY=first.key)
     commands = {

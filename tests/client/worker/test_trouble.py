@@ -13,8 +13,8 @@ import pytest
 from redkey.client import AsyncContext, AsyncRedKey, CallMisused, Context, RedKey
 from tests.client.conftest import Place
 from tests.client.worker.crew import PATIENCE_SECONDS, task, until, working
+from tests.harness.ports import lasting_port
 from tests.harness.server import Server
-from tests.http.ports import lasting_port
 
 
 class Failing(httpx2.HTTPTransport):
