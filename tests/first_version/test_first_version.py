@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-import tarfile
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
@@ -41,11 +40,11 @@ from redkey.stores.sqlite.copying import take_backup
 from redkey.wire.catalogue import catalogue
 from redkey.wire.decode import decode
 from redkey.wire.ids import event_id
+from tests.first_version.archive import unpacked
 from tests.harness.desk import CountedIds, ref_of
 from tests.harness.office import Office
 from tests.harness.workshop import CountedClock, checked
 
-ARCHIVE = Path(__file__).parent / "first-version.tar.xz"
 TOPIC = "1.0.1001"
 # What has come since, or could not be written then.
 NOT_THEN = {"workspace.rules_raised", "workspace.policy_set"}
@@ -53,9 +52,7 @@ NOT_THEN = {"workspace.rules_raised", "workspace.policy_set"}
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    with tarfile.open(ARCHIVE) as archive:
-        archive.extractall(tmp_path, filter="data")
-    return tmp_path / "first-version"
+    return unpacked(tmp_path)
 
 
 @pytest.fixture

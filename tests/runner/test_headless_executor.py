@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from shutil import which
 from typing import Any
 
 import pytest
@@ -200,9 +201,7 @@ def test_a_program_that_is_not_there_is_refused_at_the_start(monkeypatch: pytest
 def test_of_several_executors_the_first_that_is_there_does_the_work(programs: Path, stage: Scene) -> None:
     """`--executor claude-code,exec` on a machine without Claude Code, then with it."""
     exec_ = stage.script("agent.sh", f"echo '{json.dumps({**ENVELOPE, 'summary': 'By the script.'})}'")
-    path = os.pathsep.join(
-        part for part in os.environ["PATH"].split(os.pathsep) if not (Path(part) / "claude").exists()
-    )
+    path = os.pathsep.join(part for part in os.environ["PATH"].split(os.pathsep) if which("claude", path=part) is None)
     options = ["--executor", "claude-code,exec", "--exec", exec_]
     runner = stage.run(*options, PATH=path)
     assert stage.ends(stage.task(), "completed").summary == "By the script."

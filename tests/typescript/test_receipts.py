@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tarfile
 from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +17,7 @@ from redkey.ledger.trust import TrustedKey, parse_trusted_keys
 from redkey.ledger.verify import Policy, Verdict, verify_receipt
 from redkey.shapes.receipts import ReceiptEffect, SignerTerm
 from redkey.wire.canonical import canonical
-from tests.first_version.test_first_version import ARCHIVE
+from tests.first_version.archive import unpacked
 from tests.harness.small_log import NEXT_SIGNER, OTHER_LOG, SIGNER, WITNESSES, SmallLog, claimed
 from tests.harness.whole_receipt import anchor_rows, whole_log, whole_policy, whole_receipt
 from tests.ledger.test_verify import LONG, containers, edited, leaves, with_value
@@ -140,9 +139,7 @@ def test_both_verifiers_refuse_every_flipped_bit(compiled: Compiled, tmp_path: P
 
 
 def test_both_verifiers_take_the_receipts_of_the_first_version(compiled: Compiled, tmp_path: Path) -> None:
-    with tarfile.open(ARCHIVE) as archive:
-        archive.extractall(tmp_path, filter="data")
-    folder = tmp_path / "first-version"
+    folder = unpacked(tmp_path)
     keys = (folder / "log.pub").read_text()
     receipts = [file.read_bytes() for file in sorted((folder / "receipts").iterdir())]
     asked = {"policies": {"keys": {"keys": [keys]}}}

@@ -14,6 +14,7 @@ It is run by itself, without RedKey and without site-packages, because it starts
 
 from __future__ import annotations
 
+import errno
 import math
 import os
 import select
@@ -52,11 +53,18 @@ def _become(command: list[str], control: int, guard: int) -> None:
             signal.signal(number, signal.SIG_DFL)
         os.execvp(command[0], command)  # noqa: S606
     except OSError as cause:
-        sys.stderr.write(f"{command[0]}: {cause.strerror}\n")
+        missing = isinstance(cause, FileNotFoundError) or not _is_there(command[0])
+        sys.stderr.write(f"{command[0]}: {os.strerror(errno.ENOENT) if missing else cause.strerror}\n")
         sys.stderr.flush()
-        os._exit(NOT_FOUND if isinstance(cause, FileNotFoundError) else NOT_EXECUTABLE)
+        os._exit(NOT_FOUND if missing else NOT_EXECUTABLE)
     finally:
         os._exit(NOT_EXECUTABLE)
+
+
+def _is_there(program: str) -> bool:
+    """False for a program that no folder of the PATH has. A folder that is closed to this user makes the system say
+    "permission denied" of every program that is in no other."""
+    return "/" in program or any(os.path.exists(f"{folder}/{program}") for folder in os.get_exec_path())  # noqa: PTH110
 
 
 def _children() -> list[int]:
