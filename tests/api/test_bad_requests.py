@@ -144,7 +144,7 @@ def test_a_huge_body_is_refused_whether_it_says_so_or_not(workspace: Workspace) 
 
 
 def test_a_slow_body_and_slow_headers_are_cut_off(start: Callable[..., Server]) -> None:
-    # Whoever sends a whole request at once must be able to on a busy machine.
+    # Three seconds for the head: on a busy machine a request that is sent in one piece needs some time too.
     server = start(config="[limits]\nbody_seconds = 0.3\nheader_seconds = 3\n")
     head_lines = b"POST /queues HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
     authorization = f"authorization: Bearer {server.key}\r\n".encode()

@@ -39,7 +39,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _command(repository: Path, temporary: Path, *arguments: str) -> subprocess.Popen[str]:
     """The command, with commits of that repository and temporary files in that folder."""
     temporary.mkdir()
-    # As from a terminal: whoever started the tests in the background may have let SIGINT be ignored.
+    # Tests that run in the background may inherit an ignored SIGINT; the program must get it as from a terminal.
     program = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); import pathlib, sys; "
     program += f"from bench import compare, trees; trees.ROOT = pathlib.Path({str(repository)!r})"
     program += f"; sys.exit(compare.run({list(arguments)!r}))"

@@ -97,7 +97,7 @@ def test_reads_carry_no_key() -> None:
 
 
 def test_nobody_who_listens_is_an_error_that_says_so() -> None:
-    # A port that is taken and not listened on: nobody else can listen there.
+    # Bound but not listening: connecting is refused, and no other process can listen on the port meanwhile.
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{taken.getsockname()[1]}"

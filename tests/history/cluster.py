@@ -33,7 +33,7 @@ class Cluster:
 
     def __init__(self, directory: Path, count: int, python: Sequence[str]) -> None:
         self._directory, self._python = directory, python
-        # Held until the end: nobody else gets the port of a server that is down.
+        # Kept open until the end, so that no other process gets the port of a server that is down.
         self._places = [_held_port() for _ in range(count)]
         self._ports = [place.getsockname()[1] for place in self._places]
         self._pool = ThreadPoolExecutor(count)
@@ -94,8 +94,11 @@ class Cluster:
 
 
 def _held_port() -> socket.socket:
-    """A socket that has a free port and does not listen. Servers can listen there, because they share addresses as it
-    does (SO_REUSEADDR), and the kernel gives the port to nobody who asks for any."""
+    """A socket that is bound to a free port and does not listen.
+
+    A server can still listen on the port, because both set SO_REUSEADDR. The kernel does not give the port away to
+    processes that ask for any free port.
+    """
     held = socket.socket()
     held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     held.bind(("127.0.0.1", 0))

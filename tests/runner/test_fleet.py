@@ -51,7 +51,7 @@ def _standings(fleet: Runner) -> dict[str, dict]:
 
 
 def _is_idle(fleet: Runner) -> bool:
-    """Whether both agents were heard of and wait for work: one may be idle long before the other has started."""
+    """True when both agents wait for work. Until both have reported, one of them may not have started yet."""
     return [one["state"] for one in _standings(fleet).values()] == ["idle", "idle"]
 
 

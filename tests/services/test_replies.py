@@ -33,7 +33,7 @@ class Breaking(MemoryStore):
 
 
 class Contended(MemoryStore):
-    """A store that another process wants too: whoever waited for the lock has it for one unit."""
+    """A store that another process writes to as well: after `hold`, the lock is ours for one unit."""
 
     contended = granted = False
 

@@ -132,7 +132,7 @@ def _watch(program: int, control: int, wakeup: int, grace_seconds: float, orphan
             if not os.read(control, 1):
                 if not orphan_seconds:
                     return 128 + signal.SIGKILL
-                # Nobody is there any more who could ask for anything.
+                # The runner is gone, so nothing more will come on the pipe.
                 watched = [wakeup]
                 grace_seconds = orphan_seconds
             deadline = min(deadline or math.inf, time.monotonic() + grace_seconds)

@@ -11,7 +11,7 @@ from redkey.shapes.operation import ADMIN, OPERATOR, READ, Operation
 
 
 class Policy(Reply, frozen=True, kw_only=True):
-    """What a workspace decides for itself. `blockRoutes`: blocker type -> roles that are told."""
+    """Settings of a workspace, kept on its ledger. `blockRoutes`: by type of blocker, the roles that get a message."""
 
     workspace_id: str
     rules: int

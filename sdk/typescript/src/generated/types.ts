@@ -290,7 +290,7 @@ export interface BusMessageTaken {
   agent_id: string;
 }
 
-/** Who gets the message on the ledger: an agent, a role or human; its receiver when nobody is named. */
+/** Who gets the message in the inbox: an agent, a role or human. Without `to` it is the receiver on the bus. */
 export interface BusRecording {
   to?: string | null;
   priority?: number;
@@ -988,7 +988,7 @@ export interface PlanFinding {
   message: string;
 }
 
-/** What a workspace decides for itself. `blockRoutes`: blocker type -> roles that are told. */
+/** Settings of a workspace, kept on its ledger. `blockRoutes`: by type of blocker, the roles that get a message. */
 export interface Policy {
   workspaceId: string;
   rules: number;

@@ -108,7 +108,7 @@ class BusMessageTaken(msgspec.Struct, frozen=True):
 
 
 class BusRecording(msgspec.Struct, frozen=True):
-    """Who gets the message on the ledger: an agent, a role or human; its receiver when nobody is named."""
+    """Who gets the message in the inbox: an agent, a role or human. Without `to` it is the receiver on the bus."""
 
     to: str | None = None
     priority: Annotated[int, msgspec.Meta(ge=1, le=3)] = 3

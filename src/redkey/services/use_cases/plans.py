@@ -30,7 +30,7 @@ def _shown(findings: tuple[Finding, ...]) -> tuple[PlanFinding, ...]:
 def plan_invalid(found: Verdict, under: str = "") -> Refused:
     """The refusal of a plan that may not run, with the whole verdict. `under` is where the plan is in the request."""
     count = len(found.errors)
-    detail = found.errors[0].message if count == 1 else f"{count} things stand against the plan; see validation."
+    detail = found.errors[0].message if count == 1 else f"The plan has {count} errors; `validation` lists them."
     findings = [Finding(one.code, under + one.pointer, one.message) for one in found.errors]
     return Refused(422, "plan_invalid", detail, findings=findings, validation=found.as_json())
 
