@@ -1,5 +1,6 @@
 /** The client: every operation of the API, workers, and claims that are held without a worker. */
 import { operation, type CallOptions, type Connection } from "./calls.js";
+import { enlist, type Enlistment } from "./enlist.js";
 import { declared, type Tally, type WorkerOptions } from "./declared.js";
 import { CallMisused, ReplyRefused } from "./errors.js";
 import type { Api } from "./generated/api.js";
@@ -88,15 +89,36 @@ export class RedKey {
     this.#crew?.stop(options.atOnce ?? false);
   }
 
+  /** Find or register an agent, grant it its roles, and create its queue when it is missing: the agent's id. */
+  enlist(enlistment: Enlistment): Promise<string> {
+    return enlist(this, enlistment);
+  }
+
   /** Claim the next task of a queue and keep it alive until it is completed, failed, blocked or released. */
-  async hold(
+  hold(
     queue: string,
     claim: { agentId: string; leaseSeconds?: number; wait?: number },
     options?: CallOptions,
   ): Promise<Hold | Missed | Rejected | NoTasks> {
-    const { leaseSeconds = 60, ...asked } = claim;
+    return this.#hold(claim.leaseSeconds, (lease) => this.queues.claimNext(queue, { ...claim, ...lease }, options));
+  }
+
+  /** Claim one task by its id, and keep it alive like `hold`. */
+  holdTask(
+    taskId: string,
+    claim: { agentId: string; leaseSeconds?: number },
+    options?: CallOptions,
+  ): Promise<Hold | Missed | Rejected> {
+    const asked = { ...claim, withTask: true };
+    return this.#hold(claim.leaseSeconds, (lease) => this.tasks.claim(taskId, { ...asked, ...lease }, options));
+  }
+
+  async #hold<Other extends Missed | Rejected | NoTasks>(
+    leaseSeconds = 60,
+    ask: (lease: { leaseSeconds: number }) => Promise<Claimed | Other>,
+  ): Promise<Hold | Other> {
     const askedAt = now();
-    const found = await this.queues.claimNext(queue, { ...asked, leaseSeconds }, options);
+    const found = await ask({ leaseSeconds });
     if (found.status !== "claimed") return found;
     const hold = this.held(found, leaseSeconds, askedAt);
     await this.keep(hold);

@@ -15,16 +15,25 @@ export type Card = Record<string, unknown>;
 const AGENT_ID = /^agt_[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
 const SLUG = /^[a-z0-9][a-z0-9._-]{0,31}$/;
 
+/** Who works where. */
+export interface Enlistment {
+  queue: string;
+  /** An agent's id, a name (registered when it is new), or an Agent Card; else a new agent. */
+  agent?: string | Card | undefined;
+  /** Roles that the agent must have; they are granted when the key may. */
+  roles?: readonly string[];
+  /** What the agent runs on, as its registration says. */
+  framework?: string;
+}
+
 /** The agent that a worker acts as, with its roles, before its queue. */
 export async function enlist(
   rk: RedKey,
-  agent: string | Card | undefined,
-  queue: string,
-  roles: readonly string[],
+  { agent, queue, roles = [], framework = "redkey" }: Enlistment,
 ): Promise<string> {
   let found: Agent;
   try {
-    found = await findAgent(rk, agent, queue);
+    found = await findAgent(rk, agent, queue, framework);
     if (!found.active) found = await rk.agents.update(found.agentId, { active: true });
   } catch (error) {
     if (!(error instanceof Forbidden)) throw error;
@@ -36,9 +45,16 @@ export async function enlist(
   return found.agentId;
 }
 
-async function findAgent(rk: RedKey, agent: string | Card | undefined, queue: string): Promise<Agent> {
-  if (typeof agent === "object") return byCard(rk, agent);
-  if (agent === undefined) return register(rk, `${slugOf(queue).slice(0, 20) || "worker"}-${newKey().slice(0, 8)}`);
+async function findAgent(
+  rk: RedKey,
+  agent: string | Card | undefined,
+  queue: string,
+  framework: string,
+): Promise<Agent> {
+  if (typeof agent === "object") return byCard(rk, agent, framework);
+  if (agent === undefined) {
+    return register(rk, `${slugOf(queue).slice(0, 20) || "worker"}-${newKey().slice(0, 8)}`, framework);
+  }
   if (AGENT_ID.test(agent)) return rk.agents.get(agent);
   if (!SLUG.test(agent)) {
     const said = "give its id, a name of up to 32 lower-case letters, digits, dots and dashes, or a card";
@@ -47,7 +63,7 @@ async function findAgent(rk: RedKey, agent: string | Card | undefined, queue: st
   const known = await bySlug(rk, agent);
   if (known) return known;
   try {
-    return await register(rk, agent);
+    return await register(rk, agent, framework);
   } catch (error) {
     // Another process was faster.
     const other = error instanceof Conflict && (await bySlug(rk, agent));
@@ -61,18 +77,18 @@ async function bySlug(rk: RedKey, slug: string): Promise<Agent | undefined> {
 }
 
 /** The agent of a card: found by its name when one was registered before, so that a restart is no new agent. */
-async function byCard(rk: RedKey, card: Card): Promise<Agent> {
+async function byCard(rk: RedKey, card: Card, framework: string): Promise<Agent> {
   const identity = card["identity"] as { slug?: string } | undefined;
   const slug = slugOf(String(identity?.slug ?? card["name"]));
   const known = SLUG.test(slug) ? await bySlug(rk, slug) : undefined;
   const same =
     known && JSON.stringify(sorted((await rk.agents.get(known.agentId)).card)) === JSON.stringify(sorted(card));
-  return same ? known : rk.agents.register({ agentCard: card });
+  return same ? known : rk.agents.register({ agentCard: card, framework });
 }
 
-function register(rk: RedKey, name: string): Promise<Agent> {
+function register(rk: RedKey, name: string, framework: string): Promise<Agent> {
   const agentCard = { name, description: "A worker of the RedKey TypeScript SDK", version: "1" };
-  return rk.agents.register({ agentCard, framework: "redkey" });
+  return rk.agents.register({ agentCard, framework });
 }
 
 async function grant(rk: RedKey, agent: Agent, role: string): Promise<void> {

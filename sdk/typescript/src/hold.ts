@@ -4,7 +4,7 @@ import type { RedKey } from "./client.js";
 import { AlreadyTerminal, CallMisused, isPassing, LeaseLost, NotFound } from "./errors.js";
 import type { Api } from "./generated/api.js";
 import { now, type End, type Held, type Lease } from "./lease.js";
-import type { Blocker, BlockerType, Completion, FailureKind } from "./verdicts.js";
+import { shareOut, type Blocker, type BlockerType, type Completion, type FailureKind } from "./verdicts.js";
 
 export type ClaimNextOutcome = Awaited<ReturnType<Api["queues"]["claimNext"]>>;
 export type ClaimOutcome = Awaited<ReturnType<Api["tasks"]["claim"]>>;
@@ -96,6 +96,23 @@ export class Hold implements Held {
     return added;
   }
 
+  /** Record what was returned as the outputs that the task must have and that were not made: what is left of it. */
+  async fill(returned: unknown): Promise<unknown> {
+    const [named, rest] = shareOut(this.task.outputs ?? [], this.made, returned);
+    for (const [name, content] of Object.entries(named)) await this.artifact(name, content);
+    return rest;
+  }
+
+  /** Say how the work goes, for those who watch the task. */
+  progress(said: string, percent?: number, options?: CallOptions) {
+    const metadata = { kind: "progress", ...(percent === undefined ? {} : { percent }) };
+    return this.rk.tasks.addMessage(
+      this.task.taskId,
+      { parts: [{ kind: "text", text: said }], metadata },
+      options,
+    );
+  }
+
   /** The task as it is now; `answer` is what lifted its block. */
   view() {
     return this.rk.tasks.get(this.task.taskId);
@@ -126,32 +143,38 @@ export class Hold implements Held {
   }
 
   /** Say that the work is done. */
-  complete(completion: Completion = {}) {
-    return this.#tell((options) => this.rk.claims.complete(this.claimId, completion, options));
+  complete(completion: Completion = {}, options: CallOptions = {}) {
+    return this.#tell((keyed) => this.rk.claims.complete(this.claimId, completion, keyed), options);
   }
 
   /** Say that the attempt failed. */
-  fail(reason: string, kind: FailureKind = "error", claimNext?: Completion["claimNext"]) {
-    return this.#tell((options) =>
-      this.rk.claims.fail(this.claimId, { reason, kind, claimNext: claimNext ?? null }, options),
-    );
+  fail(
+    reason: string,
+    kind: FailureKind = "error",
+    claimNext: Completion["claimNext"] = null,
+    options: CallOptions = {},
+  ) {
+    return this.#tell((keyed) => this.rk.claims.fail(this.claimId, { reason, kind, claimNext }, keyed), options);
   }
 
   /** Say what stands in the way. */
-  block(reason: string, blockerType: BlockerType = "ambiguity", said: Blocker = {}) {
-    return this.#tell((options) => this.rk.claims.block(this.claimId, { reason, blockerType, ...said }, options));
+  block(reason: string, blockerType: BlockerType = "ambiguity", said: Blocker = {}, options: CallOptions = {}) {
+    return this.#tell(
+      (keyed) => this.rk.claims.block(this.claimId, { reason, blockerType, ...said }, keyed),
+      options,
+    );
   }
 
   /** Give the task back for others. */
   release(options: CallOptions = {}) {
-    return this.#tell((keyed) => this.rk.claims.release(this.claimId, { ...options, ...keyed }));
+    return this.#tell((keyed) => this.rk.claims.release(this.claimId, keyed), options);
   }
 
   /** Give the task back before its handler ended, and interrupt the handler. */
   async giveBack(options: CallOptions): Promise<boolean> {
     if (this.told || this.#telling || this.lease.end) return false;
     try {
-      await this.#tell((keyed) => this.rk.claims.release(this.claimId, { ...options, ...keyed }), true);
+      await this.#tell((keyed) => this.rk.claims.release(this.claimId, keyed), options, true);
     } finally {
       this.#end("stopped");
     }
@@ -188,14 +211,18 @@ export class Hold implements Held {
   }
 
   /** Tell the end until the server has it, as long as the hold may last; under one key however often. */
-  async #tell<Reply>(send: (options: CallOptions) => Promise<Reply>, once = false): Promise<Reply> {
+  async #tell<Reply>(
+    send: (keyed: CallOptions) => Promise<Reply>,
+    options: CallOptions,
+    once = false,
+  ): Promise<Reply> {
     if (this.told || this.#telling) throw new CallMisused(`the end of ${this.claimId} was told before`, "claim_ended");
     this.#telling = true;
-    const options = { idempotencyKey: newKey() };
+    const keyed = { idempotencyKey: newKey(), ...options };
     try {
       for (let isLast = once; ;) {
         try {
-          const reply = await send(options);
+          const reply = await send(keyed);
           this.told = true;
           this.rk.pulse.delete(this);
           return reply;
@@ -207,7 +234,7 @@ export class Hold implements Held {
           }
           if (!isPassing(error)) throw error;
           // An end that was taken looks like a loss to heartbeats: one more try under its key tells.
-          await sleep(1);
+          await sleep(1, options.signal);
           isLast = this.lease.isLost;
         }
       }

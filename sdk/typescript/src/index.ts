@@ -12,6 +12,7 @@
  */
 export { Pages, type CallOptions } from "./calls.js";
 export { RedKey, type Settings } from "./client.js";
+export type { Card, Enlistment } from "./enlist.js";
 export * from "./errors.js";
 export type { Api } from "./generated/api.js";
 export type * as types from "./generated/types.js";

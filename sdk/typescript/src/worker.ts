@@ -30,7 +30,6 @@ import {
   Done,
   Fail,
   Release,
-  shareOut,
   verdictOf,
   type ClaimNext,
   type Verdict,
@@ -93,7 +92,7 @@ export class Crew {
     const slots: Array<Promise<void>> = [];
     try {
       for (const { roles = [], agent, ...options } of this.workers) {
-        const agentId = await enlist(this.rk, agent, options.queue, roles);
+        const agentId = await enlist(this.rk, { agent, roles, queue: options.queue });
         const worker = {
           concurrency: 1,
           leaseSeconds: 60,
@@ -214,9 +213,7 @@ export class Crew {
     try {
       const given = await worker.handler(hold);
       const done = given instanceof Done ? given : new Done(given);
-      const [named, rest] = shareOut(hold.task.outputs ?? [], hold.made, done.output);
-      for (const [name, content] of Object.entries(named)) await hold.artifact(name, content);
-      verdict = new Done(rest, done.said);
+      verdict = new Done(await hold.fill(done.output), done.said);
     } catch (raised) {
       // It may well speak of this very claim; the server knows.
       if (raised instanceof Conflict && !hold.lease.end) await hold.beat();

@@ -254,6 +254,28 @@ describe("side by side", { concurrency: true }, () => {
     assert.ok(!types.includes("task.lease_expired"), String(types));
   });
 
+  test("one task is held by its id, a lost race is a result, and its end is told once under one key", async () => {
+    const { queue, agentId } = await place();
+    const other = await admin.enlist({ agent: { name: `other-${queue}`, version: "1" }, queue, framework: "tests" });
+    assert.equal((await admin.agents.get(other)).framework, "tests");
+    assert.equal(await admin.enlist({ agent: { version: "1", name: `other-${queue}` }, queue }), other);
+    const { taskId } = await admin.tasks.create(queue, { title: "T", outputs: ["packet"] });
+    const holds = await Promise.all([agentId, other].map((agent) => admin.holdTask(taskId, { agentId: agent })));
+    assert.deepEqual(holds.map((one) => one.status).sort(), ["claimed", "missed"]);
+    const hold = holds.find((one) => one.status === "claimed");
+    assert.ok(hold);
+    await hold.progress("Half of it is done.", 50);
+    const [said] = (await admin.tasks.messages(taskId).page()).items;
+    assert.deepEqual(said?.metadata, { kind: "progress", percent: 50 });
+    const output = await hold.fill({ packet: { facts: 1 }, more: true });
+    assert.deepEqual(output, { more: true });
+    const reason = new Error("enough");
+    await assert.rejects(hold.complete({ output }, { signal: AbortSignal.abort(reason) }), (error) => error === reason);
+    const idempotencyKey = `${hold.claimId}-complete`;
+    const ended = await hold.complete({ output }, { idempotencyKey });
+    assert.deepEqual(await admin.claims.complete(hold.claimId, { output }, { idempotencyKey }), ended);
+  });
+
   test("a holder that hears nothing for a lease is told to stop, and the server decides what its end is worth", async () => {
     const { queue, agentId } = await place();
     await admin.tasks.create(queue, { title: "T" });
