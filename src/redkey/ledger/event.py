@@ -51,9 +51,14 @@ def _actor(wire: dict[str, Any]) -> Party:
     return Party(type=kind, id=name or kind)
 
 
+def subject_kind(event: str) -> str:
+    """What events of a type are about, by the first word of the type."""
+    first = event.partition(".")[0]
+    return _SUBJECT_KIND.get(first, first)
+
+
 def _subject(wire: dict[str, Any]) -> Party:
-    first = wire["type"].partition(".")[0]
-    kind = _SUBJECT_KIND.get(first, first)
+    kind = subject_kind(wire["type"])
     named = stated(wire, f"{kind}_id")
     if named is not None:
         return Party(type=kind, id=str(named))

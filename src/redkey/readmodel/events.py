@@ -1,44 +1,110 @@
-"""Events as the public API shows them: the receipt's fields and the wire's payload, in camelCase."""
+"""Events as the public API shows them: the receipt's fields and the wire's payload, in camelCase.
+
+What an event must look like is said by `ledger.event`, for wires that nobody vouches for. Here wires are typed values
+of this server, and what is the same for all events of a type is worked out once.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple, get_args, get_type_hints
 
-from redkey.ledger.event import event_at
-from redkey.shapes.events import Event
+import msgspec
+
+from redkey.ledger.event import subject_kind
+from redkey.ledger.record import iso_time
+from redkey.shapes.events import Event, Party
 from redkey.shapes.fields import camel
-from redkey.wire.ids import SUBJECT_FIELD, parse_stream
+from redkey.wire.envelope import AnyWire
+from redkey.wire.events import AnyPayload
+from redkey.wire.ids import SUBJECT_FIELD, event_id, parse_stream
 
 # What a payload holds for the server's own use.
 _INTERNAL = frozenset({"idem", "body"})
+_STREAM_FIELDS = {kind: (kind, camel(field)) for kind, field in SUBJECT_FIELD.items()}
+_NO_FIELD = ("", "")
 
 
-def show(wire: dict[str, Any], sequence: int, timestamp: int) -> Event:
+class _Shape(NamedTuple):
+    """How events of one type are shown."""
+
+    # Name, name as shown, and whether the value is an object whose fields are renamed too.
+    fields: tuple[tuple[str, str, bool], ...]
+    subject: str
+    # The payload field that names the subject or the agent, where the payload has one.
+    subject_field: str
+    agent_field: str
+    # Whose act it is: the claiming agent's, whoever wrote it; or the agent's that the stream is about.
+    is_claim: bool
+    is_of_agent: bool
+
+
+class _Shapes(dict[type[AnyPayload], _Shape]):
+    """How the events of each type are shown, worked out when the first one comes."""
+
+    def __missing__(self, kind: type[AnyPayload]) -> _Shape:
+        types, event = get_type_hints(kind), kind.TYPE
+        names = [name for name in kind.__struct_fields__ if name not in _INTERNAL]
+        subject = subject_kind(event)
+        shape = self[kind] = _Shape(
+            tuple((name, camel(name), any(map(_is_object, get_args(types[name]) or [types[name]]))) for name in names),
+            subject,
+            f"{subject}_id" if f"{subject}_id" in names else "",
+            "agent_id" if "agent_id" in names else "",
+            event.startswith("task.claim"),
+            event.startswith("agent."),
+        )
+        return shape
+
+
+def _is_object(kind: object) -> bool:
+    return isinstance(kind, type) and issubclass(kind, msgspec.Struct)
+
+
+_shapes = _Shapes()
+
+
+def show(wire: AnyWire, sequence: int, timestamp: int) -> Event:
     """The event that a wire is at its place in the order."""
-    head = event_at(wire, sequence, timestamp)
-    stream = parse_stream(wire["stream"]["stream_id"])
+    payload = wire.payload
+    shape, stream = _shapes[type(payload)], parse_stream(wire.stream.stream_id)
+    kind, shown_as = _STREAM_FIELDS.get(stream.kind, _NO_FIELD)
     data: dict[str, Any] = {}
-    field = SUBJECT_FIELD.get(stream.kind)
-    if field is not None:
+    if kind:
         # The stream says it, and who reads events should not have to take stream ids apart.
-        data[camel(field)] = stream.subject
+        data[shown_as] = stream.subject
     if stream.attempt:
         data["attempt"] = stream.attempt
-    data.update((camel(name), _shown(value)) for name, value in wire["payload"].items() if name not in _INTERNAL)
+    for name, shown_as, is_object in shape.fields:
+        value = getattr(payload, name)
+        if value is not None:
+            data[shown_as] = _renamed(msgspec.to_builtins(value)) if is_object else value
+    named = getattr(payload, shape.subject_field) if shape.subject_field else None
+    if named is None and shape.subject == kind:
+        named = stream.subject
+    subject = Party(type=shape.subject, id=named) if named is not None else Party(type=stream.kind, id=stream.subject)
     return Event(
-        event_id=head.event_id,
-        type=head.type,
-        sequence=head.sequence,
-        timestamp=head.timestamp,
-        actor=head.actor,
-        subject=head.subject,
+        event_id=event_id(wire.wire_id),
+        type=wire.type,
+        sequence=sequence,
+        timestamp=iso_time(timestamp),
+        actor=_actor(wire, shape, stream.subject if kind == "agent" else None),
+        subject=subject,
         data=data,
     )
 
 
-def _shown(value: Any) -> Any:
+def _actor(wire: AnyWire, shape: _Shape, about: str | None) -> Party:
+    """Who acted, as `ledger.event` says; `about` is the agent whose stream the wire stands on."""
+    kind, _, name = wire.sender.partition(":")
+    if not shape.is_claim and kind != "agent":
+        return Party(type=kind, id=name or kind)
+    named = getattr(wire.payload, shape.agent_field) if shape.agent_field else None
+    if named is None and (shape.is_claim or shape.is_of_agent):
+        named = about
+    return Party(type="agent", id=named or name or kind)
+
+
+def _renamed(value: Any) -> Any:
     if type(value) is dict:
-        return {camel(name): _shown(item) for name, item in value.items()}
-    if type(value) is list:
-        return [_shown(item) for item in value]
+        return {camel(name): _renamed(item) for name, item in value.items()}
     return value

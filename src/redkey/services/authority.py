@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 import msgspec
 
@@ -17,6 +16,8 @@ from redkey.ledger.ports import SequencedStore
 from redkey.readmodel.rows import entity
 from redkey.services.keys import Principal
 from redkey.services.outcome import Settled, settled
+from redkey.wire.envelope import AnyWire
+from redkey.wire.events import AgentDeactivated, AgentUpdated, KeyRevoked, RoleRevoked
 from redkey.wire.ids import parse_stream
 
 _PAGE = 500
@@ -84,7 +85,9 @@ class Authority:
     def _take(self, topic: str, records: Iterable[Settled]) -> None:
         for record in records:
             self._seen[topic] = max(self._seen[topic], record.sequence)
-            key_id, agent_id = _ended_by(record.wire)
+            if type(record.event.payload) not in _ENDING:
+                continue
+            key_id, agent_id = _ended_by(record.event)
             if key_id or agent_id:
                 for hold in tuple(self._holds.get(topic, ())):
                     if (key_id and hold.key_id == key_id) or (agent_id and hold.agent_id == agent_id):
@@ -107,13 +110,17 @@ class Authority:
                 del self._holds[topic], self._seen[topic]
 
 
-def _ended_by(wire: dict[str, Any]) -> tuple[str, str]:
+# What may end or narrow the authority of somebody.
+_ENDING = frozenset({KeyRevoked, RoleRevoked, AgentDeactivated, AgentUpdated})
+
+
+def _ended_by(wire: AnyWire) -> tuple[str, str]:
     """The key and the agent whose authority a wire ends or narrows."""
-    event, payload = wire["type"], wire["payload"]
-    if event == "key.revoked":
-        return payload["key_id"], ""
-    if event == "role.revoked":
-        return "", payload["agent_id"]
-    if event == "agent.deactivated" or (event == "agent.updated" and payload.get("active") is False):
-        return "", parse_stream(wire["stream"]["stream_id"]).subject
+    payload = wire.payload
+    if type(payload) is KeyRevoked:
+        return payload.key_id, ""
+    if type(payload) is RoleRevoked:
+        return "", payload.agent_id
+    if type(payload) is AgentDeactivated or (type(payload) is AgentUpdated and payload.active is False):
+        return "", parse_stream(wire.stream.stream_id).subject
     return "", ""

@@ -61,7 +61,7 @@ class Batch:
                 yield self._notice(record)
 
     def _notice(self, record: Settled) -> Notice:
-        event, payload = show(record.wire, record.sequence, record.timestamp), record.event.payload
+        event, payload = show(record.event, record.sequence, record.timestamp), record.event.payload
         agent: tuple[str, ...] = ()
         message = None
         if isinstance(payload, InboxSent):

@@ -20,29 +20,18 @@ P = TypeVar("P", bound=Payload)
 NO_TASKS = {"status": "no_tasks"}
 
 
-class Settled(msgspec.Struct, gc=False, eq=False):
+class Settled(msgspec.Struct, gc=False):
     """One wire at its place, and why it is void if it is."""
 
     event: AnyWire
     sequence: int
     timestamp: int
     void: str | None = None
-    # The wire as JSON values, once somebody has asked for it: a reply and the followers share it.
-    json: dict[str, Any] | None = None
-
-    def __eq__(self, other: object) -> bool:
-        """Equal records, whether or not somebody has asked for their JSON."""
-        if not isinstance(other, Settled):
-            return NotImplemented
-        mine = self.event, self.sequence, self.timestamp, self.void
-        return mine == (other.event, other.sequence, other.timestamp, other.void)
 
     @property
     def wire(self) -> dict[str, Any]:
-        """The wire as JSON values, for views; do not change it."""
-        if self.json is None:
-            self.json = self.event.as_json()
-        return self.json
+        """The wire as JSON values."""
+        return self.event.as_json()
 
 
 class Outcome(msgspec.Struct):

@@ -92,7 +92,7 @@ def _match(reader: Reader, record: Record, question: Question, places: dict[str,
         return None
     if not _speaks_of(reader, record.topic, wire, question, places):
         return None
-    return show(wire.as_json(), record.sequence, record.timestamp)
+    return show(wire, record.sequence, record.timestamp)
 
 
 def _speaks_of(

@@ -21,6 +21,7 @@ from redkey.readmodel.events import show
 from redkey.readmodel.rows import entity
 from redkey.services.outcome import Settled, settled
 from redkey.shapes.events import Event
+from redkey.wire.ids import parse_stream
 from redkey.wire.subjects import subjects
 
 RING = 4096
@@ -50,14 +51,36 @@ class Filter(msgspec.Struct, frozen=True):
         return not (self.types or self.agent_id or self.workflow_id or self.queue_id)
 
 
-class Published(msgspec.Struct):
-    """One event, encoded; where its task belongs is looked up when somebody asks."""
+class Published:
+    """One event. It is encoded when the first follower takes it, and its names are listed when a filter asks."""
 
-    sequence: int
-    type: str
-    names: tuple[str, ...]
-    task_id: str
-    chunk: bytes
+    __slots__ = ("_chunk", "_names", "_record", "sequence", "type")
+
+    def __init__(self, record: Settled) -> None:
+        self._record, self._chunk = record, b""
+        self._names: tuple[str, ...] = ()
+        self.sequence, self.type = record.sequence, record.event.type
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The ids that the event is about."""
+        if not self._names:
+            self._names = subjects(self._record.event)
+        return self._names
+
+    @property
+    def task_id(self) -> str:
+        """The task that the event is about, or else names; empty when there is none."""
+        stream = parse_stream(self._record.event.stream.stream_id)
+        named: str | None = getattr(self._record.event.payload, "task_id", None)
+        return named or (stream.subject if stream.kind == "task" else "")
+
+    def chunk(self, encode: Encode) -> bytes:
+        """The event as followers get it."""
+        if not self._chunk:
+            record = self._record
+            self._chunk = encode(show(record.event, record.sequence, record.timestamp))
+        return self._chunk
 
 
 class Waiting:
@@ -93,25 +116,31 @@ class Feed:
             with suppress(StoreError):
                 self.look()
             return
-        self._add([self._publish(one) for one in records])
+        self._add([*map(Published, records)])
         self._announce()
 
     def look(self) -> None:
         """Take in what the store has beyond the last event."""
         before = self.last
         while records := self._store.read(self.topic, self.last, PAGE):
-            self._add([self._publish(settled(record)) for record in records])
+            self._add([Published(settled(record)) for record in records])
         if self.last != before:
             self._announce()
 
     def _add(self, events: list[Published]) -> None:
         self._ring.extend(events)
         self.last = events[-1].sequence
-        types = {event.type for event in events}
-        names = {name for event in events for name in event.names}
+        types: set[str] = set()
+        names: set[str] = set()
         for wanted, waiting in self._waiting.items():
             if waiting.due:
                 continue
+            if wanted.takes_all:
+                waiting.due = True
+                continue
+            if not types:
+                types = {event.type for event in events}
+                names = {name for event in events for name in event.names}
             # Most filters are told apart from all events at once.
             if (wanted.types and wanted.types.isdisjoint(types)) or (wanted.agent_id and wanted.agent_id not in names):
                 waiting.reached = self.last
@@ -133,7 +162,7 @@ class Feed:
             return b"", after
         first = self._ring[0].sequence if self._ring else self.last + 1
         if after + 1 < first:
-            events = [self._publish(settled(record)) for record in self._store.read(self.topic, after, PAGE)]
+            events = [Published(settled(record)) for record in self._store.read(self.topic, after, PAGE)]
             return self._select(events, wanted)
         if wanted.takes_all and self._joined[0] == (after, self.last):
             return self._joined[1], self.last
@@ -195,11 +224,13 @@ class Feed:
     def _select(self, events: list[Published], wanted: Filter) -> tuple[bytes, int]:
         parts: list[bytes] = []
         size = reached = 0
+        everything = wanted.takes_all
         for event in events:
             reached = event.sequence
-            if self._matches(event, wanted):
-                parts.append(event.chunk)
-                size += len(event.chunk)
+            if everything or self._matches(event, wanted):
+                chunk = event.chunk(self._encode)
+                parts.append(chunk)
+                size += len(chunk)
                 if size >= CHUNK_BYTES:
                     break
         return b"".join(parts), reached
@@ -215,18 +246,14 @@ class Feed:
             wanted.workflow_id and wanted.workflow_id not in event.names and self._place(event)[1] != wanted.workflow_id
         )
 
-    def _publish(self, one: Settled) -> Published:
-        event = show(one.wire, one.sequence, one.timestamp)
-        task_id: str = event.data.get("taskId", "")
-        return Published(one.sequence, event.type, subjects(one.event), task_id, self._encode(event))
-
     def _place(self, event: Published) -> tuple[str, str]:
-        place = self._places.get(event.task_id)
+        task_id = event.task_id
+        place = self._places.get(task_id)
         if place is None:
-            place = place_of(self._store, self.topic, event.task_id)
+            place = place_of(self._store, self.topic, task_id)
             if len(self._places) >= RING:
                 self._places.pop(next(iter(self._places)))
-            self._places[event.task_id] = place
+            self._places[task_id] = place
         return place
 
 

@@ -19,7 +19,7 @@ from redkey.shapes import events
 from redkey.shapes.events import Event, EventQuery, LedgerQuery, StreamQuery
 from redkey.shapes.fields import Page
 from redkey.wire.catalogue import catalogue
-from redkey.wire.decode import decode
+from redkey.wire.envelope import wire_of
 from redkey.wire.ids import wire_id_of
 from redkey.wire.times import parse_time
 
@@ -47,7 +47,7 @@ def get_event(caller: Caller, event_id: str) -> Event:
     record = caller.means.store.find(caller.topic, wire_id_of(event_id)) if event_id.startswith("evt_") else None
     if record is None:
         raise not_found("event")
-    return show(decode(record.wire), record.sequence, record.timestamp)
+    return show(wire_of(record.wire), record.sequence, record.timestamp)
 
 
 @use_case(events.TASK_EVENTS)

@@ -18,7 +18,7 @@ from redkey.services.use_cases.roles import capability_slugs
 from redkey.services.use_cases.texts import keep_then
 from redkey.shapes.fields import given
 from redkey.shapes.tasks import Advice, ApprovalGate, CreatedTask, NewTask
-from redkey.wire.events import Ref
+from redkey.wire.events import Ref, TaskCreated
 from redkey.wire.ids import event_id, parse_stream
 from redkey.wire.legacy import read_wire_1_0
 from redkey.wire.lint import lint_wire
@@ -46,14 +46,17 @@ def create(
     return keep_then(caller, given(body, *_TEXT), then, queue_id=named, under=under)
 
 
+# Where a new task may be at once, by what followed from it.
+_STATES = {"task.available": "available", "task.failed": "failed"}
+
+
 def _created(outcome: Outcome, warnings: tuple[Advice, ...]) -> CreatedTask:
     """The reply of a new task: where it stood when everything that followed at once was recorded."""
     record = outcome.records[0]
-    states = {"task.available": "available", "task.failed": "failed"}
-    found = [states[one.event.type] for one in outcome.records if one.event.type in states]
+    found = [_STATES[one.event.type] for one in outcome.records if one.event.type in _STATES]
     return CreatedTask(
         task_id=parse_stream(record.event.stream.stream_id).subject,
-        queue_id=record.wire["payload"]["queue_id"],
+        queue_id=outcome.payload(TaskCreated).queue_id,
         status=found[0] if found else "created",
         event_id=event_id(record.event.wire_id),
         warnings=warnings,
