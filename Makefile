@@ -45,12 +45,13 @@ test: $(MODELS) $(NODE)  ## run every test
 test-long: $(MODELS) $(NODE)  ## run the same tests at their large sizes
 	REDKEY_TEST_LONG=1 $(BIN)/python -m pytest -n 2 --dist loadgroup $(PYTEST_ARGS)
 
-check: $(READY)  ## lint, types, import layers, duplicates
+check: $(READY)  ## lint, types, import layers, duplicates, style
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m tools.duplicates
+	$(BIN)/python -m tools.style
 
 format: $(READY)  ## format the code
 	$(BIN)/ruff check --fix .

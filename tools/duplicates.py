@@ -29,7 +29,7 @@ RUN_LINES = 6
 COMMON_PLACES = 8
 DECLARATIONS = "redkey/shapes/"
 # The most pairs that the source may have, by the way in which they are alike.
-LIMITS = {"same": 41, "shape": 225}
+LIMITS = {"same": 20, "shape": 190}
 
 # What the docstring of every generated module says.
 _GENERATED = "`make verify` proves it current"

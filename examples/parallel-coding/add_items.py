@@ -3,8 +3,7 @@
 import contextlib
 import sys
 
-from redkey.client import Conflict, RedKey
-from redkey.client.resources.tasks import Retry
+from redkey.client import Conflict, RedKey, Retry
 
 queue, *items = sys.argv[1:]
 with RedKey() as rk:

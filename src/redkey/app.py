@@ -115,6 +115,11 @@ class App:
         )
         if config.witnesses:
             self._call_witnesses()
+        self._open_doors(ids, clock, on_fatal)
+
+    def _open_doors(self, ids: SystemIds, clock: SystemClock, on_fatal: Callable[[BaseException], None]) -> None:
+        """Build what callers reach: the use cases with all they need, the HTTP API and the bus."""
+        config, store = self.config, self.store
         name = log_name(self.signing.log.log_id)
         signers = SignerKeys(store.keys_directory / "oauth", f"{name}/oauth").signers()
         self.tokens = Tokens(signers, self.keys, config.public_url, name, time.time, ids.ulid)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import redkey.readmodel
 from redkey.cli.next_step import _COMMANDS, command_for
-from redkey.client.replies import NextStep
+from redkey.shapes.problem import NextStep
 
 READMODEL = Path(redkey.readmodel.__file__).parent
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from redkey.client import RedKey
-from redkey.client.resources.workspaces import Scope
+from redkey.shapes.workspaces import Scope
 from tests.harness.server import Server, serving
 
 

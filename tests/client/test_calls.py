@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from redkey.client import ClaimNext, NewTask, Retry
+from redkey.client.calls.claims import Claims
+from redkey.client.calls.queues import Queues
+from redkey.client.calls.roles import Roles
 from redkey.client.request import Request
-from redkey.client.resources.claims import Claims
-from redkey.client.resources.queues import Queues
-from redkey.client.resources.roles import Roles
 from redkey.client.resources.tasks import Tasks
 from tools import sdk
 

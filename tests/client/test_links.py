@@ -24,8 +24,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from redkey.client import AsyncRedKey, RedKey, TimedOut, Unreachable
 from redkey.client.idle import Idle
 from redkey.client.plain import LARGEST_BODY_BYTES, Reader, find_address
-from redkey.client.resources.server import Health
 from redkey.client.settings import find_settings
+from redkey.shapes.server import Health
 from tests.client.scripted import KEY, Heard, answer, read_request, scripted
 
 OK = answer(200, b'{"status":"ok"}')

@@ -23,8 +23,8 @@ from redkey.client import (
 from redkey.client.flow import Answer, Broken, Pause, Send, call
 from redkey.client.policy import Policy
 from redkey.client.request import get, post
-from redkey.client.resources.queues import CreatedQueue
-from redkey.client.resources.server import Health
+from redkey.shapes.queues import CreatedQueue
+from redkey.shapes.server import Health
 from tests.client.scripted import KEY, SILENCE, Scripted, answer, cut, scripted
 from tests.harness.acts import until
 

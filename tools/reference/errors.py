@@ -51,9 +51,19 @@ def page() -> str:
     return "\n".join(parts)
 
 
-def _calls(folder: Path) -> Iterator[ast.Call]:
+def _calls(folder: Path) -> Iterator[tuple[ast.Call, list[ast.Assign]]]:
+    """Yield every call in the source, with the assignments of its function."""
     for path in sorted(folder.rglob("*.py")):
-        yield from (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call))
+        yield from _calls_in(ast.parse(path.read_text()), [])
+
+
+def _calls_in(node: ast.AST, assigned: list[ast.Assign]) -> Iterator[tuple[ast.Call, list[ast.Assign]]]:
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        assigned = [part for part in ast.walk(node) if isinstance(part, ast.Assign)]
+    if isinstance(node, ast.Call):
+        yield node, assigned
+    for child in ast.iter_child_nodes(node):
+        yield from _calls_in(child, assigned)
 
 
 def _name(call: ast.Call) -> str:
@@ -61,12 +71,12 @@ def _name(call: ast.Call) -> str:
 
 
 def _problems() -> Iterator[Code]:
-    for call in _calls(_ROOT):
+    for call, assigned in _calls(_ROOT):
         name, given = _name(call), call.args
         if name in _HTTP and len(given) >= 2 and isinstance(given[0], ast.Constant) and _text(given[1]):
-            yield Code(given[0].value, _text(given[1]), _text(given[2]) if len(given) > 2 else "")
+            yield Code(given[0].value, _text(given[1]), _sentence(given[2], assigned) if len(given) > 2 else "")
         elif name == "wrong" and len(given) == 3 and _text(given[0]):
-            sentence = _text(given[2])
+            sentence = _sentence(given[2], assigned)
             yield Code(422, _text(given[0]), f"{sentence[:1].upper()}{sentence[1:]}." if sentence else "")
         elif name == "not_found" and given and _text(given[0]):
             what = _text(given[0])
@@ -77,7 +87,7 @@ def _own_codes() -> Iterator[tuple[str, str]]:
     """Codes by class of the tree: its own, and those that are given where it is raised."""
     kinds = {name: kind for name, kind in vars(errors).items() if isinstance(kind, type) and hasattr(kind, "code")}
     codes: dict[str, set[str]] = {name: {kind.code} for name, kind in kinds.items() if name != "Finding"}
-    for call in _calls(_ROOT):
+    for call, _ in _calls(_ROOT):
         given = [_text(word.value) for word in call.keywords if word.arg == "code"]
         if _name(call) in codes and given and given[0] and _OPEN not in given[0]:
             codes[_name(call)].add(given[0])
@@ -85,10 +95,29 @@ def _own_codes() -> Iterator[tuple[str, str]]:
         yield f"`{name}`", ", ".join(f"`{code}`" for code in sorted(found))
 
 
+def _sentence(node: ast.expr, assigned: list[ast.Assign]) -> str:
+    """Return the text of an argument; a name means the text that was last assigned to it above this line."""
+    if isinstance(node, ast.Name):
+        values = [value for target, value in _pairs(assigned) if target == node.id and value.lineno <= node.lineno]
+        return _text(max(values, key=lambda value: value.lineno)) if values else ""
+    return _text(node)
+
+
+def _pairs(assigned: list[ast.Assign]) -> Iterator[tuple[str, ast.expr]]:
+    for part in assigned:
+        target, value = part.targets[0], part.value
+        both = isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple)
+        for name, text in zip(target.elts, value.elts, strict=True) if both else [(target, value)]:
+            if isinstance(name, ast.Name):
+                yield name.id, text
+
+
 def _text(node: ast.expr) -> str:
-    """A text in the source; what is filled in at run time is shown as three dots."""
+    """Return a text of the source; what is filled in at run time is shown as three dots."""
     if isinstance(node, ast.Constant):
         return node.value if isinstance(node.value, str) else ""
     if isinstance(node, ast.JoinedStr):
         return "".join(_text(part) if isinstance(part, ast.Constant) else _OPEN for part in node.values)
+    if isinstance(node, ast.IfExp):
+        return _text(node.body) or _text(node.orelse)
     return ""

@@ -16,7 +16,7 @@ from redkey.cli.values import json_value
 
 if TYPE_CHECKING:
     from redkey.client import RedKey
-    from redkey.client.resources.agents import Agent, RegisteredAgent
+    from redkey.shapes.agents import Agent, RegisteredAgent
 
 
 @click.group()

@@ -13,7 +13,7 @@ from redkey.cli.session import daily, ids_option
 
 if TYPE_CHECKING:
     from redkey.client import RedKey
-    from redkey.client.resources.ledger import Event
+    from redkey.shapes.events import Event
 
 # What of an event's data tells the reader most, in this order.
 _TOLD = ("agentId", "winningAgentId", "reason", "claimId", "gateId", "workflowId", "name", "leaseExpiresAt")

@@ -15,7 +15,7 @@ from redkey.cli.session import daily, ids_option, limit_option
 
 if TYPE_CHECKING:
     from redkey.client import RedKey
-    from redkey.client.resources.gates import Gate, GateDecided
+    from redkey.shapes.gates import Gate, GateDecided
 
 _TITLES = ("GATE", "STATE", "TASK", "OPENED", "TITLE")
 _gate = click.argument("gate_id", metavar="GATE")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from redkey.client.replies import NextStep
+    from redkey.shapes.problem import NextStep
 
 # By the API's word for it; what is in braces is a field of the step.
 _COMMANDS = {

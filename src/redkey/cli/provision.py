@@ -12,9 +12,9 @@ from redkey.errors import Conflict, NotFound
 
 if TYPE_CHECKING:
     from redkey.client import RedKey
+    from redkey.client.calls.queues import Queues
+    from redkey.client.calls.roles import Roles
     from redkey.client.operation import Sync
-    from redkey.client.resources.queues import Queues
-    from redkey.client.resources.roles import Roles
 
 
 def ensure_queue(rk: RedKey, name: str) -> None:

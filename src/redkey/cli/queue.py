@@ -14,7 +14,7 @@ from redkey.cli.session import daily, ids_option
 
 if TYPE_CHECKING:
     from redkey.client import RedKey
-    from redkey.client.resources.queues import Queue
+    from redkey.shapes.queues import Queue
 
 STATES = ("created", "available", "claimed", "working", "blocked", "completed", "failed", "cancelled")
 _PAGE = 500

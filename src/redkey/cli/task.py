@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from redkey.client import RedKey
-    from redkey.client.resources.ledger import Event
-    from redkey.client.resources.tasks import Task, TaskSummary
+    from redkey.shapes.events import Event
+    from redkey.shapes.tasks import Task, TaskSummary
 
 _TITLES = ("TASK", "STATE", "TRY", "ROLE", "AGENT", "SINCE", "TITLE")
 _OPEN_STATES = ("created", "available", "claimed", "working", "blocked")

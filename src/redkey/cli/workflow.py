@@ -29,7 +29,7 @@ from redkey.cli.values import json_file, json_value
 
 if TYPE_CHECKING:
     from redkey.client import RedKey
-    from redkey.client.resources.workflows import Step, Workflow, WorkflowState
+    from redkey.shapes.workflows import Step, Workflow, WorkflowState
 
 _TITLES = ("WORKFLOW", "STATE", "DONE", "STARTED", "NAME")
 _STEPS = ("STEP", "STATE", "TRY", "ROLE", "AGENT", "WAITS FOR", "TITLE")

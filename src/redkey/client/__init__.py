@@ -40,20 +40,7 @@ What there is, by the words of the API; `AsyncRedKey` has the same, awaited:
 """
 
 from redkey.client.clients import AsyncRedKey, RedKey
-from redkey.client.replies import Page
-from redkey.client.resources.claims import (
-    Assignment,
-    Claimed,
-    ClaimNext,
-    ClaimNextOutcome,
-    ClaimOutcome,
-    Missed,
-    NoTasks,
-    Rejected,
-)
-from redkey.client.resources.ledger import Event
 from redkey.client.resources.receipts import Receipt
-from redkey.client.resources.tasks import ApprovalGate, NewTask, Retry, Task
 from redkey.client.worker import AsyncContext, Block, Context, Done, Fail, Release, Tally
 from redkey.errors import (
     AlreadyTerminal,
@@ -75,6 +62,19 @@ from redkey.errors import (
     Unreachable,
     WorkInterrupted,
 )
+from redkey.shapes.claims import (
+    Assignment,
+    Claimed,
+    ClaimNext,
+    ClaimNextOutcome,
+    ClaimOutcome,
+    Missed,
+    NoTasks,
+    Rejected,
+)
+from redkey.shapes.events import Event
+from redkey.shapes.fields import Page
+from redkey.shapes.tasks import ApprovalGate, NewTask, Retry, Task
 
 __all__ = [
     "AlreadyTerminal",

@@ -12,8 +12,8 @@ from types import MethodType
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, overload
 
 from redkey.client.flow import Flowing
-from redkey.client.replies import Item, Page
 from redkey.client.request import Request
+from redkey.shapes.fields import Item, Page
 
 if TYPE_CHECKING:
     from redkey.client.connection import Emission

@@ -1,27 +1,12 @@
-"""Every command, as one type: what somebody may ask a workspace for."""
+"""Every command, as one type: what a caller may ask of a workspace."""
 
 from __future__ import annotations
 
 from redkey.commands import claims, policies, registry, tasks, workflows
 
-Command = (
-    claims.ClaimNext
-    | claims.ClaimTask
-    | claims.HolderCommand
-    | tasks.CreateTask
-    | tasks.CancelTask
-    | tasks.RetryTask
-    | tasks.UnblockTask
-    | tasks.AddMessage
-    | tasks.RaiseConcern
-    | workflows.StartWorkflow
-    | workflows.PublishDefinition
-    | workflows.PauseWorkflow
-    | workflows.ResumeWorkflow
-    | workflows.CancelWorkflow
-    | workflows.ApproveGate
-    | workflows.RejectGate
-    | policies.SetPolicy
+# Commands that set up a workspace.
+RegistryCommand = (
+    policies.SetPolicy
     | policies.RaiseRules
     | policies.AddParty
     | policies.RemoveParty
@@ -42,4 +27,24 @@ Command = (
     | registry.EraseContent
     | registry.SendMessage
     | registry.ReadMessage
+)
+
+Command = (
+    claims.ClaimNext
+    | claims.ClaimTask
+    | claims.HolderCommand
+    | tasks.CreateTask
+    | tasks.CancelTask
+    | tasks.RetryTask
+    | tasks.UnblockTask
+    | tasks.AddMessage
+    | tasks.RaiseConcern
+    | workflows.StartWorkflow
+    | workflows.PublishDefinition
+    | workflows.PauseWorkflow
+    | workflows.ResumeWorkflow
+    | workflows.CancelWorkflow
+    | workflows.ApproveGate
+    | workflows.RejectGate
+    | RegistryCommand
 )

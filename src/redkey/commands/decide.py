@@ -6,7 +6,7 @@ from typing import assert_never
 
 from redkey.commands import claims, holds, policies, registry, tasks, workflows
 from redkey.commands.actor import Actor
-from redkey.commands.command import Command
+from redkey.commands.command import Command, RegistryCommand
 from redkey.commands.decision import Decision
 from redkey.commands.draft import Ids
 from redkey.commands.past import Past
@@ -14,10 +14,10 @@ from redkey.reducers.world import World
 
 
 def decide(world: World, command: Command, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:
-    """The wires that a command asks for, an answer that writes nothing, or Refused. Nothing is changed or read.
+    """Decide a command: return the wires it writes, or an answer that writes nothing; raise Refused. Changes nothing.
 
-    One case for each command, and mypy names the one that is missing; those that come most often stand first. What is
-    decided by what has left the world too is handed `past` (`wanted` says what that holds).
+    There is one case for each command, the most frequent first, and mypy reports a missing one. `past` holds what the
+    decision needs of tasks and claims that have left the world (`wanted` says what that is).
     """
     c = command
     if type(c) is claims.ClaimNext:
@@ -38,6 +38,39 @@ def decide(world: World, command: Command, actor: Actor, now: int, ids: Ids, pas
         return workflows.start(world, c, actor, now, ids)
     if type(c) is workflows.PublishDefinition:
         return workflows.publish(world, c, actor, now, ids)
+    if type(c) is claims.ReleaseClaim:
+        return holds.release(world, c, actor, now, ids, past)
+    if type(c) is claims.BlockClaim:
+        return holds.block(world, c, actor, now, ids, past)
+    if type(c) is claims.PlanClaim:
+        return holds.plan(world, c, actor, now, ids, past)
+    if type(c) is claims.FailClaim:
+        return holds.fail(world, c, actor, now, ids, past)
+    if type(c) is tasks.CancelTask:
+        return tasks.cancel(world, c, actor, now, ids, past)
+    if type(c) is tasks.RetryTask:
+        return tasks.retry(world, c, actor, now, ids, past)
+    if type(c) is tasks.UnblockTask:
+        return tasks.unblock(world, c, actor, now, ids, past)
+    if type(c) is tasks.AddMessage:
+        return tasks.add_message(world, c, actor, now, ids, past)
+    if type(c) is tasks.RaiseConcern:
+        return tasks.raise_concern(world, c, actor, now, ids, past)
+    if type(c) is workflows.PauseWorkflow:
+        return workflows.pause(world, c, actor, now, ids, past)
+    if type(c) is workflows.ResumeWorkflow:
+        return workflows.resume(world, c, actor, now, ids, past)
+    if type(c) is workflows.CancelWorkflow:
+        return workflows.cancel(world, c, actor, now, ids, past)
+    if type(c) is workflows.ApproveGate:
+        return workflows.approve(world, c, actor, now, ids, past)
+    if type(c) is workflows.RejectGate:
+        return workflows.reject(world, c, actor, now, ids, past)
+    return _decide_registry(world, c, actor, now, ids, past)
+
+
+def _decide_registry(world: World, c: RegistryCommand, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:
+    """Decide a command that sets up the workspace: agents, roles, queues, keys, policies, credits, messages."""
     if type(c) is registry.CreateWorkspace:
         return registry.create_workspace(world, c, actor, now, ids)
     if type(c) is policies.SetPolicy:
@@ -76,34 +109,6 @@ def decide(world: World, command: Command, actor: Actor, now: int, ids: Ids, pas
         return registry.price_credits(world, c, actor, now, ids)
     if type(c) is registry.EraseContent:
         return registry.erase_content(world, c, actor, now, ids)
-    if type(c) is claims.ReleaseClaim:
-        return holds.release(world, c, actor, now, ids, past)
-    if type(c) is claims.BlockClaim:
-        return holds.block(world, c, actor, now, ids, past)
-    if type(c) is claims.PlanClaim:
-        return holds.plan(world, c, actor, now, ids, past)
-    if type(c) is claims.FailClaim:
-        return holds.fail(world, c, actor, now, ids, past)
-    if type(c) is tasks.CancelTask:
-        return tasks.cancel(world, c, actor, now, ids, past)
-    if type(c) is tasks.RetryTask:
-        return tasks.retry(world, c, actor, now, ids, past)
-    if type(c) is tasks.UnblockTask:
-        return tasks.unblock(world, c, actor, now, ids, past)
-    if type(c) is tasks.AddMessage:
-        return tasks.add_message(world, c, actor, now, ids, past)
-    if type(c) is tasks.RaiseConcern:
-        return tasks.raise_concern(world, c, actor, now, ids, past)
-    if type(c) is workflows.PauseWorkflow:
-        return workflows.pause(world, c, actor, now, ids, past)
-    if type(c) is workflows.ResumeWorkflow:
-        return workflows.resume(world, c, actor, now, ids, past)
-    if type(c) is workflows.CancelWorkflow:
-        return workflows.cancel(world, c, actor, now, ids, past)
-    if type(c) is workflows.ApproveGate:
-        return workflows.approve(world, c, actor, now, ids, past)
-    if type(c) is workflows.RejectGate:
-        return workflows.reject(world, c, actor, now, ids, past)
     if type(c) is registry.SendMessage:
         return registry.send_message(world, c, actor, now, ids, past)
     if type(c) is registry.ReadMessage:

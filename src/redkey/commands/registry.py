@@ -359,7 +359,7 @@ def _settings(stated: QueueChoices) -> QueueSettings:
     try:
         return msgspec.convert(stated, QueueSettings)
     except msgspec.ValidationError as cause:
-        raise Refused(422, "schema_type", str(cause), "/payload/settings") from cause
+        raise Refused(422, "schema_type", f"The settings are not valid: {cause}.", "/payload/settings") from cause
 
 
 def _queue(world: World, queue_id: str, payload: QueueCreated | QueueUpdated, actor: Actor) -> Decision:

@@ -11,7 +11,6 @@ import logging
 from collections.abc import Sequence
 from typing import Final
 
-from redkey.client.resources.claims import FailureKind
 from redkey.client.worker import Block, Fail
 from redkey.errors import AgentUnavailable, OutputRefused, PromptRefused, StepFailed, WireRefused
 from redkey.runner.agent import Agent
@@ -20,6 +19,7 @@ from redkey.runner.envelope import input_bytes, step_input
 from redkey.runner.executors.port import Produced, Step
 from redkey.runner.prompt import Message, Prompt, assemble
 from redkey.runner.words import repeatable
+from redkey.shapes.claims import FailureKind
 
 _log = logging.getLogger("redkey.runner")
 # A program that ends like this failed; what hands back no envelope gets to know, and another try.

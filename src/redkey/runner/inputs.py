@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from redkey.client import Assignment, RedKey
-from redkey.client.resources.claims import Upstream
 from redkey.errors import OutputRefused, WorkplaceRefused
 from redkey.runner.artifacts import put_file
+from redkey.shapes.claims import Upstream
 
 FOLDER = ".redkey"
 _LARGEST = 1024 * 1024 * 1024

@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 
 from redkey.client import ClientError, Invalid, RedKey
-from redkey.client.resources.tasks import ArtifactPart, DataPart, FilePart, Part, TextPart
 from redkey.runner.mail import Mail
 from redkey.runner.prompt import Message, Remark
 from redkey.runner.words import repeatable
+from redkey.shapes.tasks import ArtifactPart, DataPart, FilePart, Part, TextPart
 
 _log = logging.getLogger("redkey.runner")
 URGENT = 1

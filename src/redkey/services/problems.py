@@ -1,4 +1,4 @@
-"""Problems: a refusal as callers see it, with a stable code and one sentence that an agent can act on."""
+"""Problems: a refusal as callers see it, with a stable code and one sentence on what to do next."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from http import HTTPStatus
 from redkey.commands.decision import Refused
 from redkey.shapes.problem import Problem, Wrong
 
-# Where problem types are explained: by their code where they have a story of their own, else by their status.
+# The page that explains problem types: by code if ADVICE has it, else by status.
 TYPES = "/docs#"
 
 # What a caller can do about a refusal, by code, else by status.
@@ -15,25 +15,25 @@ ADVICE = {
     "lease_lost": "Stop working on this task and ask for the next available one.",
     "already_terminal": "Leave the task as it is; create a new one, or retry it if it failed or was cancelled.",
     "credits_exhausted": "Ask an operator to grant credits; claims that are running may finish.",
-    "idempotency_key_reused": "Send the first body again for the first answer, or take a new key for a new request.",
-    "idempotency_key_expired": "Look at what the first request did (eventId); take a new key for a new request.",
+    "idempotency_key_reused": "Send the first body again for the first answer, or use a new key for a new request.",
+    "idempotency_key_expired": "Look at what the first request did (eventId); use a new key for a new request.",
     "missing_artifact": "Add the named artifacts to this claim, then complete it again.",
-    "logins_limited": "Use a right key or secret, or wait as long as Retry-After says; right ones are always let in.",
+    "logins_limited": "Use a valid key or secret, or wait as long as Retry-After says; valid ones are never limited.",
     "slug_taken": "Choose another slug, or update the agent that has it.",
-    "content_pinned": "Leave it: the ledger cannot be replayed without this content.",
+    "content_pinned": "Keep it: the ledger cannot be replayed without this content.",
     "content_not_found": "Check the hash; content is kept per workspace, and erased content does not come back.",
     "insufficient_scope": "Use a key that has one of the named scopes, or ask an admin for one.",
     "invalid_scope": "Ask for scopes that the key has or includes, with one space between them.",
     "cost_limited": "Wait as long as Retry-After says; send less at once.",
-    "answer_erased": "Read the current state; take a new key if the request is to be done once more.",
-    "last_operator_key": "Make another operator key in this workspace, or let another operator revoke this one.",
-    "last_admin_key": "Make another admin key in this workspace, or let an operator revoke this one.",
-    "secret_detected": "Take the secret out and send a reference to it instead; what is recorded cannot be unsaid.",
-    "internal_error": "Send the request again with the same Idempotency-Key; if it goes on, tell the operator.",
+    "answer_erased": "Read the current state; to run the request once more, use a new key.",
+    "last_operator_key": "Create another operator key in this workspace, or ask another operator to revoke this one.",
+    "last_admin_key": "Create another admin key in this workspace, or ask an operator to revoke this one.",
+    "secret_detected": "Remove the secret and send a reference to it instead; what is recorded cannot be removed.",
+    "internal_error": "Retry with the same Idempotency-Key; if it keeps failing, tell the operator.",
     "upgrade_needed": "Ask the operator to run a newer RedKey on this workspace.",
-    "store_full": "Ask the operator to make room on the server's disk, then send the request again.",
-    "writer_busy": "Send the request again after Retry-After seconds; if it goes on, ask the operator to look at the "
-    "other server processes of this data directory: one may be stopped while it writes.",
+    "store_full": "Ask the operator to free space on the server's disk, then retry.",
+    "writer_busy": "Retry after Retry-After seconds; if it keeps failing, ask the operator to look at the other server "
+    "processes of this data directory: one may have been suspended while it was writing.",
     "method_not_allowed": "Use one of the methods in the Allow header.",
 }
 ADVICE_BY_STATUS = {
@@ -44,18 +44,21 @@ ADVICE_BY_STATUS = {
     404: "Check the id; it must be one of this workspace.",
     405: "Use one of the methods in the Allow header.",
     408: "Send the body faster, or in smaller requests.",
-    409: "Read the current state before deciding what to do; sending the same request again will not help.",
+    409: "Read the current state before deciding what to do; the same request will fail again.",
     411: "Send a Content-Length or a chunked body.",
     413: "Send less; large bodies go to PUT /content and are named by their hash.",
     415: "Send the body with content-type application/json.",
-    422: "Mend what errors lists, then send the request again.",
+    422: "Fix the fields listed under `errors` and retry.",
     429: "Wait as long as Retry-After says.",
-    503: "Send the request again after Retry-After seconds, with the same Idempotency-Key.",
+    431: "Send fewer or shorter headers.",
+    501: "Send the body with a Content-Length or chunked, without another transfer encoding.",
+    503: "Retry after Retry-After seconds, with the same Idempotency-Key.",
+    505: "Send the request in HTTP/1.1.",
 }
 
 
 def describe(refused: Refused) -> Problem:
-    """A refusal in the shape of RFC 9457."""
+    """Turn a refusal into a problem of RFC 9457."""
     status, code = refused.status, refused.code
     return Problem(
         type=TYPES + (code if code in ADVICE else str(status)),

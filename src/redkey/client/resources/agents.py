@@ -8,31 +8,8 @@ from redkey.client.calls import agents
 from redkey.client.flow import Flowing
 from redkey.client.operation import Mode, Stream
 from redkey.client.request import at
-from redkey.client.resources.ledger import Event, following
-from redkey.shapes.agents import (
-    Agent,
-    AgentHeard,
-    AgentVerification,
-    AuthRequirement,
-    ClaimHistoryItem,
-    DeactivatedAgent,
-    Endpoint,
-    RegisteredAgent,
-    Skill,
-)
-
-__all__ = [
-    "Agent",
-    "AgentHeard",
-    "AgentVerification",
-    "Agents",
-    "AuthRequirement",
-    "ClaimHistoryItem",
-    "DeactivatedAgent",
-    "Endpoint",
-    "RegisteredAgent",
-    "Skill",
-]
+from redkey.client.resources.ledger import following
+from redkey.shapes.events import Event
 
 
 class Agents(agents.Agents[Mode]):

@@ -9,9 +9,7 @@ from redkey.client.calls import content
 from redkey.client.flow import Flowing, download
 from redkey.client.operation import Mode, Operation, Stream
 from redkey.client.request import Request, at, get, reader
-from redkey.shapes.content import OCTETS, ErasedContent, KeptContent
-
-__all__ = ["Content", "ErasedContent", "KeptContent"]
+from redkey.shapes.content import OCTETS, KeptContent
 
 
 class Content(content.Content[Mode]):

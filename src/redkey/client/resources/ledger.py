@@ -7,13 +7,10 @@ from functools import partial
 from typing import Any
 
 from redkey.client.calls import events
-from redkey.client.calls.ledger import Ledger as Ledger
 from redkey.client.flow import Flowing, follow
 from redkey.client.operation import Mode, Stream
 from redkey.client.request import EVENT_STREAM, get
-from redkey.shapes.events import Event as Event
-from redkey.shapes.events import Order as Order
-from redkey.shapes.events import Party as Party
+from redkey.shapes.events import Event
 
 
 def following(path: str, **query: Any) -> Flowing[Event]:

@@ -6,17 +6,9 @@ from pathlib import Path
 
 import msgspec
 
-from redkey.client.calls.checkpoints import Checkpoints as Checkpoints
 from redkey.client.operation import Mode, Operation, Resource
 from redkey.client.request import Request, at, get
 from redkey.shapes import receipts as shapes
-from redkey.shapes.receipts import Checkpoint as Checkpoint
-from redkey.shapes.receipts import ReceiptEffect as ReceiptEffect
-from redkey.shapes.receipts import ReceiptInternal as ReceiptInternal
-from redkey.shapes.receipts import ReceiptLevels as ReceiptLevels
-from redkey.shapes.receipts import ReceiptProof as ReceiptProof
-from redkey.shapes.receipts import ReceiptVerification as ReceiptVerification
-from redkey.shapes.receipts import SignerTerm as SignerTerm
 
 
 class Receipt(shapes.Receipt, frozen=True, kw_only=True):

@@ -8,12 +8,7 @@ from redkey.client.calls import oauth, server
 from redkey.client.operation import Mode, Operation
 from redkey.client.request import Request, get, reader
 from redkey.shapes.oauth import FORM as _FORM
-from redkey.shapes.oauth import AccessToken as AccessToken
-from redkey.shapes.oauth import JsonWebKey as JsonWebKey
-from redkey.shapes.oauth import JsonWebKeySet as JsonWebKeySet
-from redkey.shapes.oauth import OAuthMetadata as OAuthMetadata
-from redkey.shapes.server import Health as Health
-from redkey.shapes.server import Readiness as Readiness
+from redkey.shapes.oauth import AccessToken
 
 
 class Server(server.Server[Mode]):

@@ -8,31 +8,11 @@ from redkey.client.calls import workflows
 from redkey.client.flow import Flowing
 from redkey.client.operation import Mode, Operation, Stream
 from redkey.client.request import Request, at, get
-from redkey.client.resources.ledger import Event, following
+from redkey.client.resources.ledger import following
+from redkey.shapes.events import Event
 from redkey.shapes.workflows import (
-    Counts,
-    Edge,
     Graph,
-    Node,
-    StartedWorkflow,
-    Step,
-    Workflow,
-    WorkflowChanged,
-    WorkflowState,
 )
-
-__all__ = [
-    "Counts",
-    "Edge",
-    "Graph",
-    "Node",
-    "StartedWorkflow",
-    "Step",
-    "Workflow",
-    "WorkflowChanged",
-    "WorkflowState",
-    "Workflows",
-]
 
 
 class Workflows(workflows.Workflows[Mode]):

@@ -8,13 +8,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from redkey.client.calls.claims import Claims
 from redkey.client.operation import Async, Mode, Operation, Procedure, Resource, Sender, Steps, Sync
 from redkey.client.request import Request
-from redkey.client.resources.claims import ArtifactAdded, Assignment, ClaimChanged, Claimed, Claims, Readiness, Upstream
-from redkey.client.resources.content import Content, KeptContent
-from redkey.client.resources.tasks import MessageAdded, Task, Tasks
+from redkey.client.resources.content import Content
+from redkey.client.resources.tasks import Tasks
 from redkey.client.worker.lease import Lease, LossSignal
 from redkey.errors import CallMisused
+from redkey.shapes.claims import ArtifactAdded, Assignment, ClaimChanged, Claimed, Readiness, Upstream
+from redkey.shapes.content import KeptContent
+from redkey.shapes.tasks import MessageAdded, Task
 
 # What is larger is put as content first; a request may have 1 MiB in all.
 _INLINE_BYTES = 256 * 1024

@@ -21,11 +21,11 @@ from functools import partial
 from queue import SimpleQueue
 from typing import Any
 
+from redkey.client.calls.claims import Claims
 from redkey.client.connection import Connection, SyncSender
 from redkey.client.operation import Sync
 from redkey.client.policy import Policy
 from redkey.client.resources.agents import Agents
-from redkey.client.resources.claims import Claimed, ClaimNext, Claims
 from redkey.client.worker.declared import Worker
 from redkey.client.worker.enlist import Enlisted, enlist
 from redkey.client.worker.hold import Hold
@@ -37,6 +37,7 @@ from redkey.client.worker.slot import WAIT_SECONDS, NextSource, Slot, Source
 from redkey.client.worker.tally import Tally
 from redkey.client.worker.verdict import Done, Release
 from redkey.errors import CallMisused, ClientError
+from redkey.shapes.claims import Claimed, ClaimNext
 
 _log = logging.getLogger("redkey.client.worker")
 # An agent of which nothing is recorded for 180 seconds is taken for lost.

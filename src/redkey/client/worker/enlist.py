@@ -13,12 +13,13 @@ import socket
 from dataclasses import dataclass
 from typing import Any
 
+from redkey.client.calls.queues import Queues
+from redkey.client.calls.roles import Roles
 from redkey.client.connection import SyncSender
 from redkey.client.operation import Sync
-from redkey.client.resources.agents import Agent, Agents
-from redkey.client.resources.queues import Queues
-from redkey.client.resources.roles import Roles
+from redkey.client.resources.agents import Agents
 from redkey.errors import CallMisused, Conflict, Forbidden, NotFound
+from redkey.shapes.agents import Agent
 from redkey.wire.names import AGENT_ID, SLUG, role_id
 
 _log = logging.getLogger("redkey.client.worker")

@@ -7,16 +7,17 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from redkey.client.calls.claims import Claims
 from redkey.client.connection import SyncSender
 from redkey.client.operation import Sync
 from redkey.client.policy import is_passing
-from redkey.client.resources.claims import Assignment, Claimed, ClaimEnded, ClaimNext, Claims
 from redkey.client.worker.context import WorkContext
 from redkey.client.worker.lease import Lease, now
 from redkey.client.worker.pulse import Pulse
 from redkey.client.worker.tally import Tally
 from redkey.client.worker.verdict import Block, Done, Fail, Release, Verdict, after_refusal, verdict_of
 from redkey.errors import AlreadyTerminal, ClientError, Conflict, LeaseLost, NotFound, WorkInterrupted
+from redkey.shapes.claims import Assignment, Claimed, ClaimEnded, ClaimNext
 
 _log = logging.getLogger("redkey.client.worker")
 _COUNTED = {Done: "completed", Fail: "failed", Block: "blocked", Release: "released"}

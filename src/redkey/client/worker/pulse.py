@@ -9,8 +9,8 @@ import logging
 import random
 import threading
 
+from redkey.client.calls.claims import Claims
 from redkey.client.operation import Sync
-from redkey.client.resources.claims import Claims
 from redkey.client.worker.lease import Lease, now
 from redkey.errors import ApiError, ClientError, NotFound
 

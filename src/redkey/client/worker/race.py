@@ -10,16 +10,18 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 
+from redkey.client.calls.ledger import Ledger
 from redkey.client.connection import Emission, SyncSender
 from redkey.client.operation import Sync
 from redkey.client.resources.agents import Agents
-from redkey.client.resources.claims import Claimed, ClaimNext
-from redkey.client.resources.ledger import Event, Events, Ledger
+from redkey.client.resources.ledger import Events
 from redkey.client.resources.tasks import Tasks
 from redkey.client.worker.lease import now
 from redkey.client.worker.slot import Asked, Won
 from redkey.client.worker.tally import Tally
 from redkey.errors import NotFound, Unreachable
+from redkey.shapes.claims import Claimed, ClaimNext
+from redkey.shapes.events import Event
 
 # What opens a task to claims: the first time, and when somebody gave it back, lost it or lifted its block.
 _OFFERS = ("task.available", "task.lease_expired", "task.released", "task.unblocked")

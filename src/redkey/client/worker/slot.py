@@ -8,14 +8,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from redkey.client.calls.queues import Queues
 from redkey.client.connection import SyncSender
 from redkey.client.operation import Sync
 from redkey.client.policy import Policy, is_passing
-from redkey.client.resources.claims import Claimed, ClaimNext, NoTasks
-from redkey.client.resources.queues import Queues
 from redkey.client.worker.lease import now
 from redkey.client.worker.tally import Tally
 from redkey.errors import ClientError
+from redkey.shapes.claims import Claimed, ClaimNext, NoTasks
 
 _log = logging.getLogger("redkey.client.worker")
 # How long a claim-next waits for a task. A stop waits for it too, because a claim that is cut off may have been won.

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from redkey.client.calls.claims import Claims
 from redkey.client.request import Request
-from redkey.client.resources.claims import BlockerType, ClaimNext, Claims, FailureKind
 from redkey.errors import ApiError, CallMisused, ClientError
+from redkey.shapes.claims import BlockerType, ClaimNext, FailureKind
 
 _REASON_LIMIT = 8000
 
