@@ -35,13 +35,25 @@ PLANTS = {
         "src/redkey/reducers/fold.py",
         "    if type(p) is GateOpened:\n        return gate.opened(world, e, p)\n",
         "",
-        'Argument 1 to "assert_never" has incompatible type "GateOpened"; expected "Never"',
+        'Argument 3 to "_apply_to_registry" has incompatible type "GateOpened | ',
+    ),
+    "a type of the registry without a case": (
+        "src/redkey/reducers/fold.py",
+        "    if type(p) is RoleGranted:\n        return registry.role_granted(world, e, p)\n",
+        "",
+        'Argument 1 to "assert_never" has incompatible type "RoleGranted"; expected "Never"',
     ),
     "a command without a case": (
         "src/redkey/commands/decide.py",
         "    if type(c) is tasks.RetryTask:\n        return tasks.retry(world, c, actor, now, ids, past)\n",
         "",
-        'Argument 1 to "assert_never" has incompatible type "RetryTask"; expected "Never"',
+        'Argument 2 to "_decide_registry" has incompatible type "RetryTask | ',
+    ),
+    "a command of the registry without a case": (
+        "src/redkey/commands/decide.py",
+        "    if type(c) is registry.GrantRole:\n        return registry.grant_role(world, c, actor, now, ids)\n",
+        "",
+        'Argument 1 to "assert_never" has incompatible type "GrantRole"; expected "Never"',
     ),
     "a wrong key in a decision": (
         "src/redkey/commands/holds.py",
