@@ -35,7 +35,7 @@ PLANTS = {
         "src/redkey/reducers/fold.py",
         "    if type(p) is GateOpened:\n        return gate.opened(world, e, p)\n",
         "",
-        'Argument 3 to "_apply_to_registry" has incompatible type "GateOpened | ',
+        'Argument 1 to "assert_never" has incompatible type "GateOpened"; expected "Never"',
     ),
     "a type of the registry without a case": (
         "src/redkey/reducers/fold.py",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, assert_never, cast
+from typing import TYPE_CHECKING, Any, Protocol, assert_never, cast, get_args
 
 import msgspec
 
@@ -77,6 +77,9 @@ from redkey.wire.events import (
     WorkspaceRulesRaised,
 )
 from redkey.wire.payload import request_key
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
 
 Void = str | None
 
@@ -221,6 +224,11 @@ _RegistryPayload = (
     | LedgerRestored
     | CheckpointAnchored
 )
+_REGISTRY = frozenset(get_args(_RegistryPayload))
+
+
+def _is_registry(p: AnyPayload) -> TypeIs[_RegistryPayload]:
+    return type(p) in _REGISTRY
 
 
 def apply(world: World, e: Event, p: AnyPayload) -> Void:
@@ -285,7 +293,9 @@ def apply(world: World, e: Event, p: AnyPayload) -> Void:
         return gate.rejected(world, e, p)
     if type(p) is DefinitionPublished:
         return definition.published(world, e, p)
-    return _apply_to_registry(world, e, p)
+    if _is_registry(p):
+        return _apply_to_registry(world, e, p)
+    assert_never(p)
 
 
 def _apply_to_registry(world: World, e: Event, p: _RegistryPayload) -> Void:
