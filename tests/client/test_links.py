@@ -334,6 +334,8 @@ def test_a_server_is_trusted_by_its_certificate_and_its_name(
 class Fake:
     """A link that is open until it is closed."""
 
+    keeps_open = True
+
     def __init__(self) -> None:
         self.is_closed = False
 
@@ -365,6 +367,10 @@ def test_links_wait_for_a_while_and_not_in_any_number(monkeypatch: pytest.Monkey
     late = Fake()
     idle.give(late)
     assert late.is_closed
+    ended = Fake()
+    ended.keeps_open = False
+    Idle[Fake]().give(ended)
+    assert ended.is_closed
 
 
 @pytest.mark.parametrize(

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
-from functools import partial
+from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from redkey.client.async_links import AsyncLinks
 from redkey.client.connection import find_certificates
-from redkey.client.flow import Answer, Broken, Emit, Flow, Flowing, Open, Pause, Send, call
-from redkey.client.operation import AsyncPages, Steps
+from redkey.client.flow import Answer, Broken, Emit, Ended, Flow, Flowing, Open, Pause, Send, Steps, advance, call, take
+from redkey.client.operation import AsyncPages
 from redkey.client.plain import find_address, plain_body
 from redkey.client.policy import Policy
 from redkey.client.request import Request
 from redkey.client.settings import Settings
-from redkey.errors import ClientError
 
 if TYPE_CHECKING:
     import httpx2
@@ -49,17 +47,14 @@ class AsyncConnection:
     async def run(self, flow: Flow[T]) -> T:
         """Do what a flow asks for until it has its result."""
         told: Any = None
-        while True:
-            try:
-                effect = flow.send(told)
-            except StopIteration as done:
-                result: T = done.value
-                return result
+        while not isinstance(effect := advance(flow, told), Ended):
             if isinstance(effect, Pause):
                 await asyncio.sleep(effect.seconds)
                 told = None
             else:
                 told = await self._send(effect)
+        result: T = effect.value
+        return result
 
     async def emit(self, flow: Flow[None]) -> AsyncGenerator[Any, None]:
         """What a flow hands on; the stream is closed when the caller has enough."""
@@ -68,11 +63,9 @@ class AsyncConnection:
         opened, told = AsyncOpened(), None
         try:
             while True:
-                try:
-                    effect = flow.send(told)
-                except StopIteration:
+                effect, told = advance(flow, told), None
+                if isinstance(effect, Ended):
                     return
-                told = None
                 if isinstance(effect, Emit):
                     yield effect.value
                 elif isinstance(effect, Pause):
@@ -113,17 +106,7 @@ class AsyncSender:
         return await self.connection.run(call(request, self.policy))
 
     async def take(self, steps: Steps[T]) -> T:
-        go_on: Callable[[], Request[Any]] = partial(next, steps)
-        while True:
-            try:
-                request = go_on()
-            except StopIteration as done:
-                result: T = done.value
-                return result
-            try:
-                go_on = partial(steps.send, await self.send(request))
-            except ClientError as error:
-                go_on = partial(steps.throw, error)
+        return await self.connection.run(take(steps, self.policy))
 
     def pages(self, request: Request[Any]) -> AsyncPages[Any]:
         return AsyncPages(self.send, request)

@@ -6,8 +6,8 @@ import asyncio
 from typing import Any
 
 from redkey.client.flow import Answer, Broken, Send
-from redkey.client.idle import Idle
-from redkey.client.plain import Address, Reader, Writer, broken
+from redkey.client.idle import Idle, give_up
+from redkey.client.plain import Address, Reader, Writer
 from redkey.client.policy import CONNECT_SECONDS
 
 # How long the first of a host's addresses is waited for before the next is tried beside it.
@@ -29,17 +29,8 @@ class AsyncLinks:
                 link = await _connect(self._address, min(CONNECT_SECONDS, sending.silence_seconds))
             answer = await link.exchange(data, sending.silence_seconds)
         except BaseException as failure:
-            # Whatever else was on its way must not be taken for the next answer; nor may a cancelled call's.
-            if link is not None:
-                link.close()
-            # A name that cannot be a host is a UnicodeError.
-            if isinstance(failure, OSError | UnicodeError):
-                return broken(failure)
-            raise
-        if link.keeps_open:
-            self._idle.give(link)
-        else:
-            link.close()
+            return give_up(link, failure)
+        self._idle.give(link)
         return answer
 
     async def close(self) -> None:

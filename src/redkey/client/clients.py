@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from redkey.client.calls.families import Families
 from redkey.client.operation import Async, ClientSender, Mode, Sync
@@ -27,11 +27,19 @@ if TYPE_CHECKING:
     from redkey.client.worker.crew import Crew
     from redkey.client.worker.tally import Tally
 
+    SyncTransport = httpx2.BaseTransport
+    AsyncTransport = httpx2.AsyncBaseTransport
+else:
+    # httpx2 is imported only by clients that need it.
+    SyncTransport = AsyncTransport = Any
+
 H = TypeVar("H", bound=Callable[..., Any])
+# What a caller may hand to httpx2 in place of its own way to send.
+Transport = TypeVar("Transport")
 _KEY = re.compile(r"[ -~]{1,255}")
 
 
-class _Client(Families[Mode]):
+class _Client(Families[Mode], Generic[Mode, Transport]):
     """What both clients are: every family of calls, and workers."""
 
     settings: Settings
@@ -39,7 +47,22 @@ class _Client(Families[Mode]):
     _workers: list[Worker]
     _crew: Crew | None = None
     _connection: Any
-    _transport: Any
+    _transport: Transport | None
+
+    def __init__(
+        self,
+        url: str | None = None,
+        api_key: str | None = None,
+        *,
+        data: str | Path | None = None,
+        timeout: float = 30.0,
+        max_retries: int = 4,
+        transport: Transport | None = None,
+    ) -> None:
+        self.settings = find_settings(url, api_key, data, os.environ)
+        self.policy = Policy(timeout, max_retries)
+        self._transport = transport
+        self._connect()
 
     def worker(
         self,
@@ -85,6 +108,9 @@ class _Client(Families[Mode]):
         other._begin(self._connection)
         return other
 
+    def _connect(self) -> None:
+        raise NotImplementedError
+
     def _begin(self, connection: Any) -> None:
         raise NotImplementedError
 
@@ -102,29 +128,17 @@ class _Client(Families[Mode]):
         return f"{type(self).__name__}({self.settings.shown_url!r})"
 
 
-class RedKey(_Client[Sync]):
+class RedKey(_Client[Sync, SyncTransport]):
     """The sync client. Threads may share one; close it, or use it in a `with` block.
 
     `url` is `http://host:port`, `https://host` or `unix:/path/to/socket`. What is not given comes from `REDKEY_URL`,
     `REDKEY_API_KEY` and `REDKEY_DATA`, then from the file that `redkey serve` left in its data directory.
     """
 
-    def __init__(
-        self,
-        url: str | None = None,
-        api_key: str | None = None,
-        *,
-        data: str | Path | None = None,
-        timeout: float = 30.0,
-        max_retries: int = 4,
-        transport: httpx2.BaseTransport | None = None,
-    ) -> None:
+    def _connect(self) -> None:
         from redkey.client.connection import Connection
 
-        self.settings = find_settings(url, api_key, data, os.environ)
-        self.policy = Policy(timeout, max_retries)
-        self._transport = transport
-        self._begin(Connection(self.settings, self.policy, transport))
+        self._begin(Connection(self.settings, self.policy, self._transport))
 
     def _begin(self, connection: Connection) -> None:
         from redkey.client.connection import SyncSender
@@ -164,25 +178,13 @@ class RedKey(_Client[Sync]):
         self.close()
 
 
-class AsyncRedKey(_Client[Async]):
+class AsyncRedKey(_Client[Async, AsyncTransport]):
     """The async client, for one event loop; close it, or use it in an `async with` block. Configured like `RedKey`."""
 
-    def __init__(
-        self,
-        url: str | None = None,
-        api_key: str | None = None,
-        *,
-        data: str | Path | None = None,
-        timeout: float = 30.0,
-        max_retries: int = 4,
-        transport: httpx2.AsyncBaseTransport | None = None,
-    ) -> None:
+    def _connect(self) -> None:
         from redkey.client.async_connection import AsyncConnection
 
-        self.settings = find_settings(url, api_key, data, os.environ)
-        self.policy = Policy(timeout, max_retries)
-        self._transport = transport
-        self._begin(AsyncConnection(self.settings, self.policy, transport))
+        self._begin(AsyncConnection(self.settings, self.policy, self._transport))
 
     def _begin(self, connection: AsyncConnection) -> None:
         from redkey.client.async_connection import AsyncSender

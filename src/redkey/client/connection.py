@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from redkey.client.flow import Answer, Broken, Emit, Flow, Flowing, Open, Pause, Send, call
+from redkey.client.flow import Answer, Broken, Emit, Ended, Flow, Flowing, Open, Pause, Send, Steps, advance, call, take
 from redkey.client.links import Links
-from redkey.client.operation import Pages, Steps
+from redkey.client.operation import Pages
 from redkey.client.plain import find_address, plain_body
 from redkey.client.policy import Policy
 from redkey.client.request import Request
 from redkey.client.settings import Settings
-from redkey.errors import ClientError
 
 if TYPE_CHECKING:
     import ssl
@@ -63,17 +61,14 @@ class Connection:
     def run(self, flow: Flow[T]) -> T:
         """Do what a flow asks for until it has its result."""
         told: Any = None
-        while True:
-            try:
-                effect = flow.send(told)
-            except StopIteration as done:
-                result: T = done.value
-                return result
+        while not isinstance(effect := advance(flow, told), Ended):
             if isinstance(effect, Pause):
                 time.sleep(effect.seconds)
                 told = None
             else:
                 told = self._send(effect)
+        result: T = effect.value
+        return result
 
     def emit(self, flow: Flow[None]) -> Emission[Any]:
         """What a flow hands on, as it comes."""
@@ -86,11 +81,9 @@ class Connection:
         told: Any = None
         try:
             while not opened.is_cut.is_set():
-                try:
-                    effect = flow.send(told)
-                except StopIteration:
+                effect, told = advance(flow, told), None
+                if isinstance(effect, Ended):
                     return
-                told = None
                 if isinstance(effect, Emit):
                     yield effect.value
                 elif isinstance(effect, Pause):
@@ -156,17 +149,7 @@ class SyncSender:
         return self.connection.run(call(request, self.policy))
 
     def take(self, steps: Steps[T]) -> T:
-        go_on: Callable[[], Request[Any]] = partial(next, steps)
-        while True:
-            try:
-                request = go_on()
-            except StopIteration as done:
-                result: T = done.value
-                return result
-            try:
-                go_on = partial(steps.send, self.send(request))
-            except ClientError as error:
-                go_on = partial(steps.throw, error)
+        return self.connection.run(take(steps, self.policy))
 
     def pages(self, request: Request[Any]) -> Pages[Any]:
         return Pages(self.send, request)

@@ -7,6 +7,7 @@ async connection only do these things, so that retries, keys, cursors and resumi
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Generic, TypeAlias, TypeVar
@@ -73,14 +74,30 @@ class Broken(msgspec.Struct, frozen=True):
     timed_out: bool = False
 
 
+class Ended(msgspec.Struct, Generic[T], frozen=True):
+    """The flow is over, with this result."""
+
+    value: T
+
+
 OPENED = object()
 Flow: TypeAlias = Generator[Any, Any, T]
+# Several requests in order that are one operation to the caller.
+Steps: TypeAlias = Generator[Request[Any], Any, T]
 
 
 class Flowing(msgspec.Struct, Generic[T], frozen=True):
     """A flow that has not begun, and will hand on values of this type as it goes."""
 
     begin: Callable[[Policy], Flow[None]]
+
+
+def advance(flow: Flow[T], told: Any) -> Any:
+    """Tell a flow what came of its last effect: its next effect, or `Ended`."""
+    try:
+        return flow.send(told)
+    except StopIteration as done:
+        return Ended(done.value)
 
 
 def call(request: Request[T], policy: Policy) -> Flow[T]:
@@ -93,6 +110,21 @@ def call(request: Request[T], policy: Policy) -> Flow[T]:
         if isinstance(found, Answer) and 200 <= found.status < 300:
             return request.read(found.body)
         yield _pause(found, request, policy, tries)
+
+
+def take(steps: Steps[T], policy: Policy) -> Flow[T]:
+    """Several requests, each built from the replies before it: the result of the last step."""
+    go_on: Callable[[], Request[Any]] = partial(next, steps)
+    while True:
+        try:
+            request = go_on()
+        except StopIteration as done:
+            result: T = done.value
+            return result
+        try:
+            go_on = partial(steps.send, (yield from call(request, policy)))
+        except ClientError as error:
+            go_on = partial(steps.throw, error)
 
 
 def follow(request: Request[T], policy: Policy) -> Flow[None]:

@@ -1,4 +1,4 @@
-"""Links that wait for their next request: the last used is the next used, and what waits too long is closed."""
+"""Idle links: the last used is reused first, and a link that is idle for too long is closed."""
 
 from __future__ import annotations
 
@@ -8,12 +8,17 @@ import time
 from collections import deque
 from typing import Generic, Protocol, TypeVar
 
+from redkey.client.flow import Broken
+
 _MOST = 100
 _LONGEST_SECONDS = 30.0
 
 
 class Keepable(Protocol):
     """An open connection between two requests."""
+
+    @property
+    def keeps_open(self) -> bool: ...
 
     def is_alive(self) -> bool: ...
 
@@ -24,7 +29,7 @@ L = TypeVar("L", bound=Keepable)
 
 
 class Idle(Generic[L]):
-    """The links of one client that nobody uses now. Threads may share it."""
+    """The links of one client that are not in use. Threads may share it."""
 
     def __init__(self) -> None:
         self._is_closed = False
@@ -36,9 +41,9 @@ class Idle(Generic[L]):
         self._lock = threading.Lock()
 
     def take(self) -> L | None:
-        """A link that is still open, for the caller alone; None when one has to be opened."""
+        """Take out a link that is still open; None if there is none."""
         if self._process != os.getpid():
-            # After a fork they are the parent's: two who speak on one connection get each other's answers.
+            # After a fork the links are the parent's: two processes on one connection read each other's answers.
             self._begin()
         while True:
             with self._lock:
@@ -52,17 +57,20 @@ class Idle(Generic[L]):
             link.close()
 
     def give(self, link: L) -> None:
-        """Keep a link for whoever comes next."""
+        """Keep a link for the next request; close it if the server will."""
+        if not link.keeps_open:
+            link.close()
+            return
         now, too_many = time.monotonic(), []
         with self._lock:
             self._waiting.append((now, link))
             while self._waiting and (self._is_over() or now - self._waiting[0][0] >= _LONGEST_SECONDS):
                 too_many.append(self._waiting.popleft()[1])
-        for one in too_many:
-            one.close()
+        for surplus in too_many:
+            surplus.close()
 
     def close(self) -> None:
-        """Close what waits; what is in use is closed when it is given back."""
+        """Close idle links; links in use are closed when they are given back."""
         with self._lock:
             self._is_closed = True
             waiting = [link for _, link in self._waiting]
@@ -72,3 +80,19 @@ class Idle(Generic[L]):
 
     def _is_over(self) -> bool:
         return self._is_closed or len(self._waiting) > _MOST
+
+
+def give_up(link: Keepable | None, failure: BaseException) -> Broken:
+    """Close the link of a failed exchange, and say how it failed; raise what is not a failure of the network.
+
+    The link may still bring bytes of this answer, which the next request must not take for its own. The reason never
+    holds headers, and so no key.
+    """
+    if link is not None:
+        link.close()
+    # A name that cannot be a host is a UnicodeError.
+    if not isinstance(failure, OSError | UnicodeError):
+        raise failure
+    if isinstance(failure, TimeoutError):
+        return Broken("no answer in time", timed_out=True)
+    return Broken(str(failure) or type(failure).__name__)

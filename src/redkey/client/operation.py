@@ -6,12 +6,12 @@ the reply, on a `Resource[Async]` an awaitable of it, with the same parameters, 
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Generator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
 from functools import wraps
 from types import MethodType
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, overload
 
-from redkey.client.flow import Flowing
+from redkey.client.flow import Flowing, Steps
 from redkey.client.request import Request
 from redkey.shapes.fields import Item, Page
 
@@ -31,8 +31,6 @@ class Async:
 
 
 Mode = TypeVar("Mode", Sync, Async)
-# Several calls in order that are one operation to the caller.
-Steps = Generator[Request[Any], Any, T]
 
 
 class Sender(Protocol):
@@ -80,7 +78,20 @@ class _Declared(Generic[P, T]):
         raise NotImplementedError
 
 
-class Operation(_Declared[P, T]):
+class _Answered(_Declared[P, T]):
+    """An operation with one reply: returned by the sync client, awaited by the async client."""
+
+    @overload
+    def __get__(self, owner: None, kind: Any) -> Self: ...
+    @overload
+    def __get__(self, owner: Resource[Sync], kind: Any) -> Callable[P, T]: ...
+    @overload
+    def __get__(self, owner: Resource[Async], kind: Any) -> Callable[P, Coroutine[Any, Any, T]]: ...
+    def __get__(self, owner: Resource[Any] | None, kind: Any) -> Any:
+        return self._bind(owner)
+
+
+class Operation(_Answered[P, T]):
     """One request."""
 
     build: Callable[Concatenate[Any, P], Request[T]]
@@ -88,33 +99,15 @@ class Operation(_Declared[P, T]):
     def __init__(self, build: Callable[Concatenate[Any, P], Request[T]]) -> None:
         super().__init__(build)
 
-    @overload
-    def __get__(self, owner: None, kind: Any) -> Self: ...
-    @overload
-    def __get__(self, owner: Resource[Sync], kind: Any) -> Callable[P, T]: ...
-    @overload
-    def __get__(self, owner: Resource[Async], kind: Any) -> Callable[P, Coroutine[Any, Any, T]]: ...
-    def __get__(self, owner: Resource[Any] | None, kind: Any) -> Any:
-        return self._bind(owner)
-
     def _pass_on(self, sender: Sender, built: Any) -> Any:
         return sender.send(built)
 
 
-class Procedure(_Declared[P, T]):
+class Procedure(_Answered[P, T]):
     """Several requests, each built from the answers before it."""
 
     def __init__(self, build: Callable[Concatenate[Any, P], Steps[T]]) -> None:
         super().__init__(build)
-
-    @overload
-    def __get__(self, owner: None, kind: Any) -> Self: ...
-    @overload
-    def __get__(self, owner: Resource[Sync], kind: Any) -> Callable[P, T]: ...
-    @overload
-    def __get__(self, owner: Resource[Async], kind: Any) -> Callable[P, Coroutine[Any, Any, T]]: ...
-    def __get__(self, owner: Resource[Any] | None, kind: Any) -> Any:
-        return self._bind(owner)
 
     def _pass_on(self, sender: Sender, built: Any) -> Any:
         return sender.take(built)

@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 import httptools
 import msgspec
 
-from redkey.client.flow import Answer, Broken, Send
+from redkey.client.flow import Answer, Send
 from redkey.client.settings import Settings
 
 if TYPE_CHECKING:
@@ -60,13 +60,6 @@ def plain_body(sending: Send) -> bytes | None:
     """The body of a plain request; None when the request is not plain."""
     body = sending.body or b""
     return body if isinstance(body, bytes) and len(body) <= LARGEST_BODY_BYTES else None
-
-
-def broken(failure: Exception) -> Broken:
-    """A failure on the way; its words never hold headers, and so no key."""
-    if isinstance(failure, TimeoutError):
-        return Broken("no answer in time", timed_out=True)
-    return Broken(str(failure) or type(failure).__name__)
 
 
 class Writer:

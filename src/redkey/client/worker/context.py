@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from redkey.client.calls.claims import Claims
-from redkey.client.operation import Async, Mode, Operation, Procedure, Resource, Sender, Steps, Sync
+from redkey.client.flow import Steps
+from redkey.client.operation import Async, Mode, Operation, Procedure, Resource, Sender, Sync
 from redkey.client.request import Request
 from redkey.client.resources.content import Content
 from redkey.client.resources.tasks import Tasks

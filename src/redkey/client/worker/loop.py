@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from redkey.client.connection import SyncSender
-from redkey.client.operation import Steps
+from redkey.client.flow import Steps
 from redkey.client.request import Request
 from redkey.client.worker.declared import Handler
 from redkey.client.worker.lease import Lease
