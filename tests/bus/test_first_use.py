@@ -89,7 +89,7 @@ def test_the_bus_of_a_server_in_this_directory_is_found(tmp_path: Path, monkeypa
 
 def test_a_session_is_created_on_first_use(running: Running) -> None:
     ended = redkey(running.home, "send", "nobody", "hello")
-    assert "0 agents of the session are called 'nobody'" in ended.stderr
+    assert "no agent of the session is called 'nobody'" in ended.stderr
     with BusClient(running.home) as ann, BusClient(running.home) as bob:
         session = ann.open_session()
         assert bob.open_session() == session

@@ -63,6 +63,19 @@ def test_a_message_is_sent_and_an_answer_waited_for(running: Running) -> None:
     until(lambda: run(running, "agents").split() == ["worker", "Worker", "away"])
 
 
+def test_a_destination_is_a_name_in_any_case_and_all_means_everybody_alone(running: Running) -> None:
+    session = running.session()
+    with running.join(session, "w-1", "Worker") as worker:
+        run(running, "send", "WORKER", "by name")
+        run(running, "send", "all", "to everybody")
+        assert [worker.receive("w-1")["payload"]["text"] for _ in range(2)] == ["by name", "to everybody"]
+        assert "agents here: w-1" in run(running, "send", "workr", "x", code=2)
+        with running.join(session, "all"):
+            assert "is called 'all' too" in run(running, "send", "all", "x", code=2)
+        with running.join(session, "w-2", "Worker"):
+            assert "means 2 agents; use an id: w-1, w-2" in run(running, "send", "Worker", "x", code=2)
+
+
 def test_the_last_records_are_shown_and_followed(running: Running) -> None:
     session = running.session("talk")
     with running.join(session, "ann") as ann, running.join(session, "bob"):
@@ -90,7 +103,7 @@ def test_a_chat_sends_what_mentions_and_shows_what_comes(running: Running) -> No
             assert chat.stdout is not None
             assert "You are me" in chat.stdout.readline()
             print("nobody in particular", file=chat.stdin)
-            assert "mention somebody" in chat.stdout.readline()
+            assert "mention an agent" in chat.stdout.readline()
             print("#Bob hello", file=chat.stdin)
             got = bob.receive("bob")
             assert (got["src"], got["payload"]["text"]) == ("me", "#Bob hello")
@@ -139,9 +152,9 @@ def test_a_chat_with_a_model_relays(running: Running, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (("agents",), 2, "0 sessions are open"),
-        (("send", "nobody", "x"), 2, "0 agents of the session are called 'nobody'"),
-        (("agents", "--session", "none"), 2, "0 open sessions"),
+        (("agents",), 2, "no session is open; create one"),
+        (("send", "nobody", "x"), 2, "no agent of the session is called 'nobody'; the session has no agents yet"),
+        (("agents", "--session", "none"), 2, "no open session is called 'none'"),
         (("sessions", "--create", "\x07"), 1, "name_invalid"),
         (("send", "x", ""), 2, "nothing to send"),
     ],

@@ -75,7 +75,7 @@ def test_a_mention_is_a_name_in_any_case_or_an_id(text: str) -> None:
 
 def test_a_line_without_a_mention_answers_the_last_writer() -> None:
     one = chat()
-    assert one.compose("hello?") == "mention somebody with #name; /agents shows who is here"
+    assert one.compose("hello?") == "mention an agent with #name; /agents shows who is here"
     question = message("bob")
     one.received(question)
     answer = one.compose("yes")
@@ -120,6 +120,21 @@ def test_who_writes_while_one_types_does_not_get_the_line() -> None:
     assert found.targets == ("bob",)
     one.happened({"type": "agent.deleted", "payload": {"id": "bob"}})
     assert one.compose("only for bob", fixed) == "not sent: bob left the session"
+
+
+def test_a_name_that_is_the_id_of_another_agent_is_shown_with_its_own_id() -> None:
+    one = chat()
+    one.agents([Peer("bob", "Bob"), Peer("eve", "BOB"), Peer("zed", "w-1"), Peer("w-1", "Worker")])
+    assert one.received(message("zed")) == "w-1 (zed): words"
+    assert one.received(message("eve")) == "BOB (eve): words"
+    assert one.received(message("w-1")) == "Worker: words"
+
+
+def test_an_agent_that_left_is_no_recipient_any_more() -> None:
+    one = chat()
+    one.received(message("bob"))
+    one.happened({"type": "agent.deleted", "payload": {"id": "bob"}})
+    assert one.recipients == ()
 
 
 def test_what_happens_is_shown() -> None:
@@ -221,7 +236,7 @@ def test_a_terminal_keeps_what_is_typed_apart_from_what_comes(running: Running) 
         screen.until("-> Bob")
         screen.until("Bob> ")
         screen.type("#nobody hello\r")
-        screen.until("not sent: #nobody is nobody here")
+        screen.until("not sent: #nobody names no agent here")
         eve.ask("agent.remove", "eve", session=session, payload={"id": "eve"})
         screen.until("* Eve left.")
         bob.ask("session.close", "bob", session=session)
@@ -265,7 +280,7 @@ def test_a_chat_with_a_model_shows_what_it_answers_and_refuses_unknown_mentions(
             assert talk.stdout is not None
             assert "You are me" in talk.stdout.readline()
             print("#bobby go", file=talk.stdin)
-            assert talk.stdout.readline().startswith("[error] not sent: #bobby is nobody here")
+            assert talk.stdout.readline().startswith("[error] not sent: #bobby names no agent here")
             bob.ask("message.send", "bob", session=session, dst="me", payload={"text": "hello"})
             assert talk.stdout.readline() == "-> Bob: I heard hello\n"
             assert bob.receive("bob")["payload"]["text"] == "I heard hello"

@@ -344,7 +344,7 @@ class Connection(asyncio.Protocol):
         self._refuse(Fault("slow_reader", f"nothing was read for {seconds:g} seconds; reconnect for what waits"))
 
     def _watch(self) -> None:
-        """A line that has begun must end; somebody who is nobody here and says nothing is not kept."""
+        """End a connection whose line does not end, or that is silent without an agent or a stream."""
         limits = self.bus.limits
         silent = self._loop.time() - self._heard_at
         if self._closing:

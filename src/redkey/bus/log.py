@@ -181,6 +181,9 @@ class Log:
     def find(self, session: int, message_id: str) -> Record | None:
         return next(iter(_records(self._fetch("record_of_message", session, message_id))), None)
 
+    def record_ids(self, session: int) -> Iterator[str]:
+        return (record_id for (record_id,) in self._fetch("record_ids", session))
+
     def session_records(self, workspace: str, after: int, limit: int) -> list[tuple[int, Record]]:
         rows = self._fetch("session_records_after", after, workspace, limit)
         return [(row[0], _records([row[1:]])[0]) for row in rows]

@@ -133,6 +133,10 @@ SELECT position, ts, id, type, envelope FROM record WHERE position = ?
 -- The record that has an id.
 SELECT position, ts, id, type, envelope FROM record WHERE session = ? AND id = ?
 
+-- name: record_ids
+-- The ids of a session's records.
+SELECT id FROM record WHERE session = ?
+
 -- name: session_records_after
 -- The next beginnings and ends of sessions of a workspace.
 SELECT session_record.number, record.position, record.ts, record.id, record.type, record.envelope

@@ -26,6 +26,10 @@ _HOME = click.option(
 )
 _JSON = click.option("--json", "as_json", is_flag=True, help="As JSON, one document a line.")
 _RESTART_SECONDS = 300.0
+# Everybody else in the session, as a destination.
+_ALL = "all"
+# How many names an error message lists.
+_LISTED = 10
 _SESSION = click.option("--session", metavar="ID", help="The session, by id or name [the only one that is open].")
 
 
@@ -156,7 +160,9 @@ def send(
         name = agent or f"redkey-{os.getpid()}"
         bus.join(chosen, name, None if agent else "redkey")
         try:
-            target = None if dst == "all" else _agent(bus, dst)
+            target = _agent(bus, dst) if dst != _ALL else None
+            if target is None and any(_ALL in (one.id, one.name) for one in bus.agents()):
+                raise click.UsageError(f"an agent of the session is called {_ALL!r} too; rename or remove it first")
             message = bus.send(target, words, to_all=target is None)
             if wait is None:
                 _print(message.id, {"message_id": message.id}, as_json=as_json)
@@ -288,16 +294,32 @@ def _chosen(bus: BusClient, given: str | None, *, creates: bool = False, closed:
         return matches[0]
     if creates and given is None and not matches:
         return bus.open_session()
+    if given is not None and matches:
+        raise click.UsageError(f"{len(matches)} open sessions are called {given!r}; use an id: {_listed(matches)}")
     if given is not None:
-        raise click.UsageError(f"{len(matches)} open sessions are called {given!r}")
-    advice = "choose one with --session" if matches else "make one: redkey bus sessions --create NAME"
-    raise click.UsageError(f"{len(matches)} sessions are open; {advice}")
+        raise click.UsageError(f"no open session is called {given!r}; redkey bus sessions lists them")
+    if not matches:
+        raise click.UsageError("no session is open; create one: redkey bus sessions --create NAME")
+    raise click.UsageError(f"{len(matches)} sessions are open; choose one with --session: {_listed(matches)}")
 
 
 def _agent(bus: BusClient, given: str, session: str | None = None) -> str:
     """The agent that is meant, by id or name."""
-    found = bus.agents(session)
-    matches = [one.id for one in found if one.id == given] or [one.id for one in found if one.name == given]
-    if len(matches) != 1:
-        raise click.UsageError(f"{len(matches)} agents of the session are called {given!r}")
-    return matches[0]
+    from redkey.bus.runtime.events import Peer
+    from redkey.bus.runtime.targets import matches
+
+    peers = [Peer(one.id, one.name, one.lead) for one in bus.agents(session)]
+    found = matches(given, peers)
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise click.UsageError(f"{given!r} means {len(found)} agents; use an id: {_listed(found)}")
+    # Who asks has joined the session only to send this.
+    others = [peer.id for peer in peers if peer.id != f"redkey-{os.getpid()}"]
+    known = f"agents here: {_listed(others)}" if others else "the session has no agents yet"
+    raise click.UsageError(f"no agent of the session is called {given!r}; {known}")
+
+
+def _listed(names: list[str]) -> str:
+    """Some names for an error message."""
+    return ", ".join(shown(name) for name in names[:_LISTED]) + (", ..." if len(names) > _LISTED else "")

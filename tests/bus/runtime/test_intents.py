@@ -88,10 +88,10 @@ PEERS = [Peer("a1", "Ann"), Peer("b1", "Bob Smith"), Peer("c1"), Peer("a2", "ann
         ("#C1 in another case", ["c1"], []),
         ("**#Ann** and `#c1`.", ["a1", "c1"], []),
         ("#Ann #Ann", ["a1"], []),
-        ("ask #b1, #Bob first", ["b1"], ["#Bob is nobody here; write ##Bob for the plain word"]),
+        ("ask #b1, #Bob first", ["b1"], ["#Bob names no agent here; write ##Bob for the plain word"]),
         ("#ANN?", [], ["#ANN means 2 agents: #a1, #a2"]),
         ("#me # Ann ##24", [], ["#me is you"]),
-        ("fix #24", [], ["#24 is nobody here; write ##24 for the plain word"]),
+        ("fix #24", [], ["#24 names no agent here; write ##24 for the plain word"]),
     ],
 )
 def test_mentions(text: str, targets: list[str], errors: list[str]) -> None:

@@ -15,8 +15,9 @@ import msgspec
 import orjson
 
 from redkey.bus.bridge import Bridge
-from redkey.bus.bus import Also, Bus
+from redkey.bus.bus import Bus
 from redkey.bus.commits import Done
+from redkey.bus.core import Also
 from redkey.bus.envelope import EVERYBODY
 from redkey.bus.polls import Poll
 from redkey.bus.state import MESSAGE, Agent, Decided, Record, Session, Write

@@ -15,7 +15,7 @@ import msgspec
 from redkey.bus.envelope import EVERYBODY, LEDGER
 from redkey.bus.runtime.events import Message, Peer
 from redkey.bus.runtime.newer import given
-from redkey.bus.runtime.targets import plain, read_mentions
+from redkey.bus.runtime.targets import matches, plain, read_mentions
 
 
 class Outgoing(msgspec.Struct, frozen=True):
@@ -52,11 +52,11 @@ class Chat:
         self._peers = {peer.id: peer for peer in peers}
 
     def label(self, agent_id: str) -> str:
-        """How an agent is shown: by its name, with its id where another one has the same name."""
+        """How an agent is shown: by its name, with its id where the name could mean another one."""
         peer = self._peers.get(agent_id)
         if peer is None or peer.name is None:
             return agent_id
-        shared = sum(one.name == peer.name for one in self._peers.values()) > 1
+        shared = len(matches(peer.name, list(self._peers.values()), any_case=True)) > 1
         return f"{peer.name} ({agent_id})" if shared else peer.name
 
     def labels(self, agent_ids: Sequence[str]) -> str:
@@ -112,7 +112,7 @@ class Chat:
         targets = found.targets or (self.recipients if recipients is None else recipients)
         gone = [key for key in targets if key not in self._peers]
         if not targets:
-            return "mention somebody with #name; /agents shows who is here"
+            return "mention an agent with #name; /agents shows who is here"
         if gone:
             return f"not sent: {', '.join(gone)} left the session"
         return self._outgoing(targets, plain(text), mentioned=bool(found.targets))
@@ -149,6 +149,8 @@ class Chat:
         self._peers.pop(key, None)
         self._threads.pop(key, None)
         self._open.pop(key, None)
+        # Whoever was addressed before is not meant instead.
+        self.recipients = tuple(one for one in self.recipients if one != key)
 
 
 def destination(envelope: Mapping[str, Any]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -35,13 +35,13 @@ def read_mentions(text: str, agents: Iterable[Peer], own: str) -> Mentions:
         names = [bare.removeprefix("#"), token.strip(_WRAPPERS + _FOLLOWING).removeprefix("#").strip(_WRAPPERS)]
         if not bare.startswith("#") or names[0].startswith("#") or not names[1]:
             continue
-        found = next((ids for name in names if (ids := _matches(name, peers))), [])
+        found = next((ids for name in names if (ids := matches(name, peers))), [])
         if found == [own]:
             errors[f"#{names[1]} is you"] = None
         elif len(found) > 1:
             errors[f"#{names[1]} means {len(found)} agents: {', '.join(f'#{key}' for key in found)}"] = None
         elif not found:
-            errors[f"#{names[1]} is nobody here; write ##{names[1]} for the plain word"] = None
+            errors[f"#{names[1]} names no agent here; write ##{names[1]} for the plain word"] = None
         else:
             targets[found[0]] = None
     return Mentions(tuple(targets), tuple(errors))
@@ -52,13 +52,17 @@ def plain(text: str) -> str:
     return " ".join("#" + word[2:] if word.startswith("##") else word for word in text.split(" "))
 
 
-def _matches(name: str, peers: list[Peer]) -> list[str]:
-    """The ids that a mention means: an exact id, an exact name, else every name or id that is equal in any case."""
-    if any(peer.id == name for peer in peers):
-        return [name]
-    exact = [peer.id for peer in peers if peer.name == name]
-    if exact:
-        return exact
+def matches(name: str, peers: Sequence[Peer], *, any_case: bool = False) -> list[str]:
+    """The ids that a mention means: an exact id, an exact name, else every name or id that is equal in any case.
+
+    `any_case` gives every agent that the name could mean to a person who reads it.
+    """
+    if not any_case:
+        if any(peer.id == name for peer in peers):
+            return [name]
+        exact = [peer.id for peer in peers if peer.name == name]
+        if exact:
+            return exact
     folded = name.casefold()
     return [peer.id for peer in peers if folded in ((peer.name or "").casefold(), peer.id.casefold())]
 
