@@ -193,7 +193,6 @@ class Api:
 
     def _submit(self, call: Call, pending: Pending[Any]) -> None:
         exchange = call.exchange
-
         release: Callable[[], None] | None = None
 
         def done(outcome: Outcome | RedKeyError) -> None:
@@ -220,14 +219,18 @@ class Api:
                 submission.leave(done)
                 done(authority_ended())
 
-            exchange.on_lost = leave
-            if not submission.over:
+            def hold() -> None:
+                # Until now the unit has checked the key.
+                nonlocal release
                 try:
                     release = call.services.authority.hold(call.principal, end)
-                except BaseException:
-                    exchange.on_lost = None
+                except Exception as error:
                     submission.leave(done)
-                    raise
+                    exchange.on_lost = None
+                    self._refuse(call, error)
+
+            exchange.on_lost = leave
+            submission.when_waiting(hold)
             exchange.connection.take_more()
 
     async def _wait(self, call: Call, work: Awaitable[Any]) -> None:

@@ -5,7 +5,8 @@ ambiguous is refused: bare CR or LF, folded lines, two framings of one body, rep
 The parser is our own because llhttp drops the body of a request that offers an upgrade (Java's HTTP client offers
 one with every first request), does not bound trailers, and cannot say how large a head was.
 
-A caller sends the same header lines with every request. Lines that were checked are looked up the next time.
+A caller sends the same headers with every request, but for the Idempotency-Key. Headers that were checked are looked
+up the next time as one block, and single lines of a new block.
 """
 
 from __future__ import annotations
@@ -38,6 +39,10 @@ _CHECKED_LINES = 4096
 _CHECKED_BYTES = 256
 # Other every time, so keeping it would only drive the others out.
 _NEVER_KEPT = b"idempotency-key"
+_KEY_LINE = b"\r\nidempotency-key: "
+# What a path consists of that means what it says, and a query.
+_PATH = b"/-._~:@ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+_QUERY = bytes(set(range(0x21, 0x7F)) - set(b"#"))
 
 
 class Head(msgspec.Struct, frozen=True, gc=False):
@@ -53,8 +58,55 @@ class Head(msgspec.Struct, frozen=True, gc=False):
     chunks: bool
 
 
+class _Fields(msgspec.Struct, frozen=True, gc=False):
+    """What the header lines of an HTTP/1.1 request say, without its Idempotency-Key."""
+
+    headers: dict[bytes, bytes]
+    length: int | None
+    keep_alive: bool
+
+
+# Blocks of header lines that were checked, without the Idempotency-Key. Emptied when it is full.
+_blocks: dict[bytes, _Fields] = {}
+_BLOCKS = 4096
+_BLOCK_BYTES = 1024
+
+
 def parse_head(block: bytes) -> Head:
     """Parse a head without the empty line that ends it; raises Declined."""
+    start = block.find(b"\r\n")
+    key_at = block.find(_KEY_LINE, start)
+    if key_at < 0:
+        lines, key = block[start:], None
+    else:
+        end = block.find(b"\r\n", key_at + 2)
+        lines = block[start:key_at] + block[end:] if end >= 0 else block[start:key_at]
+        key = block[key_at + len(_KEY_LINE) : end if end >= 0 else None]
+    fields = _blocks.get(lines)
+    if fields is not None:
+        parts = block[:start].split(b" ")
+        if len(parts) == 3 and parts[2] == b"HTTP/1.1":
+            method, (path, _, query) = _METHODS.get(parts[0]), parts[1].partition(b"?")
+            plain = path.startswith(b"/") and not path.translate(None, _PATH) and not query.translate(None, _QUERY)
+            if method is not None and plain and (key is None or not key.translate(None, _TEXT)):
+                headers = fields.headers
+                if key is not None:
+                    headers = {**headers, _NEVER_KEPT: key.strip(b" \t")}
+                return Head(method, path.decode(), query, headers, fields.length, fields.keep_alive, chunks=True)
+    head = _parse(block)
+    if head.chunks and len(lines) <= _BLOCK_BYTES and lines.count(b"\r\n") < HEADERS:
+        known = head.headers
+        if key is not None:
+            known = {name: value for name, value in known.items() if name != _NEVER_KEPT}
+        if _NEVER_KEPT not in known:
+            if len(_blocks) >= _BLOCKS:
+                _blocks.clear()
+            _blocks[lines] = _Fields(known, head.length, head.keep_alive)
+    return head
+
+
+def _parse(block: bytes) -> Head:
+    """Parse a head of which nothing is known."""
     lines = block.split(b"\r\n")
     parts = lines[0].split(b" ")
     if len(parts) != 3 or lines[0].translate(None, _TEXT):

@@ -39,6 +39,7 @@ class Submission:
         "_callers",
         "_ended",
         "_on_end",
+        "_on_wait",
         "alone",
         "body",
         "caller",
@@ -70,6 +71,8 @@ class Submission:
         self.idem, self.body, self.deadline, self.reply = idem, body, deadline, reply
         self._on_end = on_end
         self._callers: list[Done] = []
+        # Called when it begins to wait for a task; None once it has begun.
+        self._on_wait: list[Callable[[], None]] | None = []
         self._ended = self.alone = False
         self.offer: Offer | None = None
         # Why its reply cannot be made: content that it would show is damaged.
@@ -82,6 +85,19 @@ class Submission:
     def over(self) -> bool:
         """True when no caller waits for it any more."""
         return self._ended
+
+    def when_waiting(self, begin: Callable[[], None]) -> None:
+        """Call `begin` as soon as a unit found nothing for it: now, if that was before."""
+        if self._on_wait is None:
+            begin()
+        else:
+            self._on_wait.append(begin)
+
+    def begin_waiting(self) -> None:
+        """A unit found nothing for it: it waits from now on."""
+        begun, self._on_wait = self._on_wait, None
+        for begin in begun or ():
+            begin()
 
     def join(self, done: Done) -> None:
         """Wait for the outcome, beside others that sent the same request."""

@@ -49,6 +49,7 @@ class Waiters:
         queues.setdefault(_claim(submission).queue_id, {})[submission] = None
         if submission.timer is None:
             submission.timer = loop.call_at(submission.deadline, _time_is_over, submission)
+            submission.begin_waiting()
 
     def wake(self, topic: str, world: World, news: Changes) -> list[Submission]:
         """Those who should ask again now: one for each task that was offered, all when who may claim has changed."""

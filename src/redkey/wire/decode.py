@@ -24,7 +24,10 @@ from redkey.wire.load import load
 DEPTH_LIMIT = 64
 SIZE_LIMIT = 1024 * 1024
 
-_UNSAFE_NUMBER = re.compile(rb"[0-9]{16}|[0-9][.eE]")
+# Every digit as 0 and everything that makes a fraction or an exponent as a point: to look for two patterns is then
+# quicker than for one expression.
+_NUMBERS = bytes.maketrans(b"123456789eE", b"000000000..")
+_MANY_DIGITS = b"0" * 16
 _UNSAFE = re.compile("[\x00\ud800-\udfff]")
 _SHOWN = 40
 
@@ -42,7 +45,8 @@ def decode(data: bytes, *, size_limit: int = SIZE_LIMIT, depth_limit: int = DEPT
         return _judge(data, depth_limit)
     shallow = data.count(b"{") + data.count(b"[") <= depth_limit
     # Without a fraction, an exponent or sixteen digits in a row, every number is a safe integer.
-    plain = (data.isascii() and _UNSAFE_NUMBER.search(data) is None) or is_plain(value)
+    digits = data.translate(_NUMBERS)
+    plain = (data.isascii() and b"0." not in digits and _MANY_DIGITS not in digits) or is_plain(value)
     if shallow and plain and _is_whole(value, data):
         return value
     return _judge(data, depth_limit)
