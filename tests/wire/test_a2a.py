@@ -10,7 +10,8 @@ from a2a.types import StreamResponse
 from google.protobuf.json_format import ParseDict
 
 from redkey.errors import ContractBroken
-from redkey.wire.a2a import FILE, A2ATask, compile_projection, project, snapshot
+from redkey.wire.a2a import A2ATask, project, snapshot
+from redkey.wire.a2a_contract import FILE, compile_projection
 from redkey.wire.catalogue import contract
 from tests.reducers.case import Builder, numbered
 
@@ -163,8 +164,10 @@ def test_the_snapshot_has_history_artifacts_and_the_state_of_now() -> None:
     body = found["task"]
     assert body["status"] == {"state": "TASK_STATE_WORKING", "timestamp": "2026-01-01T00:00:09Z"}
     assert [artifact["artifactId"] for artifact in body["artifacts"]] == [numbered("art", 1), numbered("art", 2)]
-    assert [message["role"] for message in body["history"]] == ["ROLE_USER", "ROLE_USER"]
-    assert body["history"][1]["parts"] == [
+    # The question of the agent comes before the answer, and is part of the history once the task goes on.
+    assert [message["role"] for message in body["history"]] == ["ROLE_USER", "ROLE_AGENT", "ROLE_USER"]
+    assert body["history"][1]["parts"] == [{"text": "blocked: spec_gap"}]
+    assert body["history"][2]["parts"] == [
         {"text": "Use the second"},
         {"data": {"artifactId": numbered("art", 1)}},
         {"url": "https://example.org/a", "mediaType": "text/plain", "filename": "a"},
@@ -176,7 +179,9 @@ def test_the_snapshot_has_history_artifacts_and_the_state_of_now() -> None:
 @pytest.mark.parametrize(("role", "shown"), [("human", "ROLE_USER"), ("agent", "ROLE_AGENT"), ("system", "ROLE_AGENT")])
 def test_whoever_is_not_a_human_speaks_as_the_agent(role: str, shown: str) -> None:
     task, _ = run(Builder().wires(["task.created", {"type": "message.added", "role": role}]))
-    assert snapshot(task, nothing)["task"]["history"][-1]["role"] == shown
+    found = snapshot(task, lambda ref: {"parts": [{"kind": "text", "text": "Half of it is done"}]})["task"]
+    said = found["status"]["message"] if shown == "ROLE_AGENT" else found["history"][-1]
+    assert (said["role"], said["parts"]) == (shown, [{"text": "Half of it is done"}])
 
 
 def test_a_snapshot_does_not_say_blocked_when_it_is_not_any_more() -> None:
@@ -185,7 +190,8 @@ def test_a_snapshot_does_not_say_blocked_when_it_is_not_any_more() -> None:
     assert "message" in snapshot(task, nothing)["task"]["status"]
     task, sent = run(Builder().wires([*blocked, "task.unblocked"]))
     assert "message" not in snapshot(task, nothing)["task"]["status"]
-    assert len(sent) == 2
+    assert sent[-1]["statusUpdate"]["status"] == snapshot(task, nothing)["task"]["status"]
+    assert snapshot(task, nothing)["task"]["history"][-1]["parts"] == [{"text": "blocked: resource"}]
 
 
 def test_a_new_version_takes_the_place_of_the_old_in_the_snapshot() -> None:
