@@ -2,10 +2,10 @@
 
 A place is a run of six lines of code in a row. Two files are a pair when they share a place: line by line the same, or
 of the same shape with other names, texts and numbers. A file that repeats itself is a pair with itself. Blank lines,
-comments, imports and lone brackets do not count, nor does a run that stands in more than eight places: declarations of
-commands and structs look alike without being the same logic. Generated files do not count: their generator does. The
-shapes of operations are nothing but declarations, so they are compared line by line only. A pair is a place to look,
-not a fault.
+comments, imports and lone brackets do not count, nor does a run that is found in more than eight places. Generated
+files do not count: their generator does. Declarations look alike without being the same logic, so they are compared
+line by line only: the shapes of operations, and runs of nothing but fields (`name: type = default`) or entries of a
+table (`"key": "value",`). A pair is a place to look, not a fault.
 
 `make check` fails when there are more pairs than `LIMITS` allows. Write the shared part once, or, where the likeness
 means nothing, raise the limit in the same change and say why. Fewer pairs are a reason to lower it.
@@ -29,10 +29,12 @@ RUN_LINES = 6
 COMMON_PLACES = 8
 DECLARATIONS = "redkey/shapes/"
 # The most pairs that the source may have, by the way in which they are alike.
-LIMITS = {"same": 20, "shape": 190}
+LIMITS = {"same": 10, "shape": 130}
 
 # What the docstring of every generated module says.
 _GENERATED = "`make verify` proves it current"
+# A field of a struct or a parameter with its type, or an entry of a table; neither calls anything.
+_DECLARATION = re.compile(r"""(\w+|"[^"]*"): [^=(]*( = [^(]*)?,?""")
 _IMPORT = re.compile(r"(from \S+ )?import ")
 # The words of a docstring count one by one: two sentences are seldom of one shape.
 _TOKEN = re.compile(r"""\"{3}|[rbfu]*("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|[A-Za-z_]\w*|\d[\w.]*|\S""")
@@ -81,13 +83,17 @@ def _kind(token: re.Match[str]) -> str:
     return text if keyword.iskeyword(text) or not (text[0].isalpha() or text[0] == "_") else "n"
 
 
-def find_pairs(files: dict[str, list[Line]], key: Callable[[str], str]) -> list[Pair]:
+def find_pairs(
+    files: dict[str, list[Line]], key: Callable[[str], str], *, with_declarations: bool = True
+) -> list[Pair]:
     """Every pair of files that share a run of lines with equal keys."""
     places: defaultdict[tuple[str, ...], list[tuple[str, int]]] = defaultdict(list)
     for name, lines in files.items():
         keys = [key(line.text) for line in lines]
+        counts = [with_declarations or not _DECLARATION.fullmatch(line.text) for line in lines]
         for at in range(len(keys) - RUN_LINES + 1):
-            places[tuple(keys[at : at + RUN_LINES])].append((name, at))
+            if any(counts[at : at + RUN_LINES]):
+                places[tuple(keys[at : at + RUN_LINES])].append((name, at))
     pairs: dict[tuple[str, str], Pair] = {}
     for found in places.values():
         if len(found) > COMMON_PLACES:
@@ -110,7 +116,9 @@ def judge(source: Path, limits: dict[str, int]) -> tuple[dict[str, list[Pair]], 
     same = find_pairs(files, str)
     known = {(pair.first, pair.second) for pair in same}
     written = {name: lines for name, lines in files.items() if not name.startswith(DECLARATIONS)}
-    alike = [pair for pair in find_pairs(written, shape) if (pair.first, pair.second) not in known]
+    alike = [
+        pair for pair in find_pairs(written, shape, with_declarations=False) if (pair.first, pair.second) not in known
+    ]
     found = {"same": same, "shape": alike}
     wrong = [
         f"{len(pairs)} pairs of files are alike ({how}), {limits[how]} are allowed"

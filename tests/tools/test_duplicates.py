@@ -78,3 +78,17 @@ def test_declarations_of_operations_are_compared_line_by_line_only(tmp_path: Pat
     names = {"redkey/shapes/one": RUN, "redkey/shapes/two": OTHER_NAMES}
     assert _judge(tmp_path, **names) == (0, 0)
     assert _judge(tmp_path, **{"redkey/shapes/two": RUN}) == (1, 0)
+
+
+def test_fields_and_tables_are_compared_line_by_line_only(tmp_path: Path) -> None:
+    fields = "".join(f'    {name}: str = ""\n' for name in "abcdef")
+    table = "".join(f'    "{name}": "{name}",\n' for name in "abcdef")
+    other = {ord(name): name.upper() for name in "abcdef"}
+    for number, run in enumerate((fields, table)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        assert _judge(folder, one=run, two=run.translate(other)) == (0, 0)
+        assert _judge(folder, two=run) == (1, 0)
+        # One line that does something makes it a run like any other.
+        call = run + "    total(a, b)\n"
+        assert _judge(folder, one=call, two=call.translate(other)) == (0, 1)

@@ -16,6 +16,7 @@ from redkey.shapes.events import EVENT_STREAM
 from redkey.shapes.fields import camel
 from redkey.shapes.operation import Operation
 from redkey.shapes.problem import Problem
+from redkey.shapes.workspaces import SCOPES
 
 _JSON = "application/json"
 _RESPONSE_REF = "#/components/responses/"
@@ -36,19 +37,11 @@ _REFUSALS = {
     503: ("Unavailable", "The server cannot take the request now; send it again after Retry-After."),
 }
 _RETRY = {"Retry-After": {"description": "Seconds to wait.", "schema": {"type": "integer"}}}
-_SCOPES = {
-    "operator": "The whole server: workspaces, credits, prices.",
-    "admin": "Everything in one workspace, as any of its agents.",
-    "produce": "Queues, tasks and workflows.",
-    "agent": "Claim and report, as one agent.",
-    "runner": "Claim and report, as any agent of the workspace.",
-    "read": "Look, and nothing more.",
-}
 _SECURITY = {
     "apiKey": {"type": "http", "scheme": "bearer", "description": "An API key: rk_<public id>_<secret>."},
     "oauth2": {
         "type": "oauth2",
-        "flows": {"clientCredentials": {"tokenUrl": "/oauth/token", "scopes": _SCOPES}},
+        "flows": {"clientCredentials": {"tokenUrl": "/oauth/token", "scopes": SCOPES}},
     },
 }
 

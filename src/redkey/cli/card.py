@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from redkey.cli.documents import FILE, check_documents
+from redkey.cli.documents import FILE, check_documents, contracts_option
 from redkey.cli.report import report
 from redkey.cli.screen import print_done
 from redkey.cli.session import json_option
@@ -30,13 +30,7 @@ def command() -> None:
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="A JSON file {agents, roles, output_types}: names that the cards may use.",
 )
-@click.option(
-    "--contracts",
-    "contracts_dirs",
-    multiple=True,
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="A directory of output contracts of your own, as for redkey run.",
-)
+@contracts_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per card.")
 @click.pass_context
 def lint(

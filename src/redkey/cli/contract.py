@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from redkey.cli.documents import contracts_option
 from redkey.cli.screen import print_list
 from redkey.cli.session import json_option
 
@@ -16,20 +17,14 @@ def command() -> None:
 
 
 @command.command("list")
-@click.option(
-    "--contracts",
-    "directories",
-    multiple=True,
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="A directory of contracts beside those of RedKey.",
-)
+@contracts_option
 @json_option
-def list_contracts(directories: tuple[Path, ...], as_json: bool) -> None:
-    """The contracts by slug: what types of output they are for, and what they ask."""
+def list_contracts(contracts_dirs: tuple[Path, ...], as_json: bool) -> None:
+    """List the contracts by slug, with the output types they are for and what they ask."""
     from redkey.runner.contracts import Contracts
 
     print_list(
-        Contracts(directories),
+        Contracts(contracts_dirs),
         ("CONTRACT", "TYPES", "WHAT IT ASKS"),
         lambda one: (one.slug, ", ".join(one.types), one.description),
         as_json=as_json,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
+from pathlib import Path
 from typing import IO, Any
 
 import click
@@ -18,6 +19,14 @@ from redkey.wire.decode import SIZE_LIMIT, decode
 
 # For arguments that name documents: a missing file is a wrong use of the command, not an invalid document.
 FILE = click.Path(exists=True, dir_okay=False, readable=True, allow_dash=True)
+
+contracts_option = click.option(
+    "--contracts",
+    "contracts_dirs",
+    multiple=True,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="A directory of output contracts of your own, beside those of RedKey.",
+)
 
 # What a check tells of a decoded document: its kind, as people call it, and what was found.
 Check = Callable[[Any], tuple[str, Iterable[Finding]]]

@@ -21,31 +21,17 @@ from redkey.cli.report import print_json, shown
 if TYPE_CHECKING:
     from rich.table import Table
 
-# The words for where something stands, wherever they turn up in a cell.
-COLOURS: Mapping[str, str] = {
-    "created": "bright_black",
-    "waiting": "bright_black",
-    "available": "cyan",
-    "open": "yellow",
-    "claimed": "yellow",
-    "working": "yellow",
-    "running": "yellow",
-    "blocked": "magenta",
-    "stuck": "magenta",
-    "paused": "magenta",
-    "lost": "magenta",
-    "awaiting_approval": "blue",
-    "completed": "green",
-    "approved": "green",
-    "active": "green",
-    "verified": "green",
-    "failed": "red",
-    "rejected": "red",
-    "missed": "bright_black",
-    "cancelled": "bright_black",
-    "inactive": "bright_black",
-    "revoked": "bright_black",
+_STATES_BY_COLOUR = {
+    "bright_black": "created waiting missed cancelled inactive revoked",
+    "cyan": "available",
+    "yellow": "open claimed working running",
+    "magenta": "blocked stuck paused lost",
+    "blue": "awaiting_approval",
+    "green": "completed approved active verified",
+    "red": "failed rejected",
 }
+# The colour of a state, in whatever cell it appears.
+COLOURS: Mapping[str, str] = {state: colour for colour, states in _STATES_BY_COLOUR.items() for state in states.split()}
 _GAP = "  "
 _WIDEST = 60
 

@@ -28,6 +28,8 @@ from redkey.wire.ids import task_stream
 
 @final
 class ClaimTask(msgspec.Struct, frozen=True):
+    """Claim one task for an agent."""
+
     task_id: str
     agent_id: str
     lease_seconds: int = 0
@@ -35,6 +37,8 @@ class ClaimTask(msgspec.Struct, frozen=True):
 
 @final
 class ClaimNext(msgspec.Struct, frozen=True):
+    """Claim the next tasks of a queue that the agent may take, up to `count`."""
+
     queue_id: str
     agent_id: str
     lease_seconds: int = 0
@@ -43,21 +47,29 @@ class ClaimNext(msgspec.Struct, frozen=True):
 
 @final
 class StartClaim(msgspec.Struct, frozen=True):
+    """Start work on a claimed task."""
+
     claim_id: str
 
 
 @final
 class ReleaseClaim(msgspec.Struct, frozen=True):
+    """Give a claimed task back, unfinished."""
+
     claim_id: str
 
 
 @final
 class HeartbeatClaim(msgspec.Struct, frozen=True):
+    """Extend the lease of a claim."""
+
     claim_id: str
 
 
 @final
 class BlockClaim(msgspec.Struct, frozen=True):
+    """Block the task: others must resolve something first."""
+
     claim_id: str
     blocker_type: str
     reason_ref: Ref
@@ -66,6 +78,8 @@ class BlockClaim(msgspec.Struct, frozen=True):
 
 @final
 class AddArtifact(msgspec.Struct, frozen=True):
+    """Record an artifact of the attempt, or its next version."""
+
     claim_id: str
     artifact_id: str
     name: str
@@ -80,12 +94,16 @@ class AddArtifact(msgspec.Struct, frozen=True):
 
 @final
 class PlanClaim(msgspec.Struct, frozen=True):
+    """Record how the holder will do the work."""
+
     claim_id: str
     plan_ref: Ref
 
 
 @final
 class CompleteClaim(msgspec.Struct, frozen=True):
+    """Complete the task, and claim the next one if asked to."""
+
     claim_id: str
     artifact_ids: tuple[str, ...] = ()
     output_ref: Ref | None = None
@@ -98,6 +116,8 @@ class CompleteClaim(msgspec.Struct, frozen=True):
 
 @final
 class FailClaim(msgspec.Struct, frozen=True):
+    """End the attempt as failed."""
+
     claim_id: str
     kind: str
     reason_ref: Ref | None = None

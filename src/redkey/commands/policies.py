@@ -51,6 +51,8 @@ class AddParty(msgspec.Struct, frozen=True):
 
 @final
 class RemoveParty(msgspec.Struct, frozen=True):
+    """Take the right to write on the topic from an account."""
+
     payer: str
 
 

@@ -44,6 +44,8 @@ QueueChoices = Mapping[str, int | str | bool]
 
 @final
 class CreateWorkspace(msgspec.Struct, frozen=True):
+    """Create the workspace of a new topic."""
+
     workspace_id: str
     name_ref: Ref | None = None
 
@@ -54,6 +56,8 @@ KEY_HASH_DIGITS = 32
 
 @final
 class CreateKey(msgspec.Struct, frozen=True):
+    """Create an API key; `agent_id` names the agent that a key with the scope agent is for."""
+
     key_id: str
     prefix: str
     scopes: tuple[str, ...]
@@ -65,11 +69,15 @@ class CreateKey(msgspec.Struct, frozen=True):
 
 @final
 class RevokeKey(msgspec.Struct, frozen=True):
+    """Revoke an API key."""
+
     key_id: str
 
 
 @final
 class RegisterAgent(msgspec.Struct, frozen=True):
+    """Register an agent by its card."""
+
     agent_id: str
     slug: str
     card_ref: Ref
@@ -81,6 +89,8 @@ class RegisterAgent(msgspec.Struct, frozen=True):
 
 @final
 class UpdateAgent(msgspec.Struct, frozen=True):
+    """Change an agent; what is None or empty stays."""
+
     agent_id: str
     slug: str = ""
     card_ref: Ref | None = None
@@ -91,11 +101,15 @@ class UpdateAgent(msgspec.Struct, frozen=True):
 
 @final
 class DeactivateAgent(msgspec.Struct, frozen=True):
+    """Switch an agent off: it claims nothing more."""
+
     agent_id: str
 
 
 @final
 class HeartbeatAgent(msgspec.Struct, frozen=True):
+    """Report that an agent is alive, and how much work it can take."""
+
     agent_id: str
     capacity: int | None = None
     in_use: int | None = None
@@ -103,6 +117,8 @@ class HeartbeatAgent(msgspec.Struct, frozen=True):
 
 @final
 class CreateRole(msgspec.Struct, frozen=True):
+    """Create a role."""
+
     role_id: str
     role_ref: Ref | None = None
     capabilities: tuple[str, ...] = ()
@@ -110,18 +126,24 @@ class CreateRole(msgspec.Struct, frozen=True):
 
 @final
 class GrantRole(msgspec.Struct, frozen=True):
+    """Give a role to an agent."""
+
     role_id: str
     agent_id: str
 
 
 @final
 class RevokeRole(msgspec.Struct, frozen=True):
+    """Take a role from an agent."""
+
     role_id: str
     agent_id: str
 
 
 @final
 class CreateQueue(msgspec.Struct, frozen=True):
+    """Create a queue."""
+
     queue_id: str
     settings: QueueChoices
     name_ref: Ref | None = None
@@ -129,6 +151,8 @@ class CreateQueue(msgspec.Struct, frozen=True):
 
 @final
 class UpdateQueue(msgspec.Struct, frozen=True):
+    """Change the settings or the name of a queue."""
+
     queue_id: str
     settings: QueueChoices
     name_ref: Ref | None = None
@@ -136,6 +160,8 @@ class UpdateQueue(msgspec.Struct, frozen=True):
 
 @final
 class SendMessage(msgspec.Struct, frozen=True):
+    """Send a message to an inbox: an agent's, a role's or the humans'."""
+
     message_id: str
     to: str
     priority: int
@@ -149,23 +175,31 @@ class SendMessage(msgspec.Struct, frozen=True):
 
 @final
 class ReadMessage(msgspec.Struct, frozen=True):
+    """Mark a message of an inbox as read."""
+
     message_id: str
 
 
 @final
 class GrantCredits(msgspec.Struct, frozen=True):
+    """Add credits to the workspace."""
+
     amount: int
     unit: str = "credit"
 
 
 @final
 class PriceCredits(msgspec.Struct, frozen=True):
+    """Set what each event type costs, in credits."""
+
     version: int
     prices_ref: Ref
 
 
 @final
 class EraseContent(msgspec.Struct, frozen=True):
+    """Erase a body from the content store; its hash stays on the ledger."""
+
     sha256: str
 
 

@@ -54,22 +54,30 @@ class CreateTask(msgspec.Struct, frozen=True):
 
 @final
 class CancelTask(msgspec.Struct, frozen=True):
+    """Cancel a task that has not ended."""
+
     task_id: str
 
 
 @final
 class RetryTask(msgspec.Struct, frozen=True):
+    """Begin another attempt at a failed or cancelled task."""
+
     task_id: str
 
 
 @final
 class UnblockTask(msgspec.Struct, frozen=True):
+    """Lift the block of a task, with an answer for its next holder."""
+
     task_id: str
     answer_ref: Ref | None = None
 
 
 @final
 class AddMessage(msgspec.Struct, frozen=True):
+    """Add a message to the talk about a task."""
+
     task_id: str
     message_id: str
     role: str
@@ -78,6 +86,8 @@ class AddMessage(msgspec.Struct, frozen=True):
 
 @final
 class RaiseConcern(msgspec.Struct, frozen=True):
+    """Record a reviewer's concern about a task."""
+
     task_id: str
     message_id: str
     severity: str

@@ -30,7 +30,7 @@ from redkey.wire.events import (
 
 @final
 class StartWorkflow(msgspec.Struct, frozen=True):
-    """A validated plan: its structure is pinned, its text is content; roles that are missing are made with it."""
+    """Start a run of a validated plan: its structure is pinned, its text is content. Creates the missing roles."""
 
     workflow_id: str
     queue_id: str
@@ -44,34 +44,44 @@ class StartWorkflow(msgspec.Struct, frozen=True):
 
 @final
 class PauseWorkflow(msgspec.Struct, frozen=True):
+    """Open no further tasks of a run until it is resumed."""
+
     workflow_id: str
 
 
 @final
 class ResumeWorkflow(msgspec.Struct, frozen=True):
+    """Let a paused run open tasks again."""
+
     workflow_id: str
 
 
 @final
 class CancelWorkflow(msgspec.Struct, frozen=True):
+    """End a run and cancel its open tasks."""
+
     workflow_id: str
 
 
 @final
 class ApproveGate(msgspec.Struct, frozen=True):
+    """Approve the completed task that a gate holds back."""
+
     gate_id: str
     note_ref: Ref | None = None
 
 
 @final
 class RejectGate(msgspec.Struct, frozen=True):
+    """Reject the completed task that a gate holds back."""
+
     gate_id: str
     note_ref: Ref | None = None
 
 
 @final
 class PublishDefinition(msgspec.Struct, frozen=True):
-    """The draft at this revision becomes a version; were it changed meanwhile, nobody would know what was published."""
+    """Publish the draft as a version. Refused if the draft is no longer at this revision."""
 
     definition_id: str
     version: int
@@ -132,15 +142,24 @@ def cancel(world: World, command: CancelWorkflow, actor: Actor, now: int, ids: I
 
 
 def approve(world: World, command: ApproveGate, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:
-    gate, sender = _open_gate(world, past, command.gate_id, actor)
-    payload = GateApproved(gate_id=gate.gate_id, task_id=gate.task_id, by=sender, note_ref=command.note_ref)
-    return Decision([_on(world, gate, payload, sender)])
+    return _decide_gate(world, command, actor, past, GateApproved)
 
 
 def reject(world: World, command: RejectGate, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:
+    return _decide_gate(world, command, actor, past, GateRejected)
+
+
+def _decide_gate(
+    world: World,
+    command: ApproveGate | RejectGate,
+    actor: Actor,
+    past: Past,
+    verdict: type[GateApproved] | type[GateRejected],
+) -> Decision:
     gate, sender = _open_gate(world, past, command.gate_id, actor)
-    payload = GateRejected(gate_id=gate.gate_id, task_id=gate.task_id, by=sender, note_ref=command.note_ref)
-    return Decision([_on(world, gate, payload, sender)])
+    payload = verdict(gate_id=gate.gate_id, task_id=gate.task_id, by=sender, note_ref=command.note_ref)
+    where = f"workflow:{gate.workflow_id}" if gate.workflow_id else f"queue:{gate.queue_id}"
+    return Decision([Draft(payload, where, world.tasks[gate.task_id].context_id, sender)])
 
 
 def _open_gate(world: World, past: Past, gate_id: str, actor: Actor) -> tuple[Gate, str]:
@@ -157,11 +176,6 @@ def _open_gate(world: World, past: Past, gate_id: str, actor: Actor) -> tuple[Ga
     if not _may_approve(world, gate, actor):
         raise Refused(403, "not_an_approver", "This key is neither an admin's nor one of the gate's approvers.")
     return gate, sender
-
-
-def _on(world: World, gate: Gate, payload: AnyPayload, sender: str) -> Draft:
-    where = f"workflow:{gate.workflow_id}" if gate.workflow_id else f"queue:{gate.queue_id}"
-    return Draft(payload, where, world.tasks[gate.task_id].context_id, sender)
 
 
 def _may_approve(world: World, gate: Gate, actor: Actor) -> bool:

@@ -20,13 +20,18 @@ def explain(world: World, task: Task) -> Explanation:
 def _created(world: World, task: Task) -> list[Reason]:
     if task.workflow_id:
         return [_turn(world, task)]
+    return _unmet(world, task.waits_for, "unmet_dependency", "It waits for {task}, which is {state}.")
+
+
+def _unmet(world: World, dependencies: tuple[str, ...], code: str, sentence: str) -> list[Reason]:
+    """Name each task that must complete first."""
     return [
         Reason(
-            code="unmet_dependency",
-            message=f"It waits for {dependency}, which is {_state(world, dependency)}.",
-            next=NextStep(action="complete_dependency", task_id=dependency),
+            code=code,
+            message=sentence.format(task=task_id, state=_state(world, task_id)),
+            next=NextStep(action="complete_dependency", task_id=task_id),
         )
-        for dependency in task.waits_for
+        for task_id in dependencies
     ]
 
 
@@ -112,14 +117,8 @@ def _held(world: World, task: Task) -> list[Reason]:
 
 def _blocked(world: World, task: Task) -> list[Reason]:
     if task.blocker_type == "dependency" and task.blocked_by:
-        return [
-            Reason(
-                code="blocked",
-                message=f"It is blocked until {dependency} completes, which is {_state(world, dependency)}.",
-                next=NextStep(action="complete_dependency", task_id=dependency),
-            )
-            for dependency in task.blocked_by
-        ]
+        sentence = "It is blocked until {task} completes, which is {state}."
+        return _unmet(world, task.blocked_by, "blocked", sentence)
     message = f"An agent blocked it: {task.blocker_type}. The reason is in the task and in the inbox of who can help."
     return [Reason(code="blocked", message=message, next=NextStep(action="unblock", task_id=task.task_id))]
 

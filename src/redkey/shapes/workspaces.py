@@ -10,6 +10,15 @@ from redkey.shapes.fields import Body, Id, Name, Page, PageQuery, Reply, SecretR
 from redkey.shapes.operation import ADMIN, OPERATOR, READ, Operation
 
 Scope = Literal["operator", "admin", "produce", "agent", "runner", "read"]
+# What a key or token with a scope may do.
+SCOPES: dict[Scope, str] = {
+    "operator": "The whole server: workspaces, credits, prices.",
+    "admin": "Everything in one workspace, as any of its agents.",
+    "produce": "Queues, tasks and workflows.",
+    "agent": "Claim and report, as one agent.",
+    "runner": "Claim and report, as any agent of the workspace.",
+    "read": "Read, and nothing else.",
+}
 
 
 class NewWorkspace(Body, frozen=True, kw_only=True):

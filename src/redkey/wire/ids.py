@@ -83,14 +83,7 @@ def parse_stream(stream_id: str) -> Stream:
 
 
 # The payload field that repeats what the stream id says, by kind of stream.
-SUBJECT_FIELD = {
-    "task": "task_id",
-    "agent": "agent_id",
-    "workflow": "workflow_id",
-    "queue": "queue_id",
-    "role": "role_id",
-    "workspace": "workspace_id",
-}
+SUBJECT_FIELD = {kind: f"{kind}_id" for kind in ("task", "agent", "workflow", "queue", "role", "workspace")}
 
 
 def stated(wire: dict[str, Any], field: str) -> Any:

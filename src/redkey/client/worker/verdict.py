@@ -28,16 +28,17 @@ class Done:
     attempts: int | None = None
 
     def report(self, claim_id: str, following: ClaimNext | None) -> Request[Any]:
-        said = {
-            "output": self.output,
-            "summary": self.summary,
-            "notes": self.notes,
-            "cost_usd": self.cost_usd,
-            "semantic": self.semantic,
-            "attempts": self.attempts,
-            "claim_next": following,
-        }
-        return Claims.complete.build(None, claim_id, **said)
+        return Claims.complete.build(
+            None,
+            claim_id,
+            output=self.output,
+            summary=self.summary,
+            notes=self.notes,
+            cost_usd=self.cost_usd,
+            semantic=self.semantic,
+            attempts=self.attempts,
+            claim_next=following,
+        )
 
 
 class Fail(Exception):
