@@ -31,6 +31,7 @@ NAMES = [
     "Event",
     "Fail",
     "Forbidden",
+    "Hold",
     "Invalid",
     "LeaseLost",
     "Missed",

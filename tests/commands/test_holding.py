@@ -19,7 +19,7 @@ from redkey.commands.claims import (
     StartClaim,
 )
 from redkey.commands.decision import Refused
-from redkey.commands.registry import CreateQueue
+from redkey.commands.registry import CreateQueue, UpdateQueue
 from redkey.commands.tasks import CancelTask
 from redkey.reducers.world import SECOND
 from redkey.wire.ids import ulid
@@ -181,6 +181,31 @@ def test_a_heartbeat_tells_that_the_task_was_cancelled(desk: Desk) -> None:
     claim_id = desk.hold(task, desk.agent("ada"))
     desk.do(CancelTask(task))
     assert heartbeat(desk, claim_id) == ("cancelled", False)
+
+
+def test_a_holder_that_does_nothing_for_too_long_stalls_and_others_may_claim(desk: Desk) -> None:
+    idle, agent, task = desk.agent("ada"), desk.agent("bob"), desk.task()
+    claim_id = desk.hold(task, idle)
+    assert desk.do(HeartbeatClaim(claim_id, 1799)).answer is not None
+    desk.do(HeartbeatClaim(claim_id, 1800))
+    assert desk.types()[-1] == "task.stalled"
+    assert (desk.world.tasks[task].state, desk.world.tasks[task].lease_losses) == ("available", 1)
+    assert desk.do(HeartbeatClaim(claim_id, 1830)).answer == {"state": "stalled"}, "it is recorded once"
+    desk.hold(task, agent)
+    assert heartbeat(desk, claim_id) == ("lease_lost", False)
+
+
+def test_the_next_act_of_a_stalled_holder_takes_the_task_up_again(desk: Desk) -> None:
+    task = desk.task()
+    claim_id = desk.hold(task, desk.agent("ada"))
+    desk.do(StartClaim(claim_id))
+    desk.do(UpdateQueue(QUEUE, {"idle_seconds": 60}))
+    desk.do(HeartbeatClaim(claim_id, 60))
+    assert heartbeat(desk, claim_id) == ("held", True)
+    assert (desk.world.tasks[task].state, desk.world.tasks[task].lease_losses) == ("working", 0)
+    desk.do(HeartbeatClaim(claim_id, 60))
+    desk.do(CompleteClaim(claim_id))
+    assert desk.world.tasks[task].state == "completed"
 
 
 def test_a_heartbeat_of_nobody_is_not_found(desk: Desk) -> None:

@@ -32,7 +32,17 @@ _ACTS = frozenset(
         "task.complete",
         "artifact.ready",
         "task.lease_expired",
+        "task.stalled",
     }
+)
+# Wires that end a hold without a winner.
+_LETS_GO = (
+    "task.released",
+    "task.lease_expired",
+    "task.stalled",
+    "task.blocked",
+    "task.cancelled",
+    "task.failed",
 )
 
 Wire = dict[str, Any]
@@ -93,7 +103,7 @@ def holds_are_single(wires: Sequence[Wire]) -> None:
             holds[stream] = expired.pop(stream)
         elif kind in _ACTS or kind == "task.lease_extended" or (kind == "task.failed" and "claim_id" in payload):
             assert holds.get(stream) == payload["claim_id"], f"{place}: {kind} by {payload['claim_id']}, not the holder"
-        if kind == "task.lease_expired":
+        if kind in ("task.lease_expired", "task.stalled"):
             expired[stream] = holds.pop(stream)
         elif kind in ("task.released", "task.blocked", "task.complete", "task.failed", "task.cancelled"):
             holds.pop(stream, None)
@@ -111,7 +121,7 @@ def only_listed_transitions(wires: Sequence[Wire]) -> None:
         state = states.get(stream, _MACHINE["initial"])
         to = _MOVES.get((state, kind))
         assert to is not None, f"{place}: {kind} in state {state}"
-        if kind == "task.lease_expired":
+        if kind in ("task.lease_expired", "task.stalled"):
             before_expiry[stream] = state
         states[stream] = before_expiry[stream] if to == "resume" else state if to == "same" else to
 
@@ -158,7 +168,7 @@ def attempts_are_answered_once(wires: Sequence[Wire]) -> None:
             elif kind == "task.claim_missed":
                 told = (payload["winning_claim_id"], payload["winning_agent_id"])
                 assert told in names, f"{place}: {told} was named, {names} won"
-        elif kind in ("task.released", "task.lease_expired", "task.blocked", "task.cancelled", "task.failed"):
+        elif kind in _LETS_GO:
             winner.pop(stream.split(":")[1], None)
         elif kind == "task.lease_extended" and payload.get("reacquired"):
             wins(stream.split(":")[1], payload["claim_id"], payload["agent_id"])

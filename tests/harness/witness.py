@@ -15,6 +15,15 @@ from typing import Any
 from redkey.services.outcome import Outcome
 
 Wire = dict[str, Any]
+# Wires that end a hold without a winner.
+_LETS_GO = (
+    "task.released",
+    "task.blocked",
+    "task.lease_expired",
+    "task.stalled",
+    "task.failed",
+    "task.cancelled",
+)
 
 
 @dataclass
@@ -95,7 +104,7 @@ def _facts(wires: Sequence[Wire]) -> dict[str, Timeline]:
             holders[task_id] = payload["claim_id"]
             turn(payload["claim_id"], sequence, "held")
             turn(task_id, sequence, ("held", payload["claim_id"]))
-        elif kind in ("task.released", "task.blocked", "task.lease_expired", "task.failed", "task.cancelled"):
+        elif kind in _LETS_GO:
             let_go(task_id, sequence)
             turn(task_id, sequence, (kind, ""))
         elif kind == "task.complete":

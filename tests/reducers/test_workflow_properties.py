@@ -216,6 +216,7 @@ _AFTER = {
     "task.claimed": "claimed",
     "task.released": "available",
     "task.lease_expired": "available",
+    "task.stalled": "available",
     "task.lease_extended": "claimed",
     "task.blocked": "blocked",
     "task.unblocked": "available",

@@ -60,6 +60,8 @@ def history() -> tuple[tuple[Wire, int], ...]:
     claim = desk.hold(first, ada, 60)
     desk.claim(first, bob)
     desk.do(StartClaim(claim))
+    desk.do(HeartbeatClaim(claim, 1800))
+    desk.do(HeartbeatClaim(claim))
     desk.clock.advance(40)
     desk.do(HeartbeatClaim(claim))
     desk.tick(70)

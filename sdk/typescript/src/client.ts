@@ -121,6 +121,7 @@ export class RedKey {
     const found = await ask({ leaseSeconds });
     if (found.status !== "claimed") return found;
     const hold = this.held(found, leaseSeconds, askedAt);
+    hold.touch();
     await this.keep(hold);
     return hold;
   }

@@ -41,6 +41,10 @@ export class Hold implements Held {
   readonly made = new Set<string>();
   /** Whether the end was told to the server. */
   told = false;
+  /** Whether the holder did nothing for so long that others may claim the task. */
+  stalled = false;
+  /** When the holder was last active; undefined under a handler, which is active while it runs. */
+  #activeAt: number | undefined;
   #telling = false;
 
   constructor(
@@ -58,6 +62,20 @@ export class Hold implements Held {
   /** The input of the task; of a plan's task without its own, what the run was given. */
   get input(): any {
     return this.task.input ?? this.task.workflowInput;
+  }
+
+  /** What lifted the task's last block; empty when it was not blocked, or was lifted without an answer. */
+  get answer(): string {
+    return this.task.answer ?? "";
+  }
+
+  /**
+   * Count as active now. A hold without a handler that does nothing for the `idleSeconds` of its queue stalls: others
+   * may claim the task, and the next act or `touch` takes it up again if none did.
+   */
+  touch(): void {
+    this.#activeAt = now();
+    if (this.stalled) void this.beat();
   }
 
   /** Aborts when the lease is lost or the task cancelled; its reason is a `WorkInterrupted`. */
@@ -81,6 +99,7 @@ export class Hold implements Held {
 
   /** Record an output under a name: text, bytes, or anything that is JSON. */
   async artifact(name: string, content: unknown, fields: ArtifactFields = {}) {
+    this.#act();
     const bytes = typeof content === "string" ? new TextEncoder().encode(content) : content;
     const said: Parameters<Api["claims"]["addArtifact"]>[1] = { name, ...fields };
     if (typeof content === "string") said.mediaType ??= "text/plain";
@@ -105,6 +124,7 @@ export class Hold implements Held {
 
   /** Say how the work goes, for those who watch the task. */
   progress(said: string, percent?: number, options?: CallOptions) {
+    this.#act();
     const metadata = { kind: "progress", ...(percent === undefined ? {} : { percent }) };
     return this.rk.tasks.addMessage(
       this.task.taskId,
@@ -113,18 +133,21 @@ export class Hold implements Held {
     );
   }
 
-  /** The task as it is now; `answer` is what lifted its block. */
+  /** The task as it is now. */
   view() {
+    this.#act();
     return this.rk.tasks.get(this.task.taskId);
   }
 
   /** Record the plan that the work follows. */
   plan(plan: Parameters<Api["claims"]["plan"]>[1]["plan"]) {
+    this.#act();
     return this.rk.claims.plan(this.claimId, { plan });
   }
 
   /** The bytes of an artifact that a task before this one made, by its name. */
   async read(name: string): Promise<Uint8Array<ArrayBuffer>> {
+    this.#act();
     return this.rk.content.get(this.upstream(name).sha256);
   }
 
@@ -139,6 +162,7 @@ export class Hold implements Held {
 
   /** Say that work has begun. */
   start() {
+    this.#act();
     return this.rk.claims.start(this.claimId);
   }
 
@@ -184,13 +208,15 @@ export class Hold implements Held {
   /** Send a heartbeat; whether it was answered. */
   async beat(): Promise<boolean> {
     const askedAt = now();
+    const activity = this.#activeAt === undefined ? {} : { idleSeconds: Math.floor(askedAt - this.#activeAt) };
     try {
       const timeoutSeconds = Math.min(Math.max(this.lease.seconds / 3, 1), 10);
-      const heard = await this.rk.claims.heartbeat(this.claimId, { timeoutSeconds, maxRetries: 0 });
+      const heard = await this.rk.claims.heartbeat(this.claimId, activity, { timeoutSeconds, maxRetries: 0 });
       // What came after the end was told speaks of the end.
       if (this.told) return true;
+      this.stalled = heard.state === "stalled";
       if (heard.state === "held") this.lease.confirmed(askedAt, heard.leaseExpiresAt ?? "");
-      else this.#end(heard.state === "cancelled" ? "cancelled" : "lease_lost");
+      else if (!this.stalled) this.#end(heard.state === "cancelled" ? "cancelled" : "lease_lost");
     } catch (error) {
       if (error instanceof NotFound) {
         this.#end("lease_lost");
@@ -241,6 +267,10 @@ export class Hold implements Held {
     } finally {
       this.#telling = false;
     }
+  }
+
+  #act(): void {
+    if (this.#activeAt !== undefined) this.touch();
   }
 
   #end(end: End): void {

@@ -31,8 +31,8 @@ def handler(
     def work(ctx: Context) -> Done:
         copy = crew.copy()
         given = dict(to_inputs(ctx)) if to_inputs else dict(ctx.input or {})
-        if to_inputs is None and (answer := ctx.view().answer):
-            given["answer"] = answer
+        if to_inputs is None and ctx.answer:
+            given["answer"] = ctx.answer
         stopped: list[BaseException] = []
 
         def step(_: Any) -> None:

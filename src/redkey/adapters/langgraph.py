@@ -40,7 +40,7 @@ def handler(
         # A lease that was lost leaves a thread in the middle: it goes on from its last node, with nothing to resume.
         before = graph.get_state(given)
         interrupted = any(task.interrupts for task in before.tasks)
-        resume: Any = Command(resume=ctx.view().answer) if interrupted else None
+        resume: Any = Command(resume=ctx.answer) if interrupted else None
         for update in graph.stream(resume if before.next else to_input(ctx), given, stream_mode="updates"):
             ctx.check()
             if "__interrupt__" in update:

@@ -32,6 +32,7 @@ What there is, by the words of the API; `AsyncRedKey` has the same, awaited:
 
 - Lists are walked (`for agent in rk.agents.list()`), a page at a time; `.page()` is the first page, with its cursor.
 - `claim` and `claim_next` answer `Claimed | Missed | Rejected | NoTasks`: a race that was lost is no error.
+- `hold` and `hold_task` claim and keep the task alive without a handler, until the hold is ended: `redkey.client.hold`.
 - `follow` gives events as they happen and resumes by itself; leave the loop to end it.
 - Everything that is refused is an `ApiError` by its kind (`NotFound`, `LeaseLost`, ...) with `code`, `status`,
   `detail`, `errors`. What may succeed later is sent again, under the same idempotency key, and after `Retry-After`.
@@ -40,6 +41,7 @@ What there is, by the words of the API; `AsyncRedKey` has the same, awaited:
 """
 
 from redkey.client.clients import AsyncRedKey, RedKey
+from redkey.client.hold import Hold
 from redkey.client.resources.receipts import Receipt
 from redkey.client.worker import AsyncContext, Block, Context, Done, Fail, Release, Tally
 from redkey.errors import (
@@ -97,6 +99,7 @@ __all__ = [
     "Event",
     "Fail",
     "Forbidden",
+    "Hold",
     "Invalid",
     "LeaseLost",
     "Missed",

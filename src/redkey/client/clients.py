@@ -9,13 +9,16 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+from weakref import WeakSet
 
 from redkey.client.calls.families import Families
 from redkey.client.operation import Async, ClientSender, Mode, Sync
 from redkey.client.policy import Policy
 from redkey.client.settings import Settings, find_settings
 from redkey.client.worker.declared import ClaimMode, Worker
+from redkey.client.worker.lease import now
 from redkey.errors import CallMisused
+from redkey.shapes.claims import Claimed, Missed, NoTasks, Rejected
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 
     from redkey.client.async_connection import AsyncConnection
     from redkey.client.connection import Connection
+    from redkey.client.hold import Hold
     from redkey.client.worker.crew import Crew
     from redkey.client.worker.tally import Tally
 
@@ -48,6 +52,10 @@ class _Client(Families[Mode], Generic[Mode, Transport]):
     _crew: Crew | None = None
     _connection: Any
     _transport: Transport | None
+    _sender: ClientSender
+    # Heartbeats of holds have connections of their own.
+    _pulse: Connection | None = None
+    _holds: WeakSet[Hold[Mode]]
 
     def __init__(
         self,
@@ -108,6 +116,27 @@ class _Client(Families[Mode], Generic[Mode, Transport]):
         other._begin(self._connection)
         return other
 
+    def keep(self, claimed: Claimed, *, lease_seconds: int, asked_at: float | None = None) -> Hold[Mode]:
+        """Keep a claim that was won alive, without a handler, until its hold is ended; see `redkey.client.hold`.
+
+        `lease_seconds` is the lease that was asked for with the claim, `asked_at` when (`redkey.client.hold.now`).
+        """
+        from redkey.client.connection import Connection
+        from redkey.client.hold import Hold
+
+        if self._pulse is None:
+            self._pulse, self._holds = Connection(self.settings, self.policy), WeakSet()
+        hold: Hold[Mode] = Hold(self._sender, self._pulse, claimed, lease_seconds, asked_at)
+        self._holds.add(hold)
+        return hold
+
+    def _leave_holds(self) -> None:
+        """Stop their heartbeats: what they still have is left to their leases."""
+        if self._pulse is not None:
+            for hold in list(self._holds):
+                hold.close()
+            self._pulse.close()
+
     def _connect(self) -> None:
         raise NotImplementedError
 
@@ -120,7 +149,7 @@ class _Client(Families[Mode], Generic[Mode, Transport]):
             self._crew.stop(at_once=at_once)
 
     def _open(self, sender: ClientSender) -> None:
-        self._workers = []
+        self._workers, self._sender = [], sender
         super()._open(sender)
 
     def __repr__(self) -> str:
@@ -165,8 +194,23 @@ class RedKey(_Client[Sync, SyncTransport]):
             if pulse is not self._connection:
                 pulse.close()
 
+    def hold(
+        self, queue: str, agent_id: str, *, lease_seconds: int = 60, wait: float = 0
+    ) -> Hold[Sync] | Missed | Rejected | NoTasks:
+        """Claim the next task of a queue and keep it, without a handler, until its hold is ended."""
+        asked_at = now()
+        found = self.queues.claim_next(queue, agent_id, lease_seconds=lease_seconds, wait=wait)
+        return self.keep(found, lease_seconds=lease_seconds, asked_at=asked_at) if isinstance(found, Claimed) else found
+
+    def hold_task(self, task_id: str, agent_id: str, *, lease_seconds: int = 60) -> Hold[Sync] | Missed | Rejected:
+        """Claim this task and keep it, without a handler, until its hold is ended."""
+        asked_at = now()
+        found = self.tasks.claim(task_id, agent_id, lease_seconds=lease_seconds, with_task=True)
+        return self.keep(found, lease_seconds=lease_seconds, asked_at=asked_at) if isinstance(found, Claimed) else found
+
     def close(self) -> None:
-        """Close its connections."""
+        """Close its connections. What its holds still have is left to their leases."""
+        self._leave_holds()
         self._connection.close()
 
     def __enter__(self) -> Self:
@@ -215,8 +259,25 @@ class AsyncRedKey(_Client[Async, AsyncTransport]):
             connection.close()
             pulse.close()
 
+    async def hold(
+        self, queue: str, agent_id: str, *, lease_seconds: int = 60, wait: float = 0
+    ) -> Hold[Async] | Missed | Rejected | NoTasks:
+        """Claim the next task of a queue and keep it, without a handler, until its hold is ended."""
+        asked_at = now()
+        found = await self.queues.claim_next(queue, agent_id, lease_seconds=lease_seconds, wait=wait)
+        return self.keep(found, lease_seconds=lease_seconds, asked_at=asked_at) if isinstance(found, Claimed) else found
+
+    async def hold_task(
+        self, task_id: str, agent_id: str, *, lease_seconds: int = 60
+    ) -> Hold[Async] | Missed | Rejected:
+        """Claim this task and keep it, without a handler, until its hold is ended."""
+        asked_at = now()
+        found = await self.tasks.claim(task_id, agent_id, lease_seconds=lease_seconds, with_task=True)
+        return self.keep(found, lease_seconds=lease_seconds, asked_at=asked_at) if isinstance(found, Claimed) else found
+
     async def close(self) -> None:
-        """Close its connections."""
+        """Close its connections. What its holds still have is left to their leases."""
+        self._leave_holds()
         await self._connection.close()
 
     async def __aenter__(self) -> Self:

@@ -64,6 +64,8 @@ class HeartbeatClaim(msgspec.Struct, frozen=True):
     """Extend the lease of a claim."""
 
     claim_id: str
+    # For how long a holder without a handler has done nothing.
+    idle_seconds: int = 0
 
 
 @final

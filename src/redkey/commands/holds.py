@@ -39,6 +39,7 @@ from redkey.wire.events import (
     TaskLeaseExtended,
     TaskPlanCreated,
     TaskReleased,
+    TaskStalled,
     TaskStarted,
     TaskVerification,
 )
@@ -137,12 +138,23 @@ def heartbeat(world: World, command: HeartbeatClaim, actor: Actor, now: int, ids
         cancelled = _task_of_past_claim(world, past, actor, command.claim_id).state == "cancelled"
         return Decision(answer={"state": "cancelled" if cancelled else "lease_lost"})
     task = hold.task
+    if command.idle_seconds >= world.queues[task.queue_id].settings.idle_seconds:
+        return _stall(world, actor, hold, command)
     if hold.drafts:
         return Decision(hold.drafts)
     until = lease_end(task, now)
     if task.lease_expires_at - now >= task.lease_seconds_held * SECOND // 2 or until <= task.lease_expires_at:
         return Decision(answer={"state": "held", "lease_expires_at": task.lease_expires_at})
     payload = TaskLeaseExtended(claim_id=command.claim_id, agent_id=task.agent_id, lease_expires_at=write_time(until))
+    return _on(world, actor, hold, payload)
+
+
+def _stall(world: World, actor: Actor, hold: Hold, command: HeartbeatClaim) -> Decision:
+    """The holder does nothing: open the hold to others. Its next act takes it up again if no other agent did."""
+    if hold.drafts or world.workspace.rules < 2:
+        # It is open already, or its rules know no stall: then the lease runs out.
+        return Decision(answer={"state": "stalled"})
+    payload = TaskStalled(claim_id=command.claim_id, agent_id=hold.agent.agent_id, idle_seconds=command.idle_seconds)
     return _on(world, actor, hold, payload)
 
 

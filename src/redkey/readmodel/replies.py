@@ -156,6 +156,11 @@ def extended(wire: AnyWire, longer: TaskLeaseExtended) -> Heartbeat:
     return Heartbeat(state="held", lease_expires_at=longer.lease_expires_at, event_id=event_id(wire.wire_id))
 
 
+def stalled(wire: AnyWire) -> Heartbeat:
+    """The reply of a heartbeat that found its holder idle for too long."""
+    return Heartbeat(state="stalled", event_id=event_id(wire.wire_id))
+
+
 def heard(answer: dict[str, Any]) -> Heartbeat:
     """The reply of a heartbeat that changed nothing."""
     until = answer.get("lease_expires_at")

@@ -29,6 +29,7 @@ def queue_view(queue: Queue, document: Document | None) -> queues.Queue:
         allow_secrets=settings.allow_secrets,
         max_live_claims=settings.max_live_claims,
         max_lease_losses=settings.lease_losses,
+        idle_seconds=settings.idle_seconds,
         created_at=moment(queue.created_at),
         erased=document is None and queue.content_sha256 != "",
     )
@@ -89,6 +90,7 @@ def assignment(
     upstream: tuple[Upstream, ...] = (),
     workflow_input: Any = None,
     note: str = "",
+    answer: str = "",
     prior_context: tuple[str, ...] = (),
 ) -> Assignment:
     stated = document or {}
@@ -106,6 +108,7 @@ def assignment(
         workflow_input=workflow_input,
         note=note,
         prior_context=prior_context,
+        answer=answer,
     )
 
 

@@ -13,7 +13,6 @@ from redkey.reducers.entities import Artifact, Task
 from redkey.reducers.world import World
 from redkey.shapes.claims import Upstream
 from redkey.wire.decode import decode
-from redkey.wire.ids import parse_stream
 
 _PAGE = 100
 # A task may depend on a thousand others; what does not fit is at their own views.
@@ -91,17 +90,30 @@ def _depends_on(reader: Shelf, topic: str, world: World, task: Task) -> list[tup
     return [(key, plan_task_id(task.workflow_id, key)) for key in named]
 
 
-def note(reader: Shelf, topic: str, task: Task, attempt: int) -> str:
-    """What the approver said who sent the attempt before this one back; empty when nobody did."""
-    if attempt == 1:
-        return ""
-    sha256, after = "", 0
-    while records := reader.events(topic, task.task_id, after, _PAGE):
+def said(reader: Shelf, topic: str, task: Task, attempt: int, claim_id: str) -> tuple[str, str]:
+    """What people said before this claim: the approver's note who sent the attempt before it back, and the answer that
+    lifted the task's last block. Empty where there is none."""
+    if task.attempt == 1 and not task.answer_sha256:
+        return "", ""
+    note_sha256 = answer_sha256 = ""
+    after, is_claimed = 0, False
+    while not is_claimed and (records := reader.events(topic, task.task_id, after, _PAGE)):
         for record in records:
             after = record.sequence
             wire = decode(record.wire)
-            if wire["type"] == "gate.rejected":
-                sha256 = wire["payload"].get("note_ref", {}).get("sha256", "")
-            elif wire["type"] == "task.created" and parse_stream(wire["stream"]["stream_id"]).attempt == attempt:
-                return str((read_document(reader, topic, sha256) or {}).get("note", ""))
-    return ""
+            kind, payload = wire["type"], wire["payload"]
+            if kind == "gate.rejected":
+                note_sha256 = payload.get("note_ref", {}).get("sha256", "")
+            elif kind == "task.unblocked" and "answer_ref" in payload:
+                answer_sha256 = payload["answer_ref"]["sha256"]
+            elif kind == "task.claimed" and payload["claim_id"] == claim_id:
+                is_claimed = True
+                break
+    return (
+        _text(reader, topic, note_sha256 if attempt > 1 else "", "note"),
+        _text(reader, topic, answer_sha256, "answer"),
+    )
+
+
+def _text(reader: Shelf, topic: str, sha256: str, name: str) -> str:
+    return str((read_document(reader, topic, sha256) or {}).get(name, "")) if sha256 else ""

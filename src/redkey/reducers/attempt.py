@@ -32,6 +32,7 @@ from redkey.wire.events import (
     TaskLeaseExtended,
     TaskPlanCreated,
     TaskReleased,
+    TaskStalled,
     TaskStarted,
     TaskUnblocked,
 )
@@ -52,6 +53,7 @@ HolderEvent = (
     | TaskPlanCreated
     | TaskLeaseExtended
     | TaskLeaseExpired
+    | TaskStalled
     | TaskReleased
     | TaskBlocked
     | TaskComplete
@@ -185,7 +187,7 @@ def _take_again(attempt: AttemptState, p: TaskLeaseExtended, before: str) -> Non
         _forget_expired(attempt)
 
 
-def _expire(attempt: AttemptState, p: TaskLeaseExpired, before: str) -> None:
+def _expire(attempt: AttemptState, p: TaskLeaseExpired | TaskStalled, before: str) -> None:
     attempt.expired_claim_id, attempt.expired_agent_id = attempt.claim_id, attempt.agent_id
     attempt.expired_state = before
     attempt.lease_losses += 1
@@ -219,6 +221,7 @@ _HOLDS: Mapping[str, _Hold] = dict(
         _on(TaskClaimed, _take),
         _on(TaskLeaseExtended, _take_again),
         _on(TaskLeaseExpired, _expire),
+        _on(TaskStalled, _expire),
         _on(TaskReleased, _let_go),
         _on(TaskBlocked, _let_go),
         _on(TaskComplete, _end),

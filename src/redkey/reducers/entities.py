@@ -15,6 +15,7 @@ from redkey.plans.structure import GatePolicy
 DEFAULT_LEASE_SECONDS = 900
 DEFAULT_LEASE_LOSSES = 5
 DEFAULT_LIVE_CLAIMS = 1000
+DEFAULT_IDLE_SECONDS = 1800
 PRIORITIES = ("urgent", "high", "normal", "low")
 
 Requirement = tuple[tuple[str, ...], tuple[str, ...]]
@@ -150,6 +151,7 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
     allow_secrets: bool = False
     max_live_claims: int = DEFAULT_LIVE_CLAIMS
     lease_losses: int = DEFAULT_LEASE_LOSSES
+    idle_seconds: int = DEFAULT_IDLE_SECONDS
 
 
 class Queue(msgspec.Struct, omit_defaults=True):

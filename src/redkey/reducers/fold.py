@@ -64,6 +64,7 @@ from redkey.wire.events import (
     TaskLeaseExtended,
     TaskPlanCreated,
     TaskReleased,
+    TaskStalled,
     TaskStarted,
     TaskUnblocked,
     WorkflowCancelled,
@@ -88,7 +89,7 @@ _ACT_GRAIN_NANOSECONDS = LOST_AFTER_NANOSECONDS // 9
 
 
 # Types that came after the first version, and the rules that they came with.
-_SINCE: dict[type[AnyPayload], int] = {WorkspacePolicySet: 2, PartyAdded: 2, PartyRemoved: 2}
+_SINCE: dict[type[AnyPayload], int] = {WorkspacePolicySet: 2, PartyAdded: 2, PartyRemoved: 2, TaskStalled: 2}
 
 # What may let an agent claim that could not before, without a task becoming available.
 _REOPENING: frozenset[type[AnyPayload]] = frozenset({RoleGranted, AgentUpdated, QueueUpdated, WorkflowResumed})
@@ -257,7 +258,7 @@ def apply(world: World, e: Event, p: AnyPayload) -> Void:
         return task.moved(world, e, p, task.extended)
     if type(p) is AgentHeartbeat:
         return registry.agent_heartbeat(world, e, p)
-    if type(p) is TaskLeaseExpired:
+    if type(p) is TaskLeaseExpired or type(p) is TaskStalled:
         return task.moved(world, e, p, task.expired)
     if type(p) is TaskReleased:
         return task.moved(world, e, p, task.released)

@@ -40,6 +40,7 @@ from redkey.wire.events import (
     TaskLeaseExtended,
     TaskPlanCreated,
     TaskReleased,
+    TaskStalled,
     TaskStarted,
     TaskUnblocked,
     WorkspaceCreated,
@@ -116,7 +117,7 @@ def _holds(
     world: World,
     agent: Agent,
     e: Event,
-    p: TaskStarted | TaskReleased | TaskPlanCreated | TaskBlocked | TaskComplete | ArtifactReady,
+    p: TaskStarted | TaskReleased | TaskStalled | TaskPlanCreated | TaskBlocked | TaskComplete | ArtifactReady,
 ) -> bool:
     return _held_task(world, agent, e, p.claim_id) is not None
 
@@ -180,6 +181,7 @@ _ACTS: Mapping[str, _Own] = dict(
         _of(TaskClaimAttempted, _itself),
         _of(TaskStarted, _holds),
         _of(TaskReleased, _holds),
+        _of(TaskStalled, _holds),
         _of(TaskPlanCreated, _holds),
         _of(TaskLeaseExtended, _extends),
         _of(TaskBlocked, _holds),

@@ -31,6 +31,7 @@ from redkey.wire.events import (
     TaskLeaseExpired,
     TaskLeaseExtended,
     TaskReleased,
+    TaskStalled,
     TaskStarted,
     TaskUnblocked,
 )
@@ -273,7 +274,7 @@ def extended(world: World, task: Task, e: Event, p: TaskLeaseExtended, before: s
     _hold_until(world, task, parse_time(p.lease_expires_at))
 
 
-def expired(world: World, task: Task, e: Event, p: TaskLeaseExpired, before: str) -> None:
+def expired(world: World, task: Task, e: Event, p: TaskLeaseExpired | TaskStalled, before: str) -> None:
     if task.lease_losses >= world.queues[task.queue_id].settings.lease_losses:
         world.follows("lease_losses", task.task_id, e.wire_id)
     else:

@@ -149,10 +149,10 @@ class Cycle:
             at_first={} if place.shared else await asyncio.to_thread(snapshot, place.directory),
             workflow=await self._workflow(ctx.task),
             memories=await self._recall(brief),
-            remarks=await asyncio.to_thread(remarks_on, self._rk, ctx.task.task_id, view.answer),
+            remarks=await asyncio.to_thread(remarks_on, self._rk, ctx.task.task_id, ctx.answer),
             mailbox=Mailbox(self._rk, ctx.agent_id, self._agent.habits.messages),
             meter=meter,
-            said=[f"The block was lifted with this answer: {view.answer}"] if view.answer else [],
+            said=[f"The block was lifted with this answer: {ctx.answer}"] if ctx.answer else [],
         )
 
     async def _workflow(self, task: Assignment) -> str:

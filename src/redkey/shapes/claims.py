@@ -104,6 +104,8 @@ class Assignment(Reply, frozen=True, kw_only=True):
     note: str = ""
     # The notes that those left who did the tasks before this one; not who they are.
     prior_context: tuple[str, ...] = ()
+    # What lifted the task's last block, when it came with an answer.
+    answer: str = ""
     erased: bool = False
 
 
@@ -176,10 +178,17 @@ class ClaimEnded(ClaimChanged, frozen=True, kw_only=True):
     next: ClaimNextOutcome | None = None
 
 
-class Heartbeat(Reply, frozen=True, kw_only=True):
-    """Whether the claim still holds its task, and until when."""
+class HolderActivity(Body, frozen=True, kw_only=True):
+    """What a process that keeps a claim without a handler says of its holder; a running handler counts as activity."""
 
-    state: Annotated[str, one_of("held", "lease_lost", "cancelled")]
+    # From the `idleSeconds` of its queue on, the hold is not extended: it stalls, and others may claim the task.
+    idle_seconds: Annotated[int, Meta(ge=0, le=31_536_000, description="For how long the holder has done nothing.")] = 0
+
+
+class Heartbeat(Reply, frozen=True, kw_only=True):
+    """Whether the claim still holds its task, and until when. A stalled hold goes on with its holder's next act."""
+
+    state: Annotated[str, one_of("held", "stalled", "lease_lost", "cancelled")]
     lease_expires_at: str | None = None
     event_id: str = ""
 
@@ -363,6 +372,7 @@ HEARTBEAT_CLAIM = Operation(
     "POST",
     "/claims/{claim_id}/heartbeat",
     AGENT,
+    body=HolderActivity,
     reply=Heartbeat,
     summary="Keep the lease, and learn whether it holds.",
     description="Keep the lease, and learn whether the task is still held.",

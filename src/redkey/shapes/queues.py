@@ -14,6 +14,7 @@ from redkey.shapes.fields import (
     Page,
     PageQuery,
     Reply,
+    Seconds,
     Text,
     Wait,
     Word,
@@ -38,6 +39,10 @@ class QueueSettings(Body, frozen=True, kw_only=True):
     ) = None
     max_lease_losses: (
         Annotated[int, Meta(ge=1, le=999, description="How many leases of a task may expire before it fails.")] | None
+    ) = None
+    idle_seconds: (
+        Annotated[Seconds, Meta(description="How long a hold without a handler may do nothing before it stalls.")]
+        | None
     ) = None
 
     def on_wire(self) -> dict[str, Any]:
@@ -78,6 +83,7 @@ class Queue(Reply, frozen=True, kw_only=True):
     allow_secrets: bool
     max_live_claims: int
     max_lease_losses: int
+    idle_seconds: int
     created_at: str | None
     erased: bool = False
 

@@ -237,6 +237,25 @@ class TaskLeaseExpired(Payload, frozen=True, kw_only=True):
 
 
 @final
+class TaskStalled(Payload, frozen=True, kw_only=True):
+    """The holder did nothing for longer than its queue allows: the hold is open to others."""
+
+    TYPE: ClassVar[str] = "task.stalled"
+    KEYED: ClassVar[bool] = True
+
+    agent_id: str | None = None
+    attempt: int | None = None
+    body: str | None = None
+    claim_id: str
+    idem: str | None = None
+    idle_seconds: int
+    task_id: str | None = None
+
+    def named(self) -> tuple[str | None, ...]:
+        return (self.task_id, self.agent_id, self.claim_id)
+
+
+@final
 class TaskBlocked(Payload, frozen=True, kw_only=True):
     """The holder cannot go on, says why, and lets go."""
 
@@ -571,6 +590,7 @@ class QueueSettings(WirePart, frozen=True, kw_only=True):
     """The `settings` of queue events."""
 
     allow_secrets: bool | None = None
+    idle_seconds: int | None = None
     lease_losses: int | None = None
     lease_seconds: int | None = None
     max_attempts: int | None = None
@@ -990,6 +1010,7 @@ AnyPayload = (
     | TaskPlanCreated
     | TaskLeaseExtended
     | TaskLeaseExpired
+    | TaskStalled
     | TaskBlocked
     | TaskUnblocked
     | TaskComplete
@@ -1050,6 +1071,7 @@ PAYLOADS: dict[str, type[AnyPayload]] = {
     TaskPlanCreated.TYPE: TaskPlanCreated,
     TaskLeaseExtended.TYPE: TaskLeaseExtended,
     TaskLeaseExpired.TYPE: TaskLeaseExpired,
+    TaskStalled.TYPE: TaskStalled,
     TaskBlocked.TYPE: TaskBlocked,
     TaskUnblocked.TYPE: TaskUnblocked,
     TaskComplete.TYPE: TaskComplete,

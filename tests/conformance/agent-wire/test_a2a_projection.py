@@ -35,6 +35,7 @@ ORACLE: list[tuple[str, dict[str, Any], str | None, str]] = [
     ("task.claimed", {}, "resume", "status?"),
     ("task.released", {}, "resume", "status?"),
     ("task.lease_expired", {}, "resume", "status?"),
+    ("task.stalled", {}, "resume", "status?"),
     ("task.unblocked", {}, "resume", "status?"),
     ("task.started", {}, WORKING, "status?"),
     ("task.blocked", {"blocker_type": "spec_gap"}, INPUT_REQUIRED, "status"),

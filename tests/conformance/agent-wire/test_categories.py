@@ -14,7 +14,14 @@ TABLE = contract("event-state-map.json")
 
 # The design's table, written a second time on purpose: the contract must say the same.
 CATEGORIES = {
-    "submitted": {"task.created", "task.available", "task.released", "task.lease_expired", "task.unblocked"},
+    "submitted": {
+        "task.created",
+        "task.available",
+        "task.released",
+        "task.lease_expired",
+        "task.stalled",
+        "task.unblocked",
+    },
     "working": {"task.claimed", "task.started", "artifact.ready", "task.lease_extended", "task.plan.created"},
     "blocked": {"task.blocked"},
     "completed": {"task.complete"},

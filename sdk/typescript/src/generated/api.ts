@@ -46,7 +46,7 @@ export interface Api {
     /** Give a task back. */
     release(claimId: string, options?: CallOptions): Promise<T.ClaimChanged>;
     /** Keep the lease, and learn whether it holds. */
-    heartbeat(claimId: string, options?: CallOptions): Promise<T.Heartbeat>;
+    heartbeat(claimId: string, body?: T.HolderActivity, options?: CallOptions): Promise<T.Heartbeat>;
     /** Say that the work cannot go on. Those who can lift the block get a message. */
     block(claimId: string, body: T.BlockReport, options?: CallOptions): Promise<T.ClaimChanged>;
     /** Add an artifact: inline, as content put before, or elsewhere by URI and hash. */

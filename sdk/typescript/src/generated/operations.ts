@@ -26,7 +26,7 @@ export const OPERATIONS: Record<string, Record<string, string>> = {
     completeMany: "POST /claims/complete",
     start: "POST /claims/{}/start -",
     release: "POST /claims/{}/release -",
-    heartbeat: "POST /claims/{}/heartbeat unkeyed -",
+    heartbeat: "POST /claims/{}/heartbeat unkeyed",
     block: "POST /claims/{}/block",
     addArtifact: "POST /claims/{}/artifacts",
     plan: "POST /claims/{}/plan",

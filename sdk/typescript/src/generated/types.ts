@@ -170,6 +170,7 @@ export interface Assignment {
   workflowInput?: unknown;
   note?: string;
   priorContext?: string[];
+  answer?: string;
   erased?: boolean;
 }
 
@@ -676,11 +677,16 @@ export interface Health {
   status: "ok";
 }
 
-/** Whether the claim still holds its task, and until when. */
+/** Whether the claim still holds its task, and until when. A stalled hold goes on with its holder's next act. */
 export interface Heartbeat {
-  state: "held" | "lease_lost" | "cancelled";
+  state: "held" | "stalled" | "lease_lost" | "cancelled";
   leaseExpiresAt?: string | null;
   eventId?: string;
+}
+
+/** What a process that keeps a claim without a handler says of its holder; a running handler counts as activity. */
+export interface HolderActivity {
+  idleSeconds?: number;
 }
 
 /** How the holder means to go about it. */
@@ -864,6 +870,7 @@ export interface NewQueue {
   allowSecrets?: boolean | null;
   maxLiveClaims?: number | null;
   maxLeaseLosses?: number | null;
+  idleSeconds?: number | null;
   id?: string;
   name: string;
   description?: string;
@@ -1047,6 +1054,7 @@ export interface Queue {
   allowSecrets: boolean;
   maxLiveClaims: number;
   maxLeaseLosses: number;
+  idleSeconds: number;
   createdAt: string | null;
   erased?: boolean;
 }
@@ -1060,6 +1068,7 @@ export interface QueuePatch {
   allowSecrets?: boolean | null;
   maxLiveClaims?: number | null;
   maxLeaseLosses?: number | null;
+  idleSeconds?: number | null;
   name?: string | null;
   description?: string | null;
 }

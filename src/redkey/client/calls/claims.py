@@ -46,9 +46,9 @@ class Claims(Resource[Mode]):
         return post(at("claims", claim_id, "release"), ClaimChanged)
 
     @Operation
-    def heartbeat(self, claim_id: str) -> Request[Heartbeat]:
+    def heartbeat(self, claim_id: str, *, idle_seconds: int | None = None) -> Request[Heartbeat]:
         """Keep the lease, and learn whether the task is still held."""
-        return beat(at("claims", claim_id, "heartbeat"), Heartbeat)
+        return beat(at("claims", claim_id, "heartbeat"), Heartbeat, idle_seconds=idle_seconds)
 
     @Operation
     def block(

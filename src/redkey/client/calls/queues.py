@@ -45,6 +45,7 @@ class Queues(Resource[Mode]):
         allow_secrets: bool | None = None,
         max_live_claims: int | None = None,
         max_lease_losses: int | None = None,
+        idle_seconds: int | None = None,
     ) -> Request[CreatedQueue]:
         """Create a queue; without an id it is named after its name."""
         return post(
@@ -60,6 +61,7 @@ class Queues(Resource[Mode]):
             allow_secrets=allow_secrets,
             max_live_claims=max_live_claims,
             max_lease_losses=max_lease_losses,
+            idle_seconds=idle_seconds,
         )
 
     @Listing
@@ -86,6 +88,7 @@ class Queues(Resource[Mode]):
         allow_secrets: bool | None = None,
         max_live_claims: int | None = None,
         max_lease_losses: int | None = None,
+        idle_seconds: int | None = None,
     ) -> Request[Queue]:
         """Change a queue: its settings, its limits, its name; pause it or let it go on."""
         return patch(
@@ -100,4 +103,5 @@ class Queues(Resource[Mode]):
             allow_secrets=allow_secrets,
             max_live_claims=max_live_claims,
             max_lease_losses=max_lease_losses,
+            idle_seconds=idle_seconds,
         )

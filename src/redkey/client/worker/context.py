@@ -46,6 +46,11 @@ class WorkContext(Resource[Mode]):
         return self.task.input if self.task.input is not None else self.task.workflow_input
 
     @property
+    def answer(self) -> str:
+        """What lifted the task's last block; empty when it was not blocked, or was lifted without an answer."""
+        return self.task.answer
+
+    @property
     def cancelled(self) -> bool:
         """Whether the hold ended because the task was cancelled."""
         return self._lease.end == "cancelled"
@@ -97,7 +102,7 @@ class WorkContext(Resource[Mode]):
 
     @Operation
     def view(self) -> Request[Task]:
-        """The task as it is now; `answer` is what lifted its block."""
+        """The task as it is now."""
         return Tasks.get.build(None, self.task.task_id)
 
     @Operation

@@ -28,7 +28,7 @@ from redkey.client.policy import Policy
 from redkey.client.resources.agents import Agents
 from redkey.client.worker.declared import Worker
 from redkey.client.worker.enlist import Enlisted, enlist
-from redkey.client.worker.hold import Hold
+from redkey.client.worker.hold import HandledClaim
 from redkey.client.worker.lease import Lease
 from redkey.client.worker.loop import HandlerLoop, ThreadedSender
 from redkey.client.worker.outputs import share_out
@@ -67,7 +67,7 @@ class Crew:
         # For what is polite and not vital: a server that does not answer must not hold up a stop.
         self._brief = SyncSender(connection, Policy(timeout_seconds=5.0, max_retries=1))
         self._stopping, self._hurry = threading.Event(), threading.Event()
-        self._holds: set[Hold] = set()
+        self._holds: set[HandledClaim] = set()
         self._lock = threading.Lock()
         self._races: list[RaceSource] = []
         self._threads: list[threading.Thread] = []
@@ -162,7 +162,7 @@ class Crew:
         lease = Lease(worker.lease_seconds, asked_at, claimed.lease_expires_at)
         patience = Policy(timeout_seconds=min(max(worker.lease_seconds / 3, 1.0), 10.0), max_retries=0)
         pulse_claims: Claims[Sync] = Claims(SyncSender(self._pulse_connection, patience))
-        hold = Hold(self._sender, pulse_claims, claimed, lease, self._stopping, self.tally)
+        hold = HandledClaim(self._sender, pulse_claims, claimed, lease, self._stopping, self.tally)
         with self._lock:
             self._holds.add(hold)
         try:
@@ -178,7 +178,7 @@ class Crew:
             with self._lock:
                 self._holds.discard(hold)
 
-    def _handle(self, worker: Worker, hold: Hold) -> Any:
+    def _handle(self, worker: Worker, hold: HandledClaim) -> Any:
         """What the handler gives, once the outputs that its task must have are made of it."""
         context = hold.context(self._sender)
         if worker.is_async:

@@ -24,10 +24,10 @@ _COUNTED = {Done: "completed", Fail: "failed", Block: "blocked", Release: "relea
 # Between tries to tell a verdict, when the server cannot be reached and the lease still lasts.
 _PAUSE_SECONDS = 1.0
 
-Handle = Callable[["Hold"], Any]
+Handle = Callable[["HandledClaim"], Any]
 
 
-class Hold:
+class HandledClaim:
     """A claim that was won. The verdict on it is told by `work` or by `give_back`, never by both."""
 
     def __init__(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import random
 import threading
+from collections.abc import Callable
 
 from redkey.client.calls.claims import Claims
 from redkey.client.operation import Sync
@@ -20,11 +21,19 @@ _LONGEST_SECONDS = 30.0
 
 
 class Pulse:
-    """Heartbeats at a third of the lease, or sooner, until it is stopped or the hold has ended."""
+    """Heartbeats at a third of the lease, or sooner, until it is stopped or the hold has ended.
 
-    def __init__(self, claims: Claims[Sync], claim_id: str, lease: Lease) -> None:
-        self._claims, self._claim_id, self._lease = claims, claim_id, lease
-        self._stopped = threading.Event()
+    `idle_seconds` says for how long a holder without a handler has done nothing; a handler that runs is active. When
+    that is too long for the queue the hold stalls: the pulse rests, and `resume` takes the task up again.
+    """
+
+    def __init__(
+        self, claims: Claims[Sync], claim_id: str, lease: Lease, idle_seconds: Callable[[], float] | None = None
+    ) -> None:
+        self._claims, self._claim_id, self._lease, self._idle_seconds = claims, claim_id, lease, idle_seconds
+        self._stopped = False
+        self._woken = threading.Event()
+        self.is_stalled = False
         self._thread = threading.Thread(target=self._run, name=f"redkey-pulse-{claim_id}", daemon=True)
 
     def start(self) -> None:
@@ -32,27 +41,46 @@ class Pulse:
 
     def stop(self) -> None:
         """End it. A heartbeat that is on its way comes to nothing; nobody waits for it."""
-        self._stopped.set()
+        self._stopped = True
+        self._woken.set()
+
+    def resume(self) -> None:
+        """The holder does something again: if the hold has stalled, ask at once whether the task is still free."""
+        if self.is_stalled:
+            self._woken.set()
 
     def _run(self) -> None:
-        every = pause = min(self._lease.seconds / 3, _LONGEST_SECONDS)
-        while not self._stopped.wait(pause) and self._lease.end is None:
+        pause: float | None
+        every = min(self._lease.seconds / 3, _LONGEST_SECONDS)
+        # A claim that was waited for may have little left of what is sure.
+        pause = min(every, max(0.0, self._lease.left_seconds / 2))
+        while self._lease.end is None:
+            self._woken.wait(pause)
+            self._woken.clear()
+            if self._stopped:
+                return
+            asked_at = now()
             pause = every if self.ask() else self._retry_seconds()
+            if self.is_stalled and self._idle_seconds is not None:
+                # The holder may have come back while this was asked.
+                pause = 0.0 if self._idle_seconds() < now() - asked_at else None
 
     def ask(self) -> bool:
         """Send one heartbeat now; whether it was answered."""
         asked_at = now()
+        idle_seconds = int(self._idle_seconds()) if self._idle_seconds is not None else None
         try:
-            heard = self._claims.heartbeat(self._claim_id)
+            heard = self._claims.heartbeat(self._claim_id, idle_seconds=idle_seconds)
         except NotFound:
             self._lease.finish("lease_lost")
             return True
         except ClientError as failure:
             self._tell(failure)
             return False
+        self.is_stalled = heard.state == "stalled"
         if heard.state == "held":
             self._lease.confirmed(asked_at, heard.lease_expires_at or "")
-        else:
+        elif not self.is_stalled:
             self._lease.finish("cancelled" if heard.state == "cancelled" else "lease_lost")
         return True
 

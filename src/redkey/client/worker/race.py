@@ -24,7 +24,7 @@ from redkey.shapes.claims import Claimed, ClaimNext
 from redkey.shapes.events import Event
 
 # What opens a task to claims: the first time, and when somebody gave it back, lost it or lifted its block.
-_OFFERS = ("task.available", "task.lease_expired", "task.released", "task.unblocked")
+_OFFERS = ("task.available", "task.lease_expired", "task.stalled", "task.released", "task.unblocked")
 _WAIT_SECONDS = 5.0
 # An agent that lacked a role may have been granted it meanwhile.
 _ROLES_KNOWN_SECONDS = 5.0

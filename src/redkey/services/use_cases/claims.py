@@ -9,7 +9,7 @@ from redkey.commands.claims import ClaimNext, ClaimTask
 from redkey.readmodel import replies
 from redkey.readmodel.plan_text import plan_text, task_document
 from redkey.readmodel.task_view import assignment
-from redkey.readmodel.upstream import note, prior_context, upstream
+from redkey.readmodel.upstream import prior_context, said, upstream
 from redkey.services.answers import answer_erased
 from redkey.services.caller import Caller, Pending
 from redkey.services.outcome import Outcome, Settled, settled
@@ -73,20 +73,20 @@ def _won(one: Settled, outcome: Outcome, place: Place, *, with_task: bool) -> Cl
     payload = one.event.payload
     if type(payload) is not TaskClaimed:
         raise AssertionError("a claim that is none")
-    task = _assignment(one.event, place, repeated=outcome.repeated) if with_task else None
+    task = _assignment(one.event, payload.claim_id, place, repeated=outcome.repeated) if with_task else None
     return replies.claimed(one.event, payload, task)
 
 
-def _assignment(wire: AnyWire, place: Place, *, repeated: bool) -> Assignment:
+def _assignment(wire: AnyWire, claim_id: str, place: Place, *, repeated: bool) -> Assignment:
     stream = parse_stream(wire.stream.stream_id)
     task = place.task(stream.subject)
     document = task_document(place, place.topic, task)
     if document is None and repeated:
         raise answer_erased()
-    said = note(place, place.topic, task, stream.attempt)
+    note, answer = said(place, place.topic, task, stream.attempt, claim_id)
     notes = prior_context(place, place.topic, place.world, task, document)
     if not task.workflow_id:
-        return assignment(task, stream.attempt, document, note=said, prior_context=notes)
+        return assignment(task, stream.attempt, document, note=note, answer=answer, prior_context=notes)
     text = plan_text(place, place.topic, task.content_sha256)
     return assignment(
         task,
@@ -94,7 +94,8 @@ def _assignment(wire: AnyWire, place: Place, *, repeated: bool) -> Assignment:
         document,
         upstream=upstream(place, place.topic, place.world, task),
         workflow_input=text.given if text is not None else None,
-        note=said,
+        note=note,
+        answer=answer,
         prior_context=notes,
     )
 

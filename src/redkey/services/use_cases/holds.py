@@ -44,11 +44,12 @@ from redkey.shapes.claims import (
     Completions,
     FailureReport,
     Heartbeat,
+    HolderActivity,
     HolderPlan,
     NewArtifact,
 )
 from redkey.shapes.fields import given
-from redkey.wire.events import GateOpened, Ref, TaskComplete, TaskFailed, TaskLeaseExtended
+from redkey.wire.events import GateOpened, Ref, TaskComplete, TaskFailed, TaskLeaseExtended, TaskStalled
 from redkey.wire.lint import SUMMARY_WORDS
 from redkey.wire.names import queue_id
 from redkey.wire.prose import words
@@ -75,15 +76,17 @@ def release_claim(caller: Caller, claim_id: str) -> Pending[ClaimChanged]:
 
 
 @use_case(claims.HEARTBEAT_CLAIM)
-def heartbeat_claim(caller: Caller, claim_id: str) -> Pending[Heartbeat]:
+def heartbeat_claim(caller: Caller, claim_id: str, activity: HolderActivity) -> Pending[Heartbeat]:
     """Keep the lease, and learn whether the task is still held."""
-    return Pending(HeartbeatClaim(claim_id), _heard)
+    return Pending(HeartbeatClaim(claim_id, activity.idle_seconds), _heard)
 
 
 def _heard(outcome: Outcome, place: Place) -> Heartbeat:
     if outcome.answer is not None:
         return replies.heard(outcome.answer)
     record = outcome.records[0].event
+    if type(record.payload) is TaskStalled:
+        return replies.stalled(record)
     if type(record.payload) is not TaskLeaseExtended:
         raise AssertionError("a heartbeat that extended nothing")
     return replies.extended(record, record.payload)

@@ -29,7 +29,9 @@ from redkey.wire.ids import event_id, parse_stream
 from redkey.wire.names import QUEUE_ID, queue_id
 
 # What makes a task claimable that was not.
-_OFFERS = frozenset({"task.available", "task.released", "task.unblocked", "task.lease_expired", "queue.updated"})
+_OFFERS = frozenset(
+    {"task.available", "task.released", "task.unblocked", "task.lease_expired", "task.stalled", "queue.updated"}
+)
 
 
 @use_case(queues.CREATE_QUEUE)
