@@ -42,6 +42,7 @@ from redkey.services.authority import Authority
 from redkey.services.caller import Caller
 from redkey.services.coordinator import Coordinator
 from redkey.services.costs import Costs
+from redkey.services.counting import Counting
 from redkey.services.keys import KEY_SHAPE, KEY_TEXT, KeyRing, digest_of
 from redkey.services.notices import Notices
 from redkey.services.recovery import FIRST_KEY_SCOPES
@@ -94,6 +95,7 @@ class App:
             seconds=config.checkpoint_seconds,
             records=config.checkpoint_records,
         )
+        self._counting = Counting(self.coordinator.act)
         # Who may not look any more must not see what came after that: authority before subscriptions.
         self.authority = Authority(store, time.time)
         for listener in (
@@ -101,6 +103,7 @@ class App:
             self.authority.on_commit,
             self.subscriptions.hear,
             self._schedule.heard,
+            self._counting.heard,
             self._count,
         ):
             self.coordinator.listen(listener)
@@ -203,6 +206,7 @@ class App:
         for topic in self.store.topics():
             # A process that died may have left records that no checkpoint covers.
             self._schedule.heard(topic, ())
+            self._counting.heard(topic, ())
         await self._bus.start()
 
     def begin_stop(self) -> None:
@@ -221,6 +225,7 @@ class App:
         await asyncio.to_thread(self._threads.shutdown)
         self._heavy.shutdown()
         await self._schedule.stop()
+        await self._counting.stop()
         self.store.close()
 
     def _first_workspace(self, ids: SystemIds) -> tuple[str, str | None]:

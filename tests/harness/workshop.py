@@ -31,6 +31,7 @@ from redkey.ledger.ports import Content
 from redkey.readmodel.rows import load_world
 from redkey.reducers.world import SECOND, World
 from redkey.services.acts import directly
+from redkey.services.counting import count_up
 from redkey.services.fsck.check import Fsck
 from redkey.services.fsck.report import Report
 from redkey.services.outcome import Outcome
@@ -84,6 +85,12 @@ class Workshop:
 
     def __enter__(self) -> Workshop:
         return self
+
+    def count(self) -> None:
+        """Bring the counters up to the head, as a server does once a second."""
+        with self.store.write() as unit:
+            while not count_up(unit, self.topic, []):
+                pass
 
     def __exit__(self, *_: object) -> None:
         self.store.close()
@@ -162,9 +169,11 @@ class Workshop:
         self.do(FailClaim(claim.wire["payload"]["claim_id"], "error"))
         self.do(EraseContent(secret.sha256))
         self.signing.sign()
+        self.count()
         self.clock.advance(1000)
         self.work(20, unfinished=5)
         self.signing.sign()
+        self.count()
 
 
 def _remove(folder: Path, owner: int) -> None:

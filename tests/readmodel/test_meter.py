@@ -30,11 +30,13 @@ def _wire(event: str, stream_id: str, sender: str = "human:key_1", **payload: An
 def test_records_are_counted_by_day_type_and_agent_at_the_price_of_their_place() -> None:
     world, counted = World(), Meter()
     attempted, claimed = "task.claim_attempted", "task.claimed"
-    counted.note(world, _wire(attempted, "agent:agt_1"), 100, DAY - 1, None)
-    counted.note(world, _wire(claimed, "task:task_1:attempt:1", "system", agent_id="agt_1"), 50, DAY, None)
+    counted.note(world.workspace.prices, _wire(attempted, "agent:agt_1"), 100, DAY - 1, None)
+    counted.note(
+        world.workspace.prices, _wire(claimed, "task:task_1:attempt:1", "system", agent_id="agt_1"), 50, DAY, None
+    )
     world.workspace.prices = {attempted: 7}
-    counted.note(world, _wire(attempted, "agent:agt_1"), 10, DAY, None)
-    counted.note(world, _wire(attempted, "agent:agt_2"), 1, DAY, "unknown_agent")
+    counted.note(world.workspace.prices, _wire(attempted, "agent:agt_1"), 10, DAY, None)
+    counted.note(world.workspace.prices, _wire(attempted, "agent:agt_2"), 1, DAY, "unknown_agent")
     assert counted.take() == {
         f"type/1970-01-01/{attempted}/events": 1,
         f"type/1970-01-01/{attempted}/bytes": 100,
@@ -61,6 +63,6 @@ def test_however_many_records_are_counted_at_once_none_is_lost(monkeypatch: pyte
     monkeypatch.setattr(meter, "_AT_ONCE", 4)
     world, counted = World(), Meter()
     for _ in range(11):
-        counted.note(world, _wire("queue.created", "queue:queue_1"), 3, 0, None)
+        counted.note(world.workspace.prices, _wire("queue.created", "queue:queue_1"), 3, 0, None)
     name = "type/1970-01-01/queue.created"
     assert counted.take() == {f"{name}/events": 11, f"{name}/bytes": 33, f"{name}/credits": 11}

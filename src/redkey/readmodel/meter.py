@@ -1,4 +1,4 @@
-"""The meter: every recorded event is counted once, in the unit that records it.
+"""The meter: every recorded event is counted once, behind the unit that records it (`services.counting`).
 
 Counters are named `type/DAY/TYPE/MEASURE` and `agent/DAY/AGENT/MEASURE`. Requests cost what the price table in force
 at their place says, one credit where it says nothing; what the system derives and what is void costs nothing.
@@ -7,9 +7,10 @@ at their place says, one credit where it says nothing; what the system derives a
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from redkey.reducers.world import SECOND, World
+from redkey.reducers.world import SECOND
 from redkey.wire.envelope import AnyWire
 from redkey.wire.events import PAYLOADS
 
@@ -48,9 +49,11 @@ class Meter:
         self._types: _Tallies = {}
         self._agents: _Tallies = {}
 
-    def note(self, world: World, wire: AnyWire, size: int, timestamp: int, void: str | None) -> None:
-        """Count one record."""
-        credits = world.workspace.prices.get(wire.type, 1) if void is None and wire.sender != "system" else 0
+    def note(
+        self, prices: Mapping[str, int], wire: AnyWire, size: int, timestamp: int, void: str | None = None
+    ) -> None:
+        """Count one record, at the prices in force at its place."""
+        credits = prices.get(wire.type, 1) if void is None and wire.sender != "system" else 0
         self._noted.append((wire, size, timestamp, credits))
         if len(self._noted) == _AT_ONCE:
             self._count()

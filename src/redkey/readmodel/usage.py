@@ -6,6 +6,7 @@ from collections import Counter
 from typing import Any
 
 from redkey.ledger.ports import Reader
+from redkey.readmodel.counted import counters_now
 from redkey.readmodel.meter import MEASURES, OUTCOMES
 from redkey.shapes.usage import By, UsageFigures, UsageGroup, UsageReport
 
@@ -14,15 +15,14 @@ def usage_of(reader: Reader, topic: str, since: str, until: str, by: By) -> Usag
     """Usage of the days from `since` up to and not including `until`; empty means no bound."""
     total: Counter[str] = Counter()
     groups: dict[str, Counter[str]] = {}
-    for prefix in ("type/", "agent/") if by == "agent" else ("type/",):
-        for name, amount in reader.counters(topic, prefix):
-            _, day, key, measure = name.split("/", 3)
-            if day < since or (until and day >= until):
-                continue
-            for counts in _counted(total, groups, prefix, day, key, by):
-                counts[measure] += amount
-                if prefix == "type/" and measure == "events" and key in OUTCOMES:
-                    counts[OUTCOMES[key]] += amount
+    for name, amount in counters_now(reader, topic).items():
+        kind, day, key, measure = name.split("/", 3)
+        if day < since or (until and day >= until) or (kind == "agent" and by != "agent"):
+            continue
+        for counts in _counted(total, groups, kind, day, key, by):
+            counts[measure] += amount
+            if kind == "type" and measure == "events" and key in OUTCOMES:
+                counts[OUTCOMES[key]] += amount
     field = "agent_id" if by == "agent" else by
     return UsageReport(
         by=by,
@@ -32,10 +32,10 @@ def usage_of(reader: Reader, topic: str, since: str, until: str, by: By) -> Usag
 
 
 def _counted(
-    total: Counter[str], groups: dict[str, Counter[str]], prefix: str, day: str, key: str, by: By
+    total: Counter[str], groups: dict[str, Counter[str]], kind: str, day: str, key: str, by: By
 ) -> list[Counter[str]]:
     """Where a counter belongs: types make up the total, and either days, types or agents are the groups."""
-    if prefix == "agent/":
+    if kind == "agent":
         return [groups.setdefault(key, Counter())]
     if by == "agent":
         return [total]

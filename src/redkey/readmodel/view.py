@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from redkey.ledger.ports import Content, ContentFacts, Row
 from redkey.ledger.record import Record, iso_time
-from redkey.wire.decode import decode
+from redkey.wire.load import load
 
 Document = Mapping[str, Any]
 
@@ -33,8 +33,8 @@ def read_document(reader: Shelf, topic: str, sha256: str) -> Document | None:
 
 
 def document_of(data: bytes) -> Document:
-    """The bytes of such a document, read."""
-    value: dict[str, Any] = decode(data, size_limit=len(data))
+    """The bytes of such a document, read: they are canonical JSON, and have the hash that names them."""
+    value: dict[str, Any] = load(data)
     value.pop("nonce", None)
     return value
 

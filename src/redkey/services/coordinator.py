@@ -26,6 +26,7 @@ from redkey.reducers.changes import Changes
 from redkey.reducers.world import World
 from redkey.services.acts import Act, Perform
 from redkey.services.answers import Answers, KeepAnswer
+from redkey.services.documents import Documents
 from redkey.services.outcome import NO_TASKS, Outcome, Settled
 from redkey.services.place import Place
 from redkey.services.submission import Done, MakeReply, Request, Submission
@@ -70,7 +71,7 @@ class Coordinator:
         self._acts: deque[Act[Any]] = deque()
         # Requests with an idempotency key that are on their way: a retry joins the first.
         self._flights: dict[tuple[str, str], Submission] = {}
-        self._answers = Answers()
+        self._answers, self._documents = Answers(), Documents()
         self._listeners: list[Listener] = []
         self._act_first = False
         self._draining = self._stopping = False
@@ -352,13 +353,15 @@ class Coordinator:
             act.fail(_internal(cause))
 
     def _decide(self, unit: Unit, batch: list[Submission], works: dict[str, TopicWork], answers: list[Answer]) -> None:
+        self._documents.begin(unit)
         broken: dict[str, RedKeyError] = {}
         for submission in batch:
             topic = submission.topic
             if topic not in works and topic not in broken:
                 try:
                     world = self._worlds.enter(unit, topic)
-                    works[topic] = TopicWork(unit, topic, world, self._ids, self._worlds.loaded_at(topic))
+                    loaded_at = self._worlds.loaded_at(topic)
+                    works[topic] = TopicWork(unit, topic, world, self._ids, loaded_at, self._documents)
                 except StoreError:
                     raise
                 except RedKeyError as cause:
@@ -390,6 +393,8 @@ class Coordinator:
     def _answer(self, batch: list[Submission], answers: list[Answer], works: dict[str, TopicWork]) -> None:
         for topic, work in works.items():
             self._worlds.tell(topic, work.changes)
+            self._documents.keep(topic, work.contents.values())
+            self._documents.erase(topic, work.place.erased)
         for submission, answer in zip(batch, answers, strict=True):
             if submission.offer is not None and not (isinstance(answer, Outcome) and answer.records):
                 self._pass_on(submission)

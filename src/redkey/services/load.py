@@ -14,6 +14,7 @@ import msgspec
 from redkey.errors import DumpRefused, LedgerError, RedKeyError
 from redkey.ledger.ports import Content, Entry, SequencedStore, Unit, Upload
 from redkey.ledger.tail import records_after
+from redkey.readmodel.counted import COUNTED_AT
 from redkey.readmodel.structure import read as read_structure
 from redkey.services.dump import Item, Piece, Recorded, Structure, read_dump
 from redkey.services.log_facts import LOADED
@@ -132,7 +133,7 @@ class Loader:
         if records[-1].running_hash != pending[-1].record.running_hash:
             raise LedgerError("the store gave the records another running hash", code="running_hash_wrong")
         unit.put_rows(topic.name, topic.replay.take_rows())
-        unit.count(topic.name, topic.replay.take_counts().items())
+        unit.count(topic.name, [*topic.replay.take_counts().items(), (COUNTED_AT, len(pending))])
         if topic.replay.workspace_id:
             unit.put_setting(setting_of(topic.replay.workspace_id), topic.name)
 

@@ -27,6 +27,8 @@ class Settled(msgspec.Struct, gc=False):
     sequence: int
     timestamp: int
     void: str | None = None
+    # How many bytes the record has.
+    size: int = 0
 
     @property
     def wire(self) -> dict[str, Any]:
@@ -71,7 +73,7 @@ class Outcome(msgspec.Struct):
 
 def settled(record: Record) -> Settled:
     """A record of the ledger as an outcome shows it."""
-    return Settled(wire_of(record.wire), record.sequence, record.timestamp)
+    return Settled(wire_of(record.wire), record.sequence, record.timestamp, None, len(record.wire))
 
 
 def closure(reader: Reader, topic: str, sequence: int) -> list[Settled]:

@@ -14,13 +14,14 @@ from redkey.readmodel.rows import entity
 from redkey.readmodel.view import Document, read_document
 from redkey.reducers.entities import Task
 from redkey.reducers.world import World
+from redkey.services.documents import Documents
 from redkey.services.outcome import Settled
 
 
 class Place:
     """The world, and a reader that shows what the unit brings beside what is stored."""
 
-    __slots__ = ("_contents", "_entries", "_reader", "_records", "erased", "topic", "world")
+    __slots__ = ("_contents", "_documents", "_entries", "_reader", "_records", "erased", "topic", "world")
 
     def __init__(
         self,
@@ -30,8 +31,10 @@ class Place:
         contents: Mapping[str, Content],
         entries: Sequence[Entry],
         records: Sequence[Settled],
+        documents: Documents,
     ) -> None:
         """`entries` and `records` are what the unit has recorded so far, place by place."""
+        self._documents = documents
         self._reader, self.topic, self.world = reader, topic, world
         self._contents, self._entries, self._records = contents, entries, records
         # What the unit will erase when it ends: gone already for every reply behind it.
@@ -46,7 +49,8 @@ class Place:
     def content(self, topic: str, sha256: str) -> Content | None:
         if sha256 in self.erased:
             return None
-        return self._contents.get(sha256) or self._reader.content(topic, sha256)
+        at_hand = self._contents.get(sha256) or self._documents.find(topic, sha256)
+        return at_hand or self._reader.content(topic, sha256)
 
     def content_facts(self, topic: str, sha256: str) -> ContentFacts | None:
         if sha256 in self.erased:

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 import msgspec
 
 from redkey.ledger.ports import Reader, SequencedStore
+from redkey.readmodel.counted import counters_now
 from redkey.readmodel.ingest import fold_record
 from redkey.readmodel.meter import Meter
 from redkey.readmodel.rows import entity
 from redkey.reducers.changes import Changes
 from redkey.reducers.world import World
 
-_METERED = ("type/", "agent/")
 _PAGE = 1000
 
 
@@ -69,17 +69,17 @@ class _Count:
             for record in records:
                 wire, void = fold_record(world, Changes(), record, reader)
                 if wire is not None:
-                    self._meter.note(world, wire, len(record.wire), record.timestamp, void)
+                    self._meter.note(world.workspace.prices, wire, len(record.wire), record.timestamp, void)
             self._counts += self._meter.take()
             # Nothing is decided here: what only decisions need would grow with the history.
             world.heaps.clear()
             world.timers.clear()
 
     def differences(self, reader: Reader) -> Iterator[Difference]:
-        kept = {name: amount for name, amount in reader.counters(self._topic) if name.startswith(_METERED)}
+        kept = counters_now(reader, self._topic)
         for name in sorted(kept.keys() | self._counts.keys()):
-            if kept.get(name, 0) != self._counts[name]:
-                yield Difference(name, kept.get(name, 0), self._counts[name])
+            if kept[name] != self._counts[name]:
+                yield Difference(name, kept[name], self._counts[name])
         row = reader.row(self._topic, "workspace", "")
         used = entity(row).credits_used if row is not None else 0
         if used != self.world.workspace.credits_used:

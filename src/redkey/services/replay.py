@@ -29,8 +29,9 @@ Structures = Callable[[str], dict[str, Any] | None]
 class Replay:
     """The fold of one topic so far."""
 
-    def __init__(self, structures: Structures) -> None:
-        self._structures = structures
+    def __init__(self, structures: Structures, counted_at: int | None = None) -> None:
+        """Records after `counted_at` are not counted, where it is given."""
+        self._structures, self._counted_at = structures, counted_at
         self._world, self._changes = World(), Changes()
         self._voids: list[Row] = []
         self._meter = Meter()
@@ -49,7 +50,8 @@ class Replay:
         if named is not None and structure is None:
             raise LedgerError(f"the structure {named} is missing", code="structure_missing")
         void = fold(self._world, self._changes, wire, record.sequence, record.timestamp, record.payer, structure)
-        self._meter.note(self._world, wire, len(record.wire), record.timestamp, void)
+        if self._counted_at is None or record.sequence <= self._counted_at:
+            self._meter.note(self._world.workspace.prices, wire, len(record.wire), record.timestamp, void)
         if void is not None:
             self.void += 1
             self._voids.append(void_row(record.sequence, void))

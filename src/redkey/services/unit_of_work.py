@@ -22,7 +22,6 @@ from redkey.commands.wanted import wanted
 from redkey.errors import Finding, RedKeyError
 from redkey.ledger.ports import Content, Entry, Unit
 from redkey.ledger.record import LOCAL_PAYER
-from redkey.readmodel.meter import Meter
 from redkey.readmodel.request_keys import dropped_event
 from redkey.readmodel.rows import take_rows
 from redkey.readmodel.structure import pinned, read, structure_ref
@@ -32,6 +31,7 @@ from redkey.reducers.fold import fold
 from redkey.reducers.world import World
 from redkey.services import effects
 from redkey.services.answers import KeepAnswer
+from redkey.services.documents import Documents
 from redkey.services.keys import check_key
 from redkey.services.outcome import NO_TASKS, Outcome, Settled, closure, following, settled
 from redkey.services.past import recall
@@ -56,7 +56,15 @@ class BrokenInvariant(RedKeyError):
 class TopicWork:
     """What one unit does to one topic."""
 
-    def __init__(self, unit: Unit, topic: str, world: World, ids: Ids, loaded_at: int | None = None) -> None:
+    def __init__(
+        self,
+        unit: Unit,
+        topic: str,
+        world: World,
+        ids: Ids,
+        loaded_at: int | None = None,
+        documents: Documents | None = None,
+    ) -> None:
         self._unit, self._topic, self._world, self._ids = unit, topic, world, ids
         self._expected = world.sequence
         # Up to here the world was loaded from rows; by default everything before this unit was.
@@ -66,13 +74,12 @@ class TopicWork:
         self._timestamp = unit.next_timestamp(topic)
         # `records` as the ledger takes them.
         self._entries: list[Entry] = []
-        self._contents: dict[str, Content] = {}
-        self._meter = Meter()
+        self.contents: dict[str, Content] = {}
         # Commands that do something beside their records, once these are appended.
         self._effects: list[Command] = []
         self.records: list[Settled] = []
         # What replies are made from.
-        self.place = Place(unit, topic, world, self._contents, self._entries, self.records)
+        self.place = Place(unit, topic, world, self.contents, self._entries, self.records, documents or Documents())
 
     @property
     def now(self) -> int:
@@ -138,9 +145,8 @@ class TopicWork:
         appended = self._unit.append(self._topic, self._entries, self._expected)
         if appended[-1].timestamp != self._timestamp - 1 or appended[-1].sequence != self._world.sequence:
             raise BrokenInvariant("the ledger gave records another place than they were decided for")
-        self._unit.put_content(self._topic, self._contents.values())
+        self._unit.put_content(self._topic, self.contents.values())
         self._unit.put_rows(self._topic, take_rows(self._world, self.changes))
-        self._unit.count(self._topic, self._meter.take().items())
         for command in self._effects:
             effects.apply(self._unit, self._topic, command)
 
@@ -153,13 +159,13 @@ class TopicWork:
         if submission.idem:
             request = next((draft for draft in decision.drafts if not _reacquires(draft)), decision.drafts[0])
             request.payload = with_key(request.payload, submission.idem, submission.body)
-        brought = {one.sha256: one for one in submission.contents if one.sha256 not in self._contents}
-        self._contents.update(brought)
+        brought = {one.sha256: one for one in submission.contents if one.sha256 not in self.contents}
+        self.contents.update(brought)
         try:
             outcome = Outcome(self._record(decision.drafts))
         except Refused:
             for sha256 in brought:
-                del self._contents[sha256]
+                del self.contents[sha256]
             raise
         if effects.has_effect(command):
             self._effects.append(command)
@@ -239,8 +245,7 @@ class TopicWork:
             raise BrokenInvariant(f"a {draft.type} was decided that changes nothing: {void}")
         self._timestamp += 1
         self._entries.append(Entry(message, wire.wire_id, subjects(wire)))
-        self._meter.note(world, wire, len(message), timestamp, void)
-        self.records.append(Settled(wire, world.sequence, timestamp, void))
+        self.records.append(Settled(wire, world.sequence, timestamp, void, len(message)))
 
     def _refuse(self, draft: Draft, finding: Finding, fresh: bool) -> NoReturn:
         """What a caller sent may not fit a wire; once something is folded, it is a fault of ours."""
@@ -253,7 +258,7 @@ class TopicWork:
         sha256 = structure_ref(payload)
         if sha256 is None:
             return None
-        content = self._contents.get(sha256)
+        content = self.contents.get(sha256)
         return read(content) if content is not None else pinned(self._unit, self._topic, sha256)
 
     def _read(self, sequence: int) -> Settled:

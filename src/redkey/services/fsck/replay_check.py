@@ -7,11 +7,13 @@ differs is named.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from redkey.errors import RedKeyError, StoreError
 from redkey.ledger.ports import Row
 from redkey.ledger.record import Record
+from redkey.readmodel.counted import COUNTED_AT, METERED
 from redkey.readmodel.rows import BESIDE
 from redkey.readmodel.structure import read
 from redkey.services.fsck.evidence import Evidence
@@ -19,16 +21,17 @@ from redkey.services.fsck.report import Report
 from redkey.services.replay import Replay
 from redkey.wire.envelope import AnyWire
 
-# Counters of the meter; others are not of the ledger.
-_METERED = ("type/", "agent/")
-
 
 class ReplayCheck:
     """Folds the wires of a topic in order, as long as they can be folded."""
 
     def __init__(self, evidence: Evidence, topic: str, report: Report) -> None:
         self._evidence, self._topic, self._report = evidence, topic, report
-        self._replay = Replay(self._structure)
+        self._counters: dict[str, int] = {}
+        # Where the counters cannot be read, that is told at the end.
+        with suppress(StoreError):
+            self._counters = self._stored_counters()
+        self._replay = Replay(self._structure, self._counters.get(COUNTED_AT))
         # Rows that replay has given otherwise than they are stored, so far; a bit for each that is the same.
         self._differ: set[tuple[str, str]] = set()
         self._same = bytearray()
@@ -94,8 +97,17 @@ class ReplayCheck:
                 self._report.add("row_extra", f"the row {kind} {key!r} is not given by replay", self._topic)
         self._compare_counters()
 
+    def _stored_counters(self) -> dict[str, int]:
+        """The counters of the meter and their place; without a place, a store of an older format counted everything."""
+        kept = (*METERED, COUNTED_AT)
+        stored = {name: amount for name, amount in self._evidence.counters(self._topic) if name.startswith(kept)}
+        return stored or {COUNTED_AT: 0}
+
     def _compare_counters(self) -> None:
-        stored = {name: amount for name, amount in self._evidence.counters(self._topic) if name.startswith(_METERED)}
+        stored = self._counters or self._stored_counters()
+        place, head = stored.pop(COUNTED_AT, 0), self._replay.head.sequence
+        if not 0 <= place <= head:
+            self._report.add("counter_wrong", f"the counters are at record {place} of {head}", self._topic)
         counts = self._replay.take_counts()
         for name in sorted(stored.keys() | counts.keys()):
             found, right = stored.get(name, 0), counts[name]

@@ -77,6 +77,7 @@ CREATE TABLE content (
   UNIQUE (topic, sha256)
 ) STRICT;
 
+-- Sums over the records up to the one that the counter `counted_at` names, and sums that are not of the ledger.
 CREATE TABLE counter (
   topic INTEGER NOT NULL,
   name TEXT NOT NULL,

@@ -1,0 +1,126 @@
+"""Counting: the meter follows the commits of a server and writes its counters once a second.
+
+Nobody decides by these counters, so no unit waits for them. They stand at a place (`readmodel.counted`) that moves with
+them in one unit. Mostly the records after that place are those that this process committed, which are at hand. After a
+crash, or when others wrote too, they are read from the ledger.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+
+import structlog
+
+from redkey.errors import RedKeyError, WriterBusy
+from redkey.ledger.ports import Unit
+from redkey.readmodel.counted import COUNTED_AT, count_records, counted_at
+from redkey.readmodel.meter import Meter
+from redkey.readmodel.rows import entity
+from redkey.services.outcome import Settled
+from redkey.wire.events import CreditsPriced
+
+SECONDS = 1.0
+# So many records of a workspace are kept at hand at most; so many are read from the ledger in one unit.
+_AT_HAND = 65_536
+_AT_ONCE = 2048
+_log = structlog.get_logger("redkey.services")
+
+
+class Counting:
+    """Counts what a server has recorded. Nothing runs while nothing comes."""
+
+    def __init__(
+        self, act: Callable[[Callable[[Unit], list[str]]], Awaitable[list[str]]], seconds: float = SECONDS
+    ) -> None:
+        """`act` does work in a unit of its own: the coordinator's."""
+        self._act, self._seconds = act, seconds
+        # topic -> records that are not counted yet, as far as they are at hand.
+        self._heard: dict[str, list[Settled]] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._counts: asyncio.Task[None] | None = None
+
+    def heard(self, topic: str, records: Sequence[Settled]) -> None:
+        """Records were committed: a listener for the coordinator. Without records, there may be some to read."""
+        waiting = self._heard.setdefault(topic, [])
+        if len(waiting) < _AT_HAND:
+            waiting += records
+        if self._timer is None and self._counts is None:
+            self._schedule()
+
+    async def stop(self) -> None:
+        """Count what is left."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._counts is not None:
+            await self._counts
+        while self._heard and await self._flush():
+            pass
+
+    def _schedule(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(self._seconds, self._begin)
+
+    def _begin(self) -> None:
+        self._timer = None
+        self._counts = asyncio.ensure_future(self._flush_all())
+        self._counts.add_done_callback(self._counted)
+
+    def _counted(self, _: asyncio.Task[None]) -> None:
+        self._counts = None
+        if self._heard and self._timer is None:
+            self._schedule()
+
+    async def _flush_all(self) -> None:
+        await self._flush()
+
+    async def _flush(self) -> bool:
+        """Count what was heard; false when the store does not take it now."""
+        heard, self._heard = self._heard, {}
+        try:
+            unfinished = await self._act(
+                lambda unit: [topic for topic in heard if not count_up(unit, topic, heard[topic])]
+            )
+        except WriterBusy:
+            unfinished = [*heard]
+        except RedKeyError as failure:
+            _log.error("records could not be counted", code=failure.code, reason=failure.message)
+            # They are read from the ledger when more is recorded.
+            return False
+        for topic in unfinished:
+            # What is at hand by now does not follow what is counted.
+            self._heard.setdefault(topic, [])
+        return True
+
+
+def count_up(unit: Unit, topic: str, records: list[Settled]) -> bool:
+    """Move the place of a topic's counters on, and the counters with it; false when there is more to read."""
+    at, head = counted_at(unit, topic), unit.head(topic).sequence
+    if at == head:
+        return True
+    reached = head
+    if _follow(records, at, head):
+        counts = _of(unit, topic, records)
+    else:
+        reached = min(head, at + _AT_ONCE)
+        counts = count_records(unit, topic, at, reached)
+    unit.count(topic, [*counts.items(), (COUNTED_AT, reached - at)])
+    return reached == head
+
+
+def _follow(records: list[Settled], at: int, head: int) -> bool:
+    """True when these are all records after a place, at one price."""
+    return (
+        len(records) == head - at
+        and records[0].sequence == at + 1
+        and records[-1].sequence == head
+        and not any(type(one.event.payload) is CreditsPriced for one in records)
+    )
+
+
+def _of(unit: Unit, topic: str, records: list[Settled]) -> Counter[str]:
+    row, meter = unit.row(topic, "workspace", ""), Meter()
+    prices = entity(row).prices if row is not None else {}
+    for one in records:
+        meter.note(prices, one.event, one.size, one.timestamp, one.void)
+    return meter.take()
