@@ -78,4 +78,4 @@ build: $(READY)  ## build the sdist and the wheel
 
 clean:  ## remove what the targets made
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache \
-	  sdk/typescript/node_modules sdk/typescript/dist
+	  sdk/typescript/node_modules sdk/typescript/dist plugins/openclaw/dist

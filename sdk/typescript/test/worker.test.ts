@@ -276,6 +276,29 @@ describe("side by side", { concurrency: true }, () => {
     assert.deepEqual(await admin.claims.complete(hold.claimId, { output }, { idempotencyKey }), ended);
   });
 
+  test("a hold without a handler stalls when its holder does nothing, and its next act takes the task up again", async () => {
+    const { queue, agentId } = await place();
+    await admin.queues.update(queue, { idleSeconds: 1 });
+    const { taskId } = await admin.tasks.create(queue, { title: "T" });
+    const stall = async (after: number) => {
+      for await (const event of admin.events.follow({ types: "task.stalled", queueId: queue, after })) return event;
+      return assert.fail("the stream ended");
+    };
+    const hold = await admin.hold(queue, { agentId, leaseSeconds: 5 });
+    assert.ok(hold.status === "claimed");
+    const first = await stall(0);
+    assert.equal(first.subject.id, taskId);
+    await hold.start();
+    assert.equal((await admin.tasks.get(taskId)).state, "working");
+    await stall(first.sequence);
+    const other = await place();
+    const taken = await admin.holdTask(taskId, { agentId: other.agentId });
+    assert.ok(taken.status === "claimed");
+    await assert.rejects(hold.complete(), redkey.LeaseLost);
+    assert.equal(hold.leaseLost, true);
+    assert.equal((await taken.complete()).status, "completed");
+  });
+
   test("a holder that hears nothing for a lease is told to stop, and the server decides what its end is worth", async () => {
     const { queue, agentId } = await place();
     await admin.tasks.create(queue, { title: "T" });

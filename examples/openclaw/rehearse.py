@@ -1,0 +1,79 @@
+"""Rehearse the episode without a model: every agent does by `/tools/invoke` what a model would do by tool calls.
+
+    python3 rehearse.py plan.json --guest "Lena Okafor" [--gateway URL ...]
+
+Gateways are named by URL; the token of all of them is OPENCLAW_GATEWAY_TOKEN. Every gateway works all four roles, so
+with two of them each task has two agents that want it, and one of them wins. Only the standard library is needed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import threading
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+ROLES = ("producer", "researcher", "writer", "reviewer")
+printing = threading.Lock()
+
+
+def say(words: str) -> None:
+    with printing:
+        print(words, flush=True)
+
+
+def invoke(gateway: str, agent: str, tool: str, **arguments: Any) -> dict[str, Any]:
+    """What a tool answers when this agent of a gateway calls it."""
+    body = json.dumps({"tool": tool, "agentId": agent, "args": arguments}).encode()
+    token = os.environ["OPENCLAW_GATEWAY_TOKEN"]
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    request = urllib.request.Request(f"{gateway}/tools/invoke", body, headers)
+    try:
+        with urllib.request.urlopen(request, timeout=120) as reply:
+            return dict(json.load(reply)["result"]["details"])
+    except urllib.error.HTTPError as refused:
+        sys.exit(f"{tool} was refused: {refused.read().decode()}")
+
+
+def work(gateway: str, agent: str, ended: threading.Event) -> None:
+    """Claim, do, complete, until the episode is done."""
+    while not ended.is_set():
+        claim = invoke(gateway, agent, "redkey_claim_next", waitSeconds=2)["claim"]
+        if claim["status"] != "claimed":
+            continue
+        task, before = claim["task"], [one["name"] for one in claim.get("upstream", [])]
+        say(f"{gateway} {agent}: {task['title']}" + (f" (from {', '.join(before)})" if before else ""))
+        invoke(gateway, agent, "redkey_progress", claimId=claim["claimId"], text="Nearly there.", percent=80)
+        guest = task["workflowInput"]["guest"]
+        output = {name: f"# {name}\n\nWritten by the {agent}, about {guest}.\n" for name in task["outputs"]}
+        done = invoke(gateway, agent, "redkey_complete", claimId=claim["claimId"], output=output)["task"]
+        if task["planTaskId"] == "review_script":
+            say(f"The host decides now: redkey gate approve {done['gateId']}")
+            ended.set()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("plan", type=Path)
+    parser.add_argument("--guest", required=True)
+    parser.add_argument("--gateway", action="append", default=None)
+    asked = parser.parse_args()
+    gateways = asked.gateway or ["http://127.0.0.1:18790"]
+    plan = json.loads(asked.plan.read_text(encoding="utf-8"))
+    started = invoke(gateways[0], "producer", "redkey_start_plan", plan=plan, input={"guest": asked.guest})["plan"]
+    say(f"started {started['workflowId']}")
+    ended = threading.Event()
+    workers = [threading.Thread(target=work, args=(one, role, ended)) for one in gateways for role in ROLES]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+
+
+if __name__ == "__main__":
+    main()

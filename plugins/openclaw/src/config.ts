@@ -1,0 +1,73 @@
+/** The configuration of the plugin, `plugins.entries.redkey.config` of the gateway. */
+import { findings, type Schema } from "./schema.js";
+
+/** How one OpenClaw agent works. */
+export interface AgentConfig {
+  roles?: string[];
+  capabilities?: string[];
+  queue?: string;
+  agentId?: string;
+  apiKey?: string;
+}
+
+export interface Config extends Omit<AgentConfig, "agentId"> {
+  url?: string;
+  data?: string;
+  gateway?: string;
+  leaseSeconds?: number;
+  agents?: Record<string, AgentConfig>;
+}
+
+const names = (description: string): Schema => ({ type: "array", items: { type: "string", minLength: 1 }, description });
+const text = (description: string): Schema => ({ type: "string", minLength: 1, description });
+
+const shared = {
+  roles: names("Roles that are granted to the agent when the key may; tasks ask for roles."),
+  capabilities: names("What the agent can do, as its Agent Card says; tasks may ask for capabilities."),
+  queue: text("The queue to work on when a tool call names none; `default` when not given."),
+} satisfies Record<string, Schema>;
+
+export const configSchema = {
+  type: "object",
+  additionalProperties: false,
+  properties: {
+    url: text("The RedKey server, such as http://127.0.0.1:8700; else REDKEY_URL, else the one that runs in `data`."),
+    apiKey: text(
+      "A key of the workspace. With the scope admin it registers the agents; creating tasks needs produce or admin. " +
+        "Else REDKEY_API_KEY, else the key in `data`.",
+    ),
+    data: text("The data directory of a RedKey server on this machine."),
+    gateway: text("The name of this gateway in the names of its agents, unique among your gateways."),
+    leaseSeconds: {
+      type: "integer",
+      minimum: 5,
+      maximum: 86_400,
+      description: "How long a task stays with a gateway that was killed; 60 when not given.",
+    },
+    ...shared,
+    agents: {
+      type: "object",
+      description: "By the id of an OpenClaw agent: what differs for it.",
+      additionalProperties: {
+        type: "object",
+        additionalProperties: false,
+        properties: {
+          ...shared,
+          agentId: text("The RedKey agent to act as, together with `apiKey`, where no admin key is at hand."),
+          apiKey: text("The key of that agent, with the scope agent."),
+        },
+      },
+    },
+  },
+} satisfies Schema;
+
+/** The configuration, once it is checked. */
+export function parseConfig(given: unknown): Config {
+  const wrong = findings(configSchema, given ?? {}, "The configuration");
+  const agents = (given as Config | undefined)?.agents ?? {};
+  for (const [name, { agentId, apiKey }] of wrong.length ? [] : Object.entries(agents)) {
+    if (!agentId !== !apiKey) wrong.push(`"agents.${name}" must have both agentId and apiKey, or none of them.`);
+  }
+  if (wrong.length) throw new Error(`plugins.entries.redkey.config: ${wrong.join(" ")}`);
+  return (given ?? {}) as Config;
+}
