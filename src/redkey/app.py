@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 import msgspec
 import structlog
 
+from redkey.a2a.door import A2aDoor
 from redkey.api.adapter import Api
 from redkey.api.auth import Authenticator
 from redkey.api.call import Services
@@ -150,6 +151,7 @@ class App:
         )
         self._authenticator = Authenticator(self.keys, self.tokens, limiter, logins)
         self.api = Api(surface, self.services, self._authenticator, self.metrics)
+        self.a2a = A2aDoor(self.services, self._authenticator, self.workspace_id)
         self._bus = AttachedBus(
             config.data.absolute() / "bus",
             self.workspace_id,
@@ -175,7 +177,9 @@ class App:
         self.metrics.gauge("witnesses_away", "Witnesses without an answer to use.", lambda: self._witnessing.away)
 
     def __call__(self, exchange: Exchange) -> Coroutine[Any, Any, None] | None:
-        return self._bus(exchange) if exchange.path.startswith("/api/") else self.api(exchange)
+        if exchange.path.startswith("/api/"):
+            return self._bus(exchange)
+        return self.a2a(exchange) if self.a2a.takes(exchange.path) else self.api(exchange)
 
     def _admit_to_bus(self, exchange: Exchange) -> BusCaller:
         """The holder of a key as the bus knows it: in its workspace, and an agent's key for that agent alone."""
@@ -208,6 +212,7 @@ class App:
             self._schedule.heard(topic, ())
             self._counting.heard(topic, ())
         await self._bus.start()
+        await self.a2a.start()
 
     def begin_stop(self) -> None:
         """Answer those who wait, end those who follow."""
@@ -218,6 +223,7 @@ class App:
     async def finish_stop(self) -> None:
         """Let what was taken be recorded, sign it, and give the data directory back."""
         await self._bus.stop()
+        await self.a2a.stop()
         await self._timers.stop()
         await self._witnessing.stop()
         await self.coordinator.stop()

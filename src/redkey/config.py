@@ -96,6 +96,20 @@ class Cards(_Table, frozen=True):
     pinned_keys: tuple[str, ...] = ()
 
 
+class A2a(_Table, frozen=True):
+    """How A2A clients reach this server."""
+
+    # What the Agent Card says of this server.
+    name: str = "RedKey"
+    description: str = "A shared, verified queue: takes tasks, gives each to one agent, and proves what happened."
+    # Roles of the first workspace that the public card lists as skills; the extended card lists all of the caller's.
+    public_roles: tuple[str, ...] = ()
+    # The queue of messages that name no tenant; it is created with the first of them.
+    queue: Annotated[str, msgspec.Meta(min_length=1, max_length=32)] = "a2a"
+    # Where gRPC listens, 0 for a free port; nowhere when absent.
+    grpc_port: Annotated[int, msgspec.Meta(ge=0, le=65535)] | None = None
+
+
 class Witness(_Table, frozen=True):
     """Somebody who cosigns this log's checkpoints: where, and by which verifier key (`redkey witness init` prints it).
 
@@ -138,6 +152,7 @@ class Config(_Table, frozen=True):
     cost: Cost = Cost()
     logins: Logins = Logins()
     cards: Cards = Cards()
+    a2a: A2a = A2a()
 
     @property
     def new_block_routes(self) -> dict[str, tuple[str, ...]]:
@@ -169,7 +184,14 @@ def read_credentials(data: Path) -> Credentials | None:
         return None
 
 
-_TABLES: Mapping[str, type[_Table]] = {"limits": Limits, "rate": Rate, "cost": Cost, "logins": Logins, "cards": Cards}
+_TABLES: Mapping[str, type[_Table]] = {
+    "limits": Limits,
+    "rate": Rate,
+    "cost": Cost,
+    "logins": Logins,
+    "cards": Cards,
+    "a2a": A2a,
+}
 
 
 def load(file: Path | None, environment: Mapping[str, str], arguments: Mapping[str, Any]) -> Config:

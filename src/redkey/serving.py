@@ -46,6 +46,8 @@ class Ready(msgspec.Struct, frozen=True, rename="camel"):
     uds: str | None
     workspace_id: str
     pid: int
+    # Where A2A is spoken by gRPC, where it is.
+    grpc: str | None = None
 
 
 def serve(config: Config, say: Callable[[str], Any]) -> int:
@@ -92,7 +94,7 @@ def _run(config: Config, sockets: list[Any], say: Callable[[str], Any]) -> int:
         with disk_failures():
             _tell(app, url, uds, say)
             if config.ready_file is not None:
-                ready = Ready(url, uds, app.workspace_id, os.getpid())
+                ready = Ready(url, uds, app.workspace_id, os.getpid(), app.a2a.grpc_address or None)
                 replace_file(config.ready_file, msgspec.json.encode(ready), 0o600)
         room = config.limits.connections
         _log.info("serving", url=url, uds=uds, workspace_id=app.workspace_id, connections=room, store=app.store.engine)

@@ -75,7 +75,19 @@ class Mount:
 
     async def __call__(self, exchange: Exchange) -> None:
         """Answer a request by the application."""
+        await self._answer(exchange, self._scope(exchange), exchange.receive)
 
+    async def answer(self, exchange: Exchange, *, path: str, body: bytes, state: Mapping[str, Any]) -> None:
+        """Answer a request whose body was read before, as if it had come to `path`."""
+        scope = self._scope(exchange) | {"path": path, "state": {**self._state, **state}}
+        pieces = [{"type": "http.request", "body": body, "more_body": False}]
+
+        async def receive() -> Mapping[str, Any]:
+            return pieces.pop() if pieces else await exchange.receive()
+
+        await self._answer(exchange, scope, receive)
+
+    async def _answer(self, exchange: Exchange, scope: dict[str, Any], receive: Callable[[], Awaitable[Any]]) -> None:
         async def send(message: Mapping[str, Any]) -> None:
             if exchange.gone:
                 # This is how an application learns it by ASGI 2.4.
@@ -87,7 +99,7 @@ class Mount:
             await exchange.send(message)
 
         try:
-            await self._application(self._scope(exchange), exchange.receive, send)
+            await self._application(scope, receive, send)
         except Exception as error:
             if exchange.gone:
                 return

@@ -43,7 +43,9 @@ from redkey.reducers.world import LOST_AFTER_NANOSECONDS, TOMBSTONE_NANOSECONDS,
 DRAFT = "draft"
 # Nor are these: replies that a repeated request gets again (`services.answers`).
 ANSWER = "answer"
-BESIDE = frozenset({DRAFT, ANSWER})
+# Nor are these: tasks in the order of their A2A status (`readmodel.a2a_list`), read from the ledger when asked for.
+A2A_TASK, A2A_CONTEXT = "a2a", "a2a_context"
+BESIDE = frozenset({DRAFT, ANSWER, A2A_TASK, A2A_CONTEXT})
 LIVE_STATES = ("created", "available", "claimed", "working", "blocked")
 ENDED_STATES = ("completed", "failed", "cancelled")
 _encoder = msgspec.json.Encoder()

@@ -45,10 +45,11 @@ class Filter(msgspec.Struct, frozen=True):
     agent_id: str = ""
     workflow_id: str = ""
     queue_id: str = ""
+    task_id: str = ""
 
     @property
     def takes_all(self) -> bool:
-        return not (self.types or self.agent_id or self.workflow_id or self.queue_id)
+        return not (self.types or self.agent_id or self.workflow_id or self.queue_id or self.task_id)
 
 
 class Published:
@@ -142,7 +143,11 @@ class Feed:
                 types = {event.type for event in events}
                 names = {name for event in events for name in event.names}
             # Most filters are told apart from all events at once.
-            if (wanted.types and wanted.types.isdisjoint(types)) or (wanted.agent_id and wanted.agent_id not in names):
+            if (
+                (wanted.types and wanted.types.isdisjoint(types))
+                or (wanted.agent_id and wanted.agent_id not in names)
+                or (wanted.task_id and wanted.task_id not in names)
+            ):
                 waiting.reached = self.last
             elif self._may_want(events, wanted):
                 waiting.due = True
@@ -238,7 +243,7 @@ class Feed:
     def _matches(self, event: Published, wanted: Filter) -> bool:
         if wanted.types and event.type not in wanted.types:
             return False
-        if wanted.agent_id and wanted.agent_id not in event.names:
+        if any(name and name not in event.names for name in (wanted.agent_id, wanted.task_id)):
             return False
         if wanted.queue_id and wanted.queue_id not in event.names and self._place(event)[0] != wanted.queue_id:
             return False

@@ -62,6 +62,15 @@ class Tokens:
         self.key_set = {"keys": [_jwk(key_id, key) for key_id, key in self._public_keys.items()]}
         self._read: dict[str, Claims] = {}
 
+    @property
+    def key_id(self) -> str:
+        """The id of the key that signs, as the key set names it."""
+        return _key_id(self._signer)
+
+    def sign(self, data: bytes) -> bytes:
+        """An Ed25519 signature that the key set verifies."""
+        return self._signer.private_key.sign(data)
+
     def issue(self, principal: Principal, scopes: Sequence[str], seconds: int) -> str:
         """A token for the holder of a key."""
         now = int(self._wall())

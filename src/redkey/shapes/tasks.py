@@ -127,10 +127,10 @@ class DataPart(_Part, frozen=True, kw_only=True, tag="data"):
 
 
 class FilePart(_Part, frozen=True, kw_only=True, tag="file_ref"):
-    """A file elsewhere, and the hash of its bytes."""
+    """A file elsewhere, and the hash of its bytes where it is known."""
 
     uri: Annotated[str, Meta(pattern="^[!-~]+$", min_length=1, max_length=2048)]
-    sha256: Annotated[str, Meta(pattern="^[0-9a-f]{64}$", min_length=64, max_length=64)]
+    sha256: Annotated[str, Meta(pattern="^[0-9a-f]{64}$", min_length=64, max_length=64)] | None = None
 
 
 Part = TextPart | ArtifactPart | DataPart | FilePart

@@ -28,6 +28,7 @@ In reading order:
     card                 the Agent Card 1.0
     lint                 rules of cards and briefs that no schema can hold
     prose                what the linter knows of prose
+    a2a_contract         which A2A state follows a wire, from its contract
     a2a                  the A2A 1.0 projection of a task's wires
     a2a_card             A2A Agent Cards of strangers
 

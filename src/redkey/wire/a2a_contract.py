@@ -36,6 +36,7 @@ class Rule(msgspec.Struct, frozen=True):
 class Projection(msgspec.Struct, frozen=True):
     """The compiled contract."""
 
+    states: frozenset[str]
     terminal: frozenset[str]
     interrupted: frozenset[str]
     rules: Mapping[str, tuple[Rule, ...]]
@@ -57,7 +58,7 @@ def compile_projection(table: Any) -> Projection:
         rules = {event: tuple(_rule(row, states) for row in rows) for event, rows in table["events"].items()}
         _check(rules, table["interrupted"], states)
         terminal = frozenset(state for state, kind in states.items() if kind["terminal"])
-        return Projection(terminal, frozenset(table["interrupted"]), rules)
+        return Projection(frozenset(states), terminal, frozenset(table["interrupted"]), rules)
     except (KeyError, TypeError, AttributeError) as cause:
         raise ContractBroken(f"{FILE}: {type(cause).__name__}: {cause}") from cause
 

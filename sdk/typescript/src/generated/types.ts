@@ -624,13 +624,13 @@ export interface FailureReport {
   claimNext?: ClaimNext | null;
 }
 
-/** A file elsewhere, and the hash of its bytes. */
+/** A file elsewhere, and the hash of its bytes where it is known. */
 export interface FilePart {
   kind: "file_ref";
   mediaType?: string | null;
   name?: string | null;
   uri: string;
-  sha256: string;
+  sha256?: string | null;
 }
 
 /** An approval that a completed task waits for, or how it was decided. */

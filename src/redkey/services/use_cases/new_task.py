@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
-from typing import Any
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -14,6 +14,7 @@ from redkey.ledger.ports import Content
 from redkey.plans.structure import GatePolicy
 from redkey.services.caller import NO_CONTENT, Caller, Pending
 from redkey.services.outcome import Outcome
+from redkey.services.place import Place
 from redkey.services.use_cases.roles import capability_slugs
 from redkey.services.use_cases.texts import keep_then
 from redkey.shapes.fields import given
@@ -25,6 +26,7 @@ from redkey.wire.lint import lint_wire
 from redkey.wire.names import ROLE_ID, queue_id, role_id
 from redkey.wire.rules import ENTRIES_LIMIT
 
+T = TypeVar("T")
 _TEXT = ("title", "description", "input", "brief", "completion_criteria", "depends_on")
 
 
@@ -32,18 +34,33 @@ def create(
     caller: Caller, queue: str, body: NewTask, *, part: str = "", under: str = ""
 ) -> Pending[CreatedTask] | Coroutine[Any, Any, Pending[CreatedTask]]:
     """Record a new task; `part` and `under` tell the tasks of a batch apart."""
+    warnings = _check_brief(body.brief, under)
+    return record(caller, queue, body, lambda outcome, _: _created(outcome, warnings), part=part, under=under)
+
+
+def record(
+    caller: Caller,
+    queue: str,
+    body: NewTask,
+    reply: Callable[[Outcome, Place], T],
+    *,
+    part: str = "",
+    under: str = "",
+    beside: Mapping[str, Any] | None = None,
+    attached: tuple[Content, ...] = (),
+) -> Pending[T] | Coroutine[Any, Any, Pending[T]]:
+    """Record a new task; `beside` is kept with its text, and `attached` is content that its input names."""
     named = queue_id(queue)
     if body.queue_id is not None and queue_id(body.queue_id) != named:
         raise wrong("queue_mismatch", f"{under}/queueId", "the body names another queue than the path")
-    warnings = _check_brief(body.brief, under)
     _check_names(caller, body, under)
 
-    def then(ref: Ref, text: Content) -> Pending[CreatedTask]:
+    def then(ref: Ref, text: Content) -> Pending[T]:
         command, pinned = _command(caller, body, named, under)
         command = msgspec.structs.replace(command, content_ref=ref)
-        return Pending(command, lambda outcome, _: _created(outcome, warnings), (text, *pinned), part=part)
+        return Pending(command, reply, (text, *pinned, *attached), part=part)
 
-    return keep_then(caller, given(body, *_TEXT), then, queue_id=named, under=under)
+    return keep_then(caller, given(body, *_TEXT) | dict(beside or {}), then, queue_id=named, under=under)
 
 
 # Where a new task may be at once, by what followed from it.

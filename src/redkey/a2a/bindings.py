@@ -1,0 +1,46 @@
+"""Every operation of A2A: its name in JSON-RPC, its address in HTTP+JSON, its parameters, and what is done."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from redkey.a2a import requests
+from redkey.a2a.gateway import Gateway
+
+_TASK = r"/tasks/(?P<id>[^/:]+)"
+
+
+class Binding(msgspec.Struct, frozen=True):
+    """One operation on both HTTP bindings; `run` gives its result, or the events of its stream."""
+
+    name: str
+    method: str
+    path: re.Pattern[str]
+    kind: type[Any]
+    run: Callable[..., Any]
+    streams: bool = False
+
+
+def bindings(gateway: Gateway) -> tuple[Binding, ...]:
+    """All operations; one that is reached in two ways has two lines."""
+    send, named = requests.SendMessage, requests.NamedTask
+    return (
+        _bind("SendMessage", "POST", "/message:send", send, gateway.send),
+        _bind("SendStreamingMessage", "POST", "/message:stream", send, gateway.stream, streams=True),
+        _bind("GetExtendedAgentCard", "GET", "/extendedAgentCard", requests.Nothing, gateway.extended_card),
+        _bind("ListTasks", "GET", "/tasks", requests.ListTasks, gateway.list_tasks),
+        _bind("GetTask", "GET", _TASK, requests.GetTask, gateway.get_task),
+        _bind("CancelTask", "POST", _TASK + ":cancel", named, gateway.cancel_task),
+        _bind("SubscribeToTask", "POST", _TASK + ":subscribe", named, gateway.subscribe, streams=True),
+        _bind("SubscribeToTask", "GET", _TASK + ":subscribe", named, gateway.subscribe, streams=True),
+    )
+
+
+def _bind(
+    name: str, method: str, path: str, kind: type[Any], run: Callable[..., Any], *, streams: bool = False
+) -> Binding:
+    return Binding(name, method, re.compile(path), kind, run, streams)

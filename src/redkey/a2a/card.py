@@ -1,0 +1,164 @@
+"""The Agent Card of this server: what it is, where and how it is called; signed (JWS over RFC 8785).
+
+The public card names only what the operator shows. The extended card is made for the caller: the roles of its
+workspace are its skills.
+"""
+
+from __future__ import annotations
+
+import time
+from base64 import urlsafe_b64encode
+from collections.abc import Sequence
+from email.utils import formatdate
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+
+from redkey import __version__
+from redkey.a2a.gateway import LEDGER
+from redkey.http.exchange import Exchange, header_lines
+from redkey.http.security import SECURITY
+from redkey.services.means import Means
+from redkey.services.use_cases.a2a_cards import list_public_skills
+from redkey.shapes.roles import Role
+from redkey.wire.canonical import canonical
+
+Json = dict[str, Any]
+
+PATH = "/.well-known/agent-card.json"
+_CACHE = b"public, max-age=60"
+_MODES = ["text/plain", "application/json", "application/octet-stream"]
+_SCOPES = {
+    "produce": "Send messages, cancel tasks, follow them.",
+    "read": "Read and follow tasks.",
+}
+
+
+class Cards:
+    """Writes and signs the cards of one server."""
+
+    def __init__(self, means: Means, workspace_id: str) -> None:
+        self._means, self._workspace_id = means, workspace_id
+        # Where gRPC listens, once it does.
+        self.grpc_url = ""
+        # The public card as it was last served, and since when it has been so.
+        self._served: tuple[bytes, float] = (b"", 0.0)
+
+    def public(self) -> Json:
+        """The card that everybody may read."""
+        return self._signed(self._card(list_public_skills(self._means, self._workspace_id)))
+
+    def extended(self, roles: Sequence[Role]) -> Json:
+        """The card for a caller that has shown a key."""
+        return self._signed(self._card(roles))
+
+    def answer(self, exchange: Exchange) -> None:
+        """Serve the public card: cached by its hash and its time."""
+        body = msgspec.json.encode(self.public())
+        if self._served[0] != body:
+            self._served = body, time.time()
+        etag = b'"%b"' % sha256(body).hexdigest()[:32].encode()
+        headers = [
+            (b"content-type", b"application/json"),
+            (b"cache-control", _CACHE),
+            (b"etag", etag),
+            (b"last-modified", formatdate(self._served[1], usegmt=True).encode()),
+            (b"access-control-allow-origin", b"*"),
+            *SECURITY,
+        ]
+        known = [one.strip().removeprefix(b"W/") for one in exchange.headers.get(b"if-none-match", b"").split(b",")]
+        unchanged = etag in known or b"*" in known
+        exchange.reply(304 if unchanged else 200, header_lines(headers), b"" if unchanged else body)
+
+    def _card(self, roles: Sequence[Role]) -> Json:
+        config = self._means.config
+        url = config.public_url
+        places = [("JSONRPC", f"{url}/a2a", "1.0"), ("HTTP+JSON", f"{url}/a2a", "1.0")]
+        places += [("GRPC", self.grpc_url, "1.0")] if self.grpc_url else []
+        places += [("JSONRPC", f"{url}/a2a", "0.3")]
+        card: Json = {
+            "name": config.a2a.name,
+            "description": config.a2a.description,
+            "supportedInterfaces": [
+                {"url": place, "protocolBinding": binding, "protocolVersion": version}
+                for binding, place, version in places
+            ],
+            "version": __version__,
+            "documentationUrl": f"{url}/docs",
+            "capabilities": {
+                "streaming": True,
+                "extendedAgentCard": True,
+                "extensions": [
+                    {
+                        "uri": LEDGER,
+                        "description": "Sequence, event id, stream position and receipt of each object, as strings.",
+                    }
+                ],
+            },
+            "securitySchemes": {
+                "key": {
+                    "httpAuthSecurityScheme": {
+                        "description": "An API key of RedKey, or an access token.",
+                        "scheme": "Bearer",
+                    }
+                },
+                "oauth": {
+                    "oauth2SecurityScheme": {
+                        "description": "Client credentials: the public id of an API key and its secret.",
+                        "flows": {"clientCredentials": {"tokenUrl": f"{url}/oauth/token", "scopes": _SCOPES}},
+                        "oauth2MetadataUrl": f"{url}/.well-known/oauth-authorization-server",
+                    }
+                },
+            },
+            "securityRequirements": [{"schemes": {"key": {}}}, {"schemes": {"oauth": {"list": ["produce"]}}}],
+            "defaultInputModes": _MODES,
+            "defaultOutputModes": _MODES,
+            "skills": [_skill(role) for role in roles] or [_ANY_SKILL],
+        }
+        return card
+
+    def _signed(self, card: Json) -> Json:
+        """The card with a signature whose key is in this server's `/.well-known/jwks.json`."""
+        tokens = self._means.tokens
+        header = {
+            "alg": "EdDSA",
+            "typ": "JOSE",
+            "kid": tokens.key_id,
+            "jku": f"{self._means.config.public_url}/.well-known/jwks.json",
+        }
+        protected, payload = _base64(canonical(header)), _base64(canonical(_without_empty(card)))
+        signature = _base64(tokens.sign(f"{protected}.{payload}".encode()))
+        return card | {"signatures": [{"protected": protected, "signature": signature}]}
+
+
+# Every workspace takes tasks, whatever roles it has.
+_ANY_SKILL = {
+    "id": "task",
+    "name": "Work on a task",
+    "description": "Takes a task, gives it to an agent that may do it, and returns its results.",
+    "tags": ["task", "queue"],
+}
+
+
+def _skill(role: Role) -> Json:
+    name = role.name or role.id
+    return {
+        "id": role.id.removeprefix("role_"),
+        "name": name,
+        "description": role.description or f"Tasks for the role {name}.",
+        "tags": list(role.capabilities) or ["task"],
+    }
+
+
+def _without_empty(value: Any) -> Any:
+    """A card as signers write it: without what is empty."""
+    if isinstance(value, dict):
+        return {name: part for name, item in value.items() if (part := _without_empty(item)) not in ({}, [], "")}
+    if isinstance(value, list):
+        return [part for item in value if (part := _without_empty(item)) not in ({}, [], "")]
+    return value
+
+
+def _base64(data: bytes) -> str:
+    return urlsafe_b64encode(data).rstrip(b"=").decode()

@@ -1,0 +1,78 @@
+"""The door of A2A inside `redkey serve`: `/a2a` for both HTTP bindings, and gRPC where a port is configured."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any
+
+import structlog
+
+from redkey.a2a.bindings import bindings
+from redkey.a2a.card import PATH as CARD_PATH
+from redkey.a2a.card import Cards
+from redkey.a2a.compat import OlderVersion
+from redkey.a2a.face import Face
+from redkey.a2a.gateway import Gateway
+from redkey.a2a.rest import RestFace
+from redkey.a2a.rpc import RpcFace
+from redkey.api.auth import Authenticator
+from redkey.http.exchange import Exchange
+from redkey.services.means import Means
+
+if TYPE_CHECKING:
+    from redkey.a2a.grpc_face import GrpcFace
+
+PREFIX = "/a2a"
+_log = structlog.get_logger("redkey.a2a")
+
+
+class A2aDoor:
+    """Every transport of A2A over one gateway."""
+
+    def __init__(self, means: Means, authenticator: Authenticator, workspace_id: str) -> None:
+        self._settings, self._host = means.config.a2a, means.config.host
+        self._body_bytes = means.config.limits.body_bytes
+        self._face = Face(means, authenticator)
+        self._cards = Cards(means, workspace_id)
+        self._gateway = Gateway(self._settings.queue, self._cards.extended)
+        operations = bindings(self._gateway)
+        self._rpc = RpcFace(self._face, operations, OlderVersion(self._gateway))
+        self._rest = RestFace(self._face, operations)
+        self._grpc: GrpcFace | None = None
+        # Where gRPC listens; empty where it does not.
+        self.grpc_address = ""
+
+    def takes(self, path: str) -> bool:
+        """True for the paths of this door."""
+        return path.startswith(PREFIX + "/") or path in (PREFIX, CARD_PATH)
+
+    def __call__(self, exchange: Exchange) -> Coroutine[Any, Any, None] | None:
+        """Answer a request: `/a2a` and `/a2a/QUEUE` by JSON-RPC, what is below them by HTTP+JSON."""
+        if exchange.path == CARD_PATH and exchange.method in ("GET", "HEAD"):
+            self._cards.answer(exchange)
+            return None
+        path = exchange.path.removeprefix(PREFIX).rstrip("/")
+        if exchange.method == "POST" and path.count("/") <= 1 and not self._rest.knows(path):
+            return self._rpc(exchange, path.removeprefix("/"))
+        tenant = ""
+        if path and not self._rest.knows(path):
+            tenant, _, rest = path.removeprefix("/").partition("/")
+            path = "/" + rest
+        return self._rest(exchange, path, tenant)
+
+    async def start(self) -> None:
+        """Listen for gRPC where it is configured."""
+        if self._settings.grpc_port is None:
+            return
+        # gRPC and the SDK take a third of a second to import.
+        from redkey.a2a.grpc_face import GrpcFace
+
+        host = f"[{self._host}]" if ":" in self._host else self._host
+        self._grpc = GrpcFace(self._face, self._gateway, f"{host}:{self._settings.grpc_port}", self._body_bytes)
+        self.grpc_address = self._cards.grpc_url = f"{host}:{await self._grpc.start()}"
+        _log.info("serving A2A by gRPC", address=self.grpc_address)
+
+    async def stop(self) -> None:
+        """Stop listening."""
+        if self._grpc is not None:
+            await self._grpc.stop()

@@ -1,0 +1,152 @@
+"""Errors as A2A names them: for each its JSON-RPC code, HTTP status, gRPC status and reason."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from redkey.commands.decision import Refused
+from redkey.errors import JsonRefused, RedKeyError
+from redkey.http import problems
+from redkey.services.use_case import InsufficientScope
+
+_DOMAIN = "a2a-protocol.org"
+_ERROR_INFO = "type.googleapis.com/google.rpc.ErrorInfo"
+_BAD_REQUEST = "type.googleapis.com/google.rpc.BadRequest"
+# What JSON-RPC has no number for: the HTTP status says it, and the reason names it.
+_SERVER_ERROR = -32000
+
+
+class Kind(msgspec.Struct, frozen=True):
+    """One kind of error on every transport; `name` is the class of the official SDK."""
+
+    name: str
+    rpc: int
+    http: int
+    grpc: str
+    reason: str
+
+
+_KINDS = {
+    kind.name: kind
+    for kind in (
+        Kind("TaskNotFoundError", -32001, 404, "NOT_FOUND", "TASK_NOT_FOUND"),
+        Kind("TaskNotCancelableError", -32002, 400, "FAILED_PRECONDITION", "TASK_NOT_CANCELABLE"),
+        Kind(
+            "PushNotificationNotSupportedError", -32003, 400, "FAILED_PRECONDITION", "PUSH_NOTIFICATION_NOT_SUPPORTED"
+        ),
+        Kind("UnsupportedOperationError", -32004, 400, "FAILED_PRECONDITION", "UNSUPPORTED_OPERATION"),
+        Kind("ContentTypeNotSupportedError", -32005, 400, "INVALID_ARGUMENT", "CONTENT_TYPE_NOT_SUPPORTED"),
+        Kind("ExtensionSupportRequiredError", -32008, 400, "FAILED_PRECONDITION", "EXTENSION_SUPPORT_REQUIRED"),
+        Kind("VersionNotSupportedError", -32009, 400, "FAILED_PRECONDITION", "VERSION_NOT_SUPPORTED"),
+        Kind("JSONParseError", -32700, 400, "INVALID_ARGUMENT", "INVALID_REQUEST"),
+        Kind("InvalidRequestError", -32600, 400, "INVALID_ARGUMENT", "INVALID_REQUEST"),
+        Kind("MethodNotFoundError", -32601, 404, "NOT_FOUND", "METHOD_NOT_FOUND"),
+        Kind("InvalidParamsError", -32602, 400, "INVALID_ARGUMENT", "INVALID_PARAMS"),
+        Kind("InternalError", -32603, 500, "INTERNAL", "INTERNAL_ERROR"),
+    )
+}
+_OF_STATUS = {
+    401: "UNAUTHENTICATED",
+    403: "PERMISSION_DENIED",
+    402: "FAILED_PRECONDITION",
+    409: "FAILED_PRECONDITION",
+    410: "FAILED_PRECONDITION",
+    413: "INVALID_ARGUMENT",
+    415: "INVALID_ARGUMENT",
+    429: "RESOURCE_EXHAUSTED",
+    503: "UNAVAILABLE",
+}
+
+
+class A2aError(RedKeyError):
+    """A request that is refused in the words of A2A; nothing is recorded."""
+
+    code = "a2a_refused"
+
+    def __init__(
+        self,
+        kind: Kind,
+        message: str,
+        *,
+        redkey_code: str = "",
+        violations: tuple[tuple[str, str], ...] = (),
+        headers: tuple[tuple[bytes, bytes], ...] = (),
+    ) -> None:
+        super().__init__(message)
+        self.kind, self.redkey_code, self.violations, self.headers = kind, redkey_code, violations, headers
+
+    @property
+    def details(self) -> list[dict[str, Any]]:
+        """The typed details of the error, the same on every transport."""
+        metadata = {"code": self.redkey_code} if self.redkey_code else {}
+        found: list[dict[str, Any]] = [
+            {"@type": _ERROR_INFO, "reason": self.kind.reason, "domain": _DOMAIN, "metadata": metadata}
+        ]
+        if self.violations:
+            fields = [{"field": field, "description": text} for field, text in self.violations]
+            found.append({"@type": _BAD_REQUEST, "fieldViolations": fields})
+        return found
+
+    def as_rpc(self) -> dict[str, Any]:
+        """The error object of JSON-RPC."""
+        return {"code": self.kind.rpc, "message": self.message, "data": self.details}
+
+    def as_rest(self) -> dict[str, Any]:
+        """The body of HTTP+JSON (AIP-193)."""
+        kind = self.kind
+        return {"error": {"code": kind.http, "status": kind.grpc, "message": self.message, "details": self.details}}
+
+    @property
+    def is_transport(self) -> bool:
+        """True when JSON-RPC, too, says it by the HTTP status: who may call, and whether the server can answer."""
+        return self.kind.rpc == _SERVER_ERROR
+
+
+def refused(name: str, message: str, *violations: tuple[str, str]) -> A2aError:
+    """An error of A2A, by its name; `violations` are fields and what is wrong with them."""
+    return A2aError(_KINDS[name], message, violations=violations)
+
+
+def invalid(message: str, field: str, problem: str) -> A2aError:
+    """A parameter that is wrong."""
+    return refused("InvalidParamsError", message, (field, problem))
+
+
+def translated(error: BaseException, *, cancels: bool = False) -> A2aError:
+    """An error of RedKey in the words of A2A; what is not in its tree is a fault of ours."""
+    if isinstance(error, A2aError):
+        return error
+    if isinstance(error, JsonRefused):
+        name = "InvalidRequestError" if error.code == "json_too_large" else "JSONParseError"
+        return A2aError(_KINDS[name], error.message, redkey_code=error.code)
+    answer = problems.answer(error)
+    headers = tuple(answer.headers)
+    if not isinstance(error, Refused):
+        if answer.status == 500:
+            return A2aError(_KINDS["InternalError"], "The server made a mistake.")
+        return _other(answer.status, str(error), getattr(error, "code", ""), headers)
+    status, code = error.status, error.code
+    violations = tuple((one.pointer, one.message) for one in error.findings()) if status == 422 else ()
+    name = ""
+    if status == 404:
+        name = "TaskNotFoundError" if code == "task_not_found" else "InvalidParamsError"
+    elif status == 422:
+        name = "InvalidParamsError"
+    elif status == 413:
+        name = "InvalidRequestError"
+    elif status == 415:
+        name = "ContentTypeNotSupportedError"
+    elif status == 409:
+        name = "TaskNotCancelableError" if cancels else "UnsupportedOperationError"
+    if name:
+        return A2aError(_KINDS[name], error.message, redkey_code=code, violations=violations, headers=headers)
+    if isinstance(error, InsufficientScope):
+        code = "insufficient_scope"
+    return _other(status, error.message, code, headers)
+
+
+def _other(status: int, message: str, code: str, headers: tuple[tuple[bytes, bytes], ...]) -> A2aError:
+    kind = Kind("", _SERVER_ERROR, status, _OF_STATUS.get(status, "UNKNOWN"), code.upper() or "UNKNOWN")
+    return A2aError(kind, message, redkey_code=code, headers=headers)

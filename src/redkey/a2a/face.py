@@ -1,0 +1,178 @@
+"""What the two HTTP faces of A2A share: who calls, in which version, with what body; and streams of events."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any, TypeVar
+from urllib.parse import parse_qs
+
+import msgspec
+import structlog
+
+from redkey.a2a.errors import A2aError, invalid, refused, translated
+from redkey.a2a.gateway import EXTENSIONS, Call, Event
+from redkey.api.auth import Authenticator
+from redkey.http.event_stream import MEDIA_TYPE
+from redkey.http.exchange import Exchange, header_lines
+from redkey.http.request import finding_of, read_body
+from redkey.http.security import SECURITY
+from redkey.services.caller import Caller
+from redkey.services.costs import cost_of_bytes
+from redkey.services.means import Means
+from redkey.wire.decode import decode
+
+Headers = list[tuple[bytes, bytes]]
+Request = TypeVar("Request")
+
+VERSION = "1.0"
+_ANSWERS = (b"application/json", b"application/a2a+json")
+_log = structlog.get_logger("redkey.a2a")
+_encode = msgspec.json.Encoder().encode
+
+
+class Face:
+    """Admits callers and reads their requests."""
+
+    def __init__(self, means: Means, authenticator: Authenticator) -> None:
+        self.means, self._authenticator = means, authenticator
+
+    def admit(self, headers: Mapping[bytes, bytes], address: str, tenant: str = "") -> Call:
+        """The holder of a key, and what came beside the request; Declined without a valid key."""
+        principal, _ = self._authenticator.admit(headers, address, looks=False)
+        caller, beside = Caller(self.means), Caller(self.means)
+        caller.authenticated(principal)
+        beside.authenticated(principal)
+        asked = _text(headers, b"a2a-extensions") or _text(headers, b"x-a2a-extensions")
+        return Call(
+            caller,
+            beside,
+            tenant,
+            _idempotency_key(headers),
+            _text(headers, b"last-event-id")[:64],
+            frozenset(uri for uri in map(str.strip, asked.split(",")) if uri in EXTENSIONS),
+        )
+
+    def call(self, exchange: Exchange, tenant: str = "") -> Call:
+        """As `admit`, for a request by HTTP."""
+        call = self.admit(exchange.headers, exchange.connection.address, tenant)
+        exchange.connection.authenticated()
+        return call
+
+    async def body(self, exchange: Exchange, caller: Caller, *, optional: bool = False) -> Any:
+        """The JSON of a request, within the bounds of the server; an optional body may be empty."""
+        limit = self.means.config.limits.body_bytes
+        data = exchange.take_whole(limit)
+        if data is None:
+            data = await read_body(exchange, limit)
+        if optional and not data:
+            return {}
+        media = exchange.headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+        if media not in _ANSWERS or b"content-encoding" in exchange.headers:
+            shown = media.decode("ascii", "replace")[:64] or "none"
+            raise refused("ContentTypeNotSupportedError", f"The body's content-type is {shown}, not application/json.")
+        caller.body_bytes = len(data)
+        if not caller.is_large:
+            return decode(data, size_limit=limit)
+        caller.charge(cost_of_bytes(len(data)))
+        return await caller.beside(lambda: decode(data, size_limit=limit))
+
+
+def version_of(headers: Mapping[bytes, bytes], query: bytes = b"") -> str:
+    """The version that a request speaks, `0.3` when it says nothing."""
+    stated = _text(headers, b"a2a-version")
+    if not stated and query:
+        stated = parse_qs(query.decode("latin-1")).get("A2A-Version", [""])[0]
+    return stated.strip() or "0.3"
+
+
+def check_version(version: str) -> None:
+    """Refuse versions that are not spoken here."""
+    if version.partition(".")[0] != "1":
+        raise refused("VersionNotSupportedError", f"A2A {version[:16]} is not spoken here; {VERSION} and 0.3 are.")
+
+
+def converted(value: Any, kind: type[Request]) -> Request:
+    """A request as its struct; InvalidParams with the field that is wrong."""
+    try:
+        return msgspec.convert(value, kind, strict=False)
+    except msgspec.ValidationError as cause:
+        finding = finding_of(cause)
+        problem = (finding.pointer.lstrip("/").replace("/", "."), finding.message)
+        raise refused("InvalidParamsError", "The parameters of the request are not valid.", problem) from None
+
+
+def extension_headers(call: Call | None) -> Headers:
+    """Which extensions the answer uses."""
+    return [(b"a2a-extensions", ", ".join(sorted(call.extensions)).encode())] if call and call.extensions else []
+
+
+def reply(exchange: Exchange, status: int, value: Any, media: str, headers: Headers) -> None:
+    """Answer with JSON."""
+    lines = header_lines([(b"content-type", media.encode()), *SECURITY, *headers])
+    exchange.reply(status, lines, _encode(value))
+
+
+async def stream(
+    exchange: Exchange,
+    events: AsyncIterator[Event],
+    wrap: Callable[[dict[str, Any]], Any],
+    fail: Callable[[A2aError], Any],
+    headers: Headers,
+    quiet_seconds: float,
+) -> None:
+    """Send events as they come. An error before the first one is raised; a later one is an event."""
+    first = await anext(aiter(events))
+
+    def frame(event: Event) -> bytes:
+        head = b"id: %b\n" % event.id.encode() if event.id else b""
+        return b"%bdata: %b\n\n" % (head, _encode(wrap(event.found)))
+
+    async def send(body: bytes, *, more: bool = True) -> None:
+        await exchange.send({"type": "http.response.body", "body": body, "more_body": more})
+
+    async def pump() -> None:
+        begin = [(b"content-type", MEDIA_TYPE.encode()), (b"x-accel-buffering", b"no"), *SECURITY, *headers]
+        await exchange.send({"type": "http.response.start", "status": 200, "headers": begin})
+        await send(frame(first))
+        following = asyncio.ensure_future(anext(events, None))
+        try:
+            while True:
+                done, _ = await asyncio.wait({following}, timeout=quiet_seconds)
+                if not done:
+                    # A comment keeps proxies from closing a quiet stream.
+                    await send(b":\n\n")
+                    continue
+                event = following.result()
+                if event is None:
+                    break
+                await send(frame(event))
+                following = asyncio.ensure_future(anext(events, None))
+        except Exception as error:
+            failure = translated(error)
+            if failure.kind.http >= 500:
+                _log.error("a stream failed", path=exchange.path, exc_info=error)
+            await send(b"event: error\ndata: %b\n\n" % _encode(fail(failure)))
+        finally:
+            following.cancel()
+            await asyncio.gather(following, return_exceptions=True)
+        await send(b"", more=False)
+
+    await exchange.while_connected(pump())
+
+
+def report(exchange: Exchange, error: Exception, failure: A2aError) -> None:
+    """Log what is a fault of ours."""
+    if failure.kind.http >= 500 and failure.kind.http != 503:
+        _log.error("request failed", path=exchange.path, exc_info=error)
+
+
+def _text(headers: Mapping[bytes, bytes], name: bytes) -> str:
+    return headers.get(name, b"").decode("latin-1").strip()
+
+
+def _idempotency_key(headers: Mapping[bytes, bytes]) -> str:
+    key = _text(headers, b"idempotency-key")
+    if len(key) > 255 or not (key.isascii() and key.isprintable()):
+        raise invalid("The idempotency key cannot be used.", "Idempotency-Key", "1 to 255 printable ASCII characters")
+    return key

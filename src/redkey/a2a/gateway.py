@@ -1,0 +1,277 @@
+"""The operations of A2A over RedKey's use cases, the same for every transport.
+
+A transport parses a request into the structs of `redkey.a2a.requests`, makes a `Call` of who asks, and renders what
+comes back: JSON values in the shapes of the protocol, or a stream of them with positions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from redkey.a2a import messages, requests
+from redkey.a2a.errors import invalid, refused, translated
+from redkey.commands.decision import Refused
+from redkey.errors import RedKeyError
+from redkey.services import repeats
+from redkey.services.caller import Caller
+from redkey.services.use_cases import a2a_tasks, queues
+from redkey.services.use_cases.a2a_cards import list_skills
+from redkey.services.use_cases.a2a_tasks import Sighted, Told, Wanted
+from redkey.shapes.operation import PRODUCE, Operation
+from redkey.shapes.queues import NewQueue
+from redkey.shapes.roles import Role
+from redkey.wire.a2a_contract import projection
+from redkey.wire.names import queue_id
+from redkey.wire.times import parse_time
+
+Json = dict[str, Any]
+
+# Data of the ledger travels under this extension, all of it as strings, to clients that ask for it.
+LEDGER = "urn:redkey:a2a:ledger:1"
+EXTENSIONS = (LEDGER,)
+# A send is the same request on every transport: its idempotency key is bound to the message alone.
+_SEND = Operation("a2a_send_message", "POST", "/a2a/message:send", PRODUCE)
+_POSITION = re.compile(r"([0-9]{1,15})(?:\.([0-9]{1,3}))?")
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z")
+_PAGE = 50
+_encode = msgspec.json.Encoder().encode
+
+
+class Call(msgspec.Struct, frozen=True):
+    """Who asks, and what came beside the request: headers, or the metadata of gRPC."""
+
+    caller: Caller
+    # The fresh caller for what a request needs done beside itself.
+    beside: Caller
+    tenant: str = ""
+    idempotency_key: str = ""
+    last_event_id: str = ""
+    extensions: frozenset[str] = frozenset()
+
+
+class Event(msgspec.Struct, frozen=True):
+    """One object of a stream, and the id by which a client resumes after it."""
+
+    id: str
+    found: Json
+
+
+class Gateway:
+    """RedKey as an A2A agent."""
+
+    def __init__(self, default_queue: str, card: Callable[[Sequence[Role]], Json]) -> None:
+        """`card` writes the extended card of a workspace with these roles."""
+        self._default_queue, self._card = default_queue, card
+
+    async def extended_card(self, call: Call, request: requests.Nothing) -> Json:
+        """The card for a caller that has shown its key."""
+        return self._card(list_skills(call.caller))
+
+    # Messages.
+
+    async def send(self, call: Call, request: requests.SendMessage) -> Json:
+        """Create or continue a task; wait until it has ended or needs its client, unless told not to."""
+        configuration = request.configuration or requests.Configuration()
+        _check_history(configuration.history_length)
+        sighted = await self._take(call, request)
+        if not configuration.return_immediately:
+            sighted = await self._settled(call, sighted)
+        return {"task": _shown(call, sighted, configuration.history_length)}
+
+    async def stream(self, call: Call, request: requests.SendMessage) -> AsyncIterator[Event]:
+        """As `send`, with every update as it comes, until the task has ended or needs its client."""
+        configuration = request.configuration or requests.Configuration()
+        _check_history(configuration.history_length)
+        sighted, skipped = await self._take(call, request), 0
+        if call.last_event_id:
+            # The same message again, under its idempotency key: go on where the stream broke.
+            sighted, skipped = self._resumed(call, sighted.task.task_id)
+        yield Event(_position(sighted, skipped), {"task": _shown(call, sighted, configuration.history_length)})
+        if sighted.task.interrupted and not call.last_event_id:
+            return
+        async for told in a2a_tasks.follow_task(call.caller, sighted, skipped):
+            yield _event(call, told)
+            if told.task.interrupted and told.position == str(told.sequence):
+                return
+
+    async def _take(self, call: Call, request: requests.SendMessage) -> Sighted:
+        message, caller = request.message, call.caller
+        sent = messages.read_message(request)
+        tenant = call.tenant or request.tenant or ""
+        if call.idempotency_key:
+            body = _encode([message, request.configuration, request.metadata])
+            caller.identify(_SEND, call.idempotency_key, tenant.encode(), body)
+        try:
+            if message.task_id:
+                sighted = await self._continue(call, request, sent)
+            else:
+                sighted = await self._create(call, request, sent, tenant)
+        except Refused as error:
+            # A key whose answer is no longer kept is named as such.
+            repeats.answer_before(caller, error)
+            raise
+        return sighted
+
+    async def _continue(self, call: Call, request: requests.SendMessage, sent: a2a_tasks.Sent) -> Sighted:
+        message = request.message
+        sighted = a2a_tasks.get_task(call.caller, message.task_id or "")
+        if message.context_id and message.context_id != sighted.shown["contextId"]:
+            raise invalid(
+                "The contextId is not that of the task.", "message.contextId", "the task belongs to another context"
+            )
+        if sighted.task.closed and not call.caller.is_repeat:
+            state = sighted.task.state.removeprefix("TASK_STATE_").lower()
+            raise refused("UnsupportedOperationError", f"The task is {state} and takes no more messages.")
+        return await a2a_tasks.continue_task(call.caller, sighted.task.task_id, sent)
+
+    async def _create(self, call: Call, request: requests.SendMessage, sent: a2a_tasks.Sent, tenant: str) -> Sighted:
+        caller = call.caller
+        context = messages.ledger_context(request.message.context_id, caller.means.ids.ulid())
+        skill = messages.wanted_skill(request)
+        task = messages.new_task(request, sent, (skill,) if skill else (), context)
+        queue = queue_id(tenant or self._default_queue)
+        try:
+            return await caller.reply(a2a_tasks.create_task(caller, queue, task, sent))
+        except Refused as error:
+            if error.code != "queue_not_found":
+                raise
+            if tenant:
+                raise invalid(
+                    "The tenant names no queue.", "tenant", f"there is no queue {queue} in this workspace"
+                ) from None
+        # The queue of those who name none is created for the first of them.
+        try:
+            await call.beside.settled(queues.create_queue(call.beside, NewQueue(name="A2A", id=queue)))
+        except Refused as error:
+            if error.code != "queue_exists":
+                raise
+        return await caller.reply(a2a_tasks.create_task(caller, queue, task, sent))
+
+    async def _settled(self, call: Call, sighted: Sighted) -> Sighted:
+        """The task once it has ended or needs its client; as it is when the server stops before that."""
+        if sighted.task.closed or sighted.task.interrupted:
+            return sighted
+        async for told in a2a_tasks.follow_task(call.caller, sighted):
+            if told.task.closed or told.task.interrupted:
+                break
+        return a2a_tasks.get_task(call.caller, sighted.task.task_id)
+
+    # Tasks.
+
+    async def get_task(self, call: Call, request: requests.GetTask) -> Json:
+        """One task."""
+        _check_history(request.history_length)
+        return _shown(call, a2a_tasks.get_task(call.caller, request.id), request.history_length)
+
+    async def list_tasks(self, call: Call, request: requests.ListTasks) -> Json:
+        """Tasks of the workspace, newest status first."""
+        _check_history(request.history_length)
+        size = _PAGE if request.page_size is None else request.page_size
+        if not 1 <= size <= requests.MAX_PAGE:
+            raise invalid("A page has 1 to 100 tasks.", "pageSize", "1 to 100")
+        token = request.page_token or ""
+        if token and not (token.isascii() and token.isdecimal() and len(token) <= 15):
+            raise invalid("A page token comes from an earlier page.", "pageToken", "not a token")
+        context = request.context_id and messages.ledger_context(request.context_id, "")
+        wanted = Wanted(context or "", _state(request.status), _time(request.status_timestamp_after))
+        found, following, total = await a2a_tasks.list_tasks(call.caller, wanted, int(token or 0), size)
+        tasks = [_shown(call, one, request.history_length) for one in found]
+        if not request.include_artifacts:
+            tasks = [{name: value for name, value in task.items() if name != "artifacts"} for task in tasks]
+        return {
+            "tasks": tasks,
+            "nextPageToken": str(following) if following else "",
+            "pageSize": size,
+            "totalSize": total,
+        }
+
+    async def cancel_task(self, call: Call, request: requests.NamedTask) -> Json:
+        """Cancel a task that has not ended."""
+        caller = call.caller
+        if call.idempotency_key:
+            caller.identify(a2a_tasks.cancel_task.operation, call.idempotency_key, request.id.encode(), b"a2a")
+        try:
+            return _shown(call, await caller.reply(a2a_tasks.cancel_task(caller, request.id)), None)
+        except RedKeyError as error:
+            raise translated(error, cancels=True) from None
+
+    async def subscribe(self, call: Call, request: requests.NamedTask) -> AsyncIterator[Event]:
+        """A task as it is, then every update once, in order, until it has ended.
+
+        With the id of the last event that a client got, the task as it was then, and everything since.
+        """
+        sighted, skipped = self._resumed(call, request.id)
+        if sighted.task.closed:
+            raise refused("UnsupportedOperationError", "The task has ended: there is nothing to follow.")
+        yield Event(_position(sighted, skipped), {"task": _shown(call, sighted, None)})
+        async for told in a2a_tasks.follow_task(call.caller, sighted, skipped):
+            yield _event(call, told)
+
+    def _resumed(self, call: Call, task_id: str) -> tuple[Sighted, int]:
+        """The task where a client left it, and how many objects of the next record it got."""
+        if not call.last_event_id:
+            return a2a_tasks.get_task(call.caller, task_id), 0
+        found = _POSITION.fullmatch(call.last_event_id)
+        if found is None:
+            raise invalid("The last event id cannot be read.", "Last-Event-ID", "the id of an event of this stream")
+        sequence, skipped = int(found[1]), int(found[2] or 0)
+        return a2a_tasks.get_task(call.caller, task_id, sequence - 1 if skipped else sequence), skipped
+
+
+def _position(sighted: Sighted, skipped: int) -> str:
+    return f"{sighted.sequence}" if not skipped else ""
+
+
+def _shown(call: Call, sighted: Sighted, history_length: int | None) -> Json:
+    shown = sighted.shown
+    if history_length is not None and "history" in shown:
+        kept = shown["history"][-history_length:] if history_length else []
+        shown = {name: value for name, value in shown.items() if name != "history"}
+        if kept:
+            shown["history"] = kept
+    if LEDGER in call.extensions:
+        shown = shown | {"metadata": {LEDGER: _proof(call, str(sighted.sequence), sighted.sequence, sighted.event_id)}}
+    return shown
+
+
+def _event(call: Call, told: Told) -> Event:
+    found = told.found
+    if LEDGER in call.extensions:
+        ((name, body),) = found.items()
+        proof = {LEDGER: _proof(call, told.position, told.sequence, told.event_id)}
+        found = {name: body | {"metadata": proof}}
+    return Event(told.position, found)
+
+
+def _proof(call: Call, position: str, sequence: int, event_id: str) -> Mapping[str, str]:
+    """Where a stream resumes, where the ledger has it, and where its receipt is, which anybody can verify offline."""
+    url = f"{call.caller.means.config.public_url}/events/{event_id}/receipt?format=proof"
+    return {"position": position, "sequence": str(sequence), "eventId": event_id, "receiptUrl": url}
+
+
+def _check_history(length: int | None) -> None:
+    if length is not None and length < 0:
+        raise invalid("A history has 0 or more messages.", "historyLength", "negative")
+
+
+def _state(status: str | None) -> str:
+    if not status or status == "TASK_STATE_UNSPECIFIED":
+        return ""
+    if status not in projection().states:
+        raise invalid("There is no such task state.", "status", "not a state of A2A")
+    return status
+
+
+def _time(text: str | None) -> int:
+    if not text:
+        return 0
+    if not _TIME.fullmatch(text):
+        raise invalid("The time cannot be read.", "statusTimestampAfter", "a time such as 2026-01-31T12:00:00Z")
+    try:
+        return parse_time(text)
+    except ValueError:
+        raise invalid("The time cannot be read.", "statusTimestampAfter", "no calendar has this time") from None
