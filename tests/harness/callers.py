@@ -41,6 +41,14 @@ class Callers:
             found.identify(Operation("test", "POST", "/test", repeats=repeats), idempotency_key, b"", b"")
         return found
 
+    def with_key(self, api_key: str) -> Caller:
+        """The holder of a real key, with the scopes and the agent that the ledger gives it."""
+        principal = self.app.keys.authenticate(api_key)
+        assert principal is not None
+        found = Caller(self.app.services)
+        found.authenticated(principal)
+        return found
+
     async def call(self, use: UseCase[Any, Any], *arguments: Any, caller: Caller | None = None, **named: Any) -> Any:
         """The reply of a use case, once it is durable; the admin calls unless another caller is given."""
         who = caller or self.admin

@@ -1,9 +1,8 @@
-"""The store ports: what the ledger asks of whoever keeps it.
+"""The store ports: what the ledger needs from a store.
 
-A *sequenced store* (memory, SQLite, PostgreSQL) orders by a writer lock: a unit of work reads what others
-wrote, decides, appends and commits, so a decision is never made on a stale world. A *submitted store*
-(Hedera) orders after submission. Reading is the same for both. Adapters live in `redkey.stores`; each kind
-has a conformance suite in `tests/conformance/stores` that every adapter runs.
+A store orders records by a writer lock: a unit of work reads what other processes wrote, decides, appends and commits,
+so no decision is made on a stale world. Adapters live in `redkey.stores`; the conformance suite in
+`tests/conformance/stores` runs against every adapter.
 
 All calls are synchronous: a unit is decided and committed without yielding the event loop.
 """
@@ -252,25 +251,3 @@ class SequencedStore(Reader, Protocol):
         ...
 
     def close(self) -> None: ...
-
-
-class Submitted(msgspec.Struct, frozen=True, gc=False):
-    """What a network answers to a submission, once it has ordered it."""
-
-    topic: str
-    sequence: int
-    transaction_id: str
-
-
-class SubmittedStore(Protocol):
-    """A store that orders after submission, as a public network does; who won is read from the order."""
-
-    def submit(self, topic: str, wire: bytes, transaction_id: str) -> Submitted:
-        """Submit once per transaction id: a second submission of the same id answers as the first did."""
-        ...
-
-    def head(self, topic: str) -> Head: ...
-
-    def read(self, topic: str, after: int = 0, limit: int = 1000) -> Sequence[Record]: ...
-
-    def follow(self, topic: str, after: int = 0) -> Iterator[Sequence[Record]]: ...

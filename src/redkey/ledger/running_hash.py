@@ -14,7 +14,6 @@ from redkey.ledger.record import Head, Record, entity
 from redkey.wire.times import NANOSECONDS
 
 GENESIS = bytes(48)
-PREIMAGE_BYTES = 211
 VERSION = 3
 
 # Stream magic, the class descriptor of byte[], and the length of the previous hash.

@@ -17,7 +17,6 @@ _NAMES = (
     "Quin", "Rex", "Sol", "Tess", "Uma", "Vera", "Wes", "Xan", "Yara", "Zoe", "Arlo", "Bea", "Cruz", "Dov", "Fox",
 )
 # fmt: on
-MOST_AGENTS = len(_NAMES) // 4
 # A task takes between these; long enough to be seen, short enough for a minute.
 _SECONDS = (0.7, 1.6)
 
