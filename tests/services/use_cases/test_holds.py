@@ -35,6 +35,7 @@ from redkey.shapes.claims import (
     Completion,
     Completions,
     FailureReport,
+    HolderActivity,
     HolderPlan,
     NewArtifact,
     NoTasks,
@@ -74,7 +75,7 @@ def test_a_holder_starts_plans_extends_and_completes(tmp_path: Path) -> None:
         assert (started.status, started.task_id) == ("started", task_id)
         planned = await callers.call(plan_claim, claimed.claim_id, HolderPlan(plan="First this."))
         assert planned.claim_id == claimed.claim_id
-        beat = await callers.call(heartbeat_claim, claimed.claim_id)
+        beat = await callers.call(heartbeat_claim, claimed.claim_id, HolderActivity())
         assert beat.lease_expires_at
         added = await callers.call(add_artifact, claimed.claim_id, NewArtifact(name="text", content="Done."))
         assert (added.name, added.version) == ("text", 1)
@@ -149,7 +150,7 @@ def test_another_agent_and_a_reader_may_not_act_on_a_hold(tmp_path: Path) -> Non
             await callers.call(start_claim, claim_id, caller=callers.with_key(other.api_key))
         assert (refused.value.status, refused.value.code) == (404, "claim_not_found")
         with pytest.raises(InsufficientScope):
-            await callers.call(heartbeat_claim, claim_id, caller=callers.caller("read"))
+            await callers.call(heartbeat_claim, claim_id, HolderActivity(), caller=callers.caller("read"))
         assert (await task_of(callers, task_id)).state == "claimed"
 
     with_callers(tmp_path, test)
