@@ -117,24 +117,30 @@ def complete_claim(
     caller: Caller, claim_id: str, done: Completion
 ) -> Pending[ClaimEnded] | Coroutine[Any, Any, Pending[ClaimEnded]]:
     """Complete a task, and ask for the next one in the same request if there is more to do."""
-    if ready_artifacts(caller, claim_id):
-        return _complete(caller, claim_id, done)
-    return _completion(caller, claim_id, done)
+    return _ending(caller, claim_id, done)
 
 
 @use_case(claims.COMPLETE_CLAIMS)
 async def complete_claims(caller: Caller, batch: Completions) -> ClaimResults:
     """Complete many tasks at once."""
 
-    async def one(index: int, item: BatchedCompletion) -> ClaimResult:
-        try:
-            pending = await _complete(caller, item.claim_id, item, f"/claims/{index}", str(index))
-            return ClaimResult(claim=await caller.settled(pending))
-        except Refused as refused:
-            caller.answers_beside_records(refused)
-            return ClaimResult(problem=describe(refused))
+    def begin(index: int, item: BatchedCompletion) -> Pending[ClaimEnded] | Coroutine[Any, Any, Pending[ClaimEnded]]:
+        return _ending(caller, item.claim_id, item, f"/claims/{index}", str(index))
 
-    return ClaimResults(items=await in_pieces(caller, batch.completions, one, ClaimResult))
+    def told(reply: ClaimEnded | Refused) -> ClaimResult:
+        if not isinstance(reply, Refused):
+            return ClaimResult(claim=reply)
+        caller.answers_beside_records(reply)
+        return ClaimResult(problem=describe(reply))
+
+    return ClaimResults(items=tuple(map(told, await in_pieces(caller, batch.completions, begin))))
+
+
+def _ending(
+    caller: Caller, claim_id: str, done: Completion, under: str = "", part: str = ""
+) -> Pending[ClaimEnded] | Coroutine[Any, Any, Pending[ClaimEnded]]:
+    complete = _complete if ready_artifacts(caller, claim_id) else _completion
+    return complete(caller, claim_id, done, under, part)
 
 
 async def _complete(

@@ -1,57 +1,111 @@
-"""Batches in pieces: the parts of one large request are begun a few at a time, so that others have their turn between.
+"""Batches: the commands of one request, handed to the coordinator as a list and answered together.
 
-While several workspaces write, all batches together begin one piece at a time, and rest after it as long as it took:
-about half of the server's time is then left to those who send small requests.
+A batch is begun a piece at a time, so that others have their turn between. While several workspaces write, all batches
+together begin one piece at a time, and rest after it as long as it took: about half of the server's time is then left
+to those who send small requests.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from time import perf_counter
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
-from redkey.services.caller import Caller
+from redkey.commands.decision import Refused
+from redkey.errors import RedKeyError
+from redkey.services.caller import Caller, Pending
+from redkey.services.outcome import Outcome
+from redkey.services.submission import Done, Submission
 
 Part = TypeVar("Part")
-Result = TypeVar("Result")
+T = TypeVar("T")
+# How a part becomes a command: at once, or beside the event loop.
+Begin = Callable[[int, Part], Pending[T] | Coroutine[Any, Any, Pending[T]]]
 
 _PIECE = 16
 _SHARED_PIECE = 4
 
 
-async def in_pieces(
-    caller: Caller, parts: Sequence[Part], work: Callable[[int, Part], Any], result: type[Result]
-) -> tuple[Result, ...]:
-    """What `work(index, part)` gives for each part, in their order. What arrives together still shares a commit."""
+async def in_pieces(caller: Caller, parts: Sequence[Part], begin: Begin[Part, T]) -> list[T | Refused]:
+    """The replies of the parts in their order; a part that is refused is refused alone.
+
+    What fails otherwise fails the request: parts that are not recorded yet are given up.
+    """
     # Each part is as large as its share of the body.
     caller.body_bytes //= len(parts)
-    begun: list[asyncio.Task[Result]] = []
+    batch = _Batch[Part, T](caller, parts, begin)
     try:
-        while len(begun) < len(parts):
+        while batch.begun < len(parts):
             if caller.means.coordinator.is_shared:
                 async with caller.means.batch_turn:
-                    await _begin_slowly(begun, parts, work)
+                    started = perf_counter()
+                    await batch.begin(_SHARED_PIECE)
+                    # Until they are recorded, or refused.
+                    await batch.settled()
+                    await asyncio.sleep(perf_counter() - started)
             else:
-                _begin(begun, parts, work, _PIECE)
+                await batch.begin(_PIECE)
                 await asyncio.sleep(0)
-        return tuple(await asyncio.gather(*begun))
+        await batch.settled()
     except BaseException:
-        for task in begun:
-            task.cancel()
+        batch.leave()
         raise
+    return batch.replies
 
 
-async def _begin_slowly(begun: list[Any], parts: Sequence[Any], work: Callable[[int, Any], Any]) -> None:
-    started = perf_counter()
-    _begin(begun, parts, work, _SHARED_PIECE)
-    # Until they are recorded, or refused.
-    await asyncio.wait(begun[-_SHARED_PIECE:])
-    await asyncio.sleep(perf_counter() - started)
+class _Batch(Generic[Part, T]):
+    """The parts of one request: which are begun, and what became of them."""
 
+    def __init__(self, caller: Caller, parts: Sequence[Part], begin: Begin[Part, T]) -> None:
+        self._caller, self._parts, self._begin = caller, parts, begin
+        self._found: dict[int, T | Refused] = {}
+        self._open: dict[int, tuple[Submission, Done]] = {}
+        self._failed: BaseException | None = None
+        self._waits: asyncio.Future[None] | None = None
+        self.begun = 0
 
-def _begin(begun: list[Any], parts: Sequence[Any], work: Callable[[int, Any], Any], count: int) -> None:
-    first = len(begun)
-    begun += [
-        asyncio.ensure_future(work(first + place, part)) for place, part in enumerate(parts[first : first + count])
-    ]
+    @property
+    def replies(self) -> list[T | Refused]:
+        return [self._found[index] for index in range(len(self._parts))]
+
+    async def begin(self, count: int) -> None:
+        """Begin the next parts."""
+        for index in range(self.begun, min(self.begun + count, len(self._parts))):
+            self.begun = index + 1
+            try:
+                pending = self._begin(index, self._parts[index])
+                if not isinstance(pending, Pending):
+                    pending = await pending
+                done = partial(self._settle, index, pending.part)
+                self._open[index] = self._caller.enqueue(pending, done), done
+            except Refused as refused:
+                self._found[index] = refused
+
+    async def settled(self) -> None:
+        """Wait until everything that was begun has its reply; raise what failed."""
+        if self._open and self._failed is None:
+            self._waits = asyncio.get_running_loop().create_future()
+            await self._waits
+        if self._failed is not None:
+            raise self._failed
+
+    def leave(self) -> None:
+        """Stop waiting."""
+        for submission, done in self._open.values():
+            submission.leave(done)
+
+    def _settle(self, index: int, part: str, outcome: Outcome | RedKeyError) -> None:
+        del self._open[index]
+        try:
+            if isinstance(outcome, Outcome):
+                self._found[index] = self._caller.take(outcome, part).reply
+            elif isinstance(outcome, Refused):
+                self._found[index] = outcome
+            else:
+                self._failed = outcome
+        except Exception as failure:
+            self._failed = failure
+        if (not self._open or self._failed is not None) and self._waits is not None and not self._waits.done():
+            self._waits.set_result(None)

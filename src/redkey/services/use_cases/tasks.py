@@ -62,15 +62,16 @@ async def create_tasks(caller: Caller, queue: str, batch: NewTasks) -> TaskResul
     """Put many tasks on a queue at once."""
     named = read_queue(caller, queue).queue_id
 
-    async def one(index: int, task: NewTask) -> TaskResult:
-        try:
-            pending = create(caller, named, task, part=str(index), under=f"/tasks/{index}")
-            return TaskResult(task=await caller.settled(pending if isinstance(pending, Pending) else await pending))
-        except Refused as refused:
-            caller.answers_beside_records(refused)
-            return TaskResult(problem=describe(refused))
+    def begin(index: int, task: NewTask) -> Pending[CreatedTask] | Coroutine[Any, Any, Pending[CreatedTask]]:
+        return create(caller, named, task, part=str(index), under=f"/tasks/{index}")
 
-    return TaskResults(items=await in_pieces(caller, batch.tasks, one, TaskResult))
+    def told(reply: CreatedTask | Refused) -> TaskResult:
+        if not isinstance(reply, Refused):
+            return TaskResult(task=reply)
+        caller.answers_beside_records(reply)
+        return TaskResult(problem=describe(reply))
+
+    return TaskResults(items=tuple(map(told, await in_pieces(caller, batch.tasks, begin))))
 
 
 def read_task(caller: Caller, task_id: str) -> entities.Task:
