@@ -20,7 +20,7 @@ from redkey.reducers import claim as claim_reducer
 from redkey.reducers import task as task_reducer
 from redkey.reducers.machine import machine
 from redkey.reducers.world import World
-from redkey.services import coordinator, unit_of_work, worlds
+from redkey.services import coordinator, counting, unit_of_work, worlds
 from redkey.services.coordinator import Coordinator
 from redkey.services.unit_of_work import TopicWork
 
@@ -239,12 +239,12 @@ def a_row_is_not_written(patch: Patch) -> None:
 def the_meter_forgets_claims(patch: Patch) -> None:
     """Some events are not counted."""
 
-    class Forgetful(unit_of_work.Meter):
-        def note(self, world: World, wire: Any, *rest: Any) -> None:
+    class Forgetful(counting.Meter):
+        def note(self, prices: Any, wire: Any, *rest: Any) -> None:
             if wire.type != "task.claim_missed":
-                super().note(world, wire, *rest)
+                super().note(prices, wire, *rest)
 
-    patch.setattr(unit_of_work, "Meter", Forgetful)
+    patch.setattr(counting, "Meter", Forgetful)
 
 
 @bug

@@ -14,6 +14,7 @@ from redkey.errors import StoreFull, WriterBusy
 from redkey.ledger.ports import Content
 from redkey.reducers.world import SECOND
 from redkey.services.coordinator import Coordinator
+from redkey.services.counting import Counting
 from redkey.services.outcome import Outcome
 from redkey.services.subscriptions import Subscriptions
 from redkey.services.timers import Timers
@@ -114,6 +115,7 @@ class Server:
         self.subscriptions = Subscriptions(self.store, 100, frame)
         self.coordinator.listen(self.subscriptions.hear)
         self.coordinator.listen(self._heard)
+        self.coordinator.listen(Counting(self.coordinator.act).heard)
         self.timers = Timers(self.store, self.coordinator, self.subscriptions, self.clock, 30, self._fatal)
         self.timers.start()
         self.up = True
