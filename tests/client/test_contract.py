@@ -73,6 +73,7 @@ METHODS = {
     "block_claim": "claims.block",
     "add_artifact": "claims.add_artifact",
     "plan_claim": "claims.plan",
+    "report_usage": "claims.report_usage",
     "complete_claim": "claims.complete",
     "fail_claim": "claims.fail",
     "validate_definition": "definitions.validate",

@@ -16,7 +16,9 @@ from redkey.commands.claims import (
     HeartbeatClaim,
     PlanClaim,
     ReleaseClaim,
+    ReportUsage,
     StartClaim,
+    Used,
 )
 from redkey.commands.decision import Refused
 from redkey.commands.registry import CreateQueue, UpdateQueue
@@ -34,6 +36,7 @@ ACTS: dict[str, Callable[[str], Any]] = {
     "block": lambda claim_id: BlockClaim(claim_id, "auth", ref_of("why")),
     "artifact": lambda claim_id: artifact(claim_id),
     "plan": lambda claim_id: PlanClaim(claim_id, ref_of("plan")),
+    "usage": lambda claim_id: ReportUsage(claim_id, (Used("gpt-5", 0.25),)),
     "complete": CompleteClaim,
     "fail": lambda claim_id: FailClaim(claim_id, "error", ref_of("why")),
 }

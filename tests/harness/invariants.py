@@ -29,6 +29,7 @@ _ACTS = frozenset(
         "task.started",
         "task.released",
         "task.plan.created",
+        "task.usage_reported",
         "task.blocked",
         "task.complete",
         "artifact.ready",

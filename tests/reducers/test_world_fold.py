@@ -18,7 +18,9 @@ from redkey.commands.claims import (
     HeartbeatClaim,
     PlanClaim,
     ReleaseClaim,
+    ReportUsage,
     StartClaim,
+    Used,
 )
 from redkey.commands.policies import SetPolicy
 from redkey.commands.registry import (
@@ -74,6 +76,7 @@ def history() -> tuple[tuple[Wire, int], ...]:
     desk.claim(second, ada)
     desk.do(AddArtifact(claim, "art_" + desk.ids.ulid(), "report", ref_of("about"), "ab" * 32, 7))
     desk.do(PlanClaim(claim, ref_of("plan")))
+    desk.do(ReportUsage(claim, (Used("gpt-5", 0.25, 100, 10), Used(cost_usd=0.1))))
     desk.do(AddMessage(second, "msg_" + desk.ids.ulid(), "human", ref_of("hello")))
     desk.do(RaiseConcern(second, "msg_" + desk.ids.ulid(), "minor", ref_of("hm")))
     desk.do(FailClaim(claim, "error"))
@@ -92,7 +95,8 @@ def history() -> tuple[tuple[Wire, int], ...]:
     desk.do(CreateKey("key_" + desk.ids.ulid(), "rk_x", ("read",)))
     desk.do(RevokeKey(next(iter(desk.world.keys))))
     desk.do(GrantCredits(100))
-    desk.do(SetPolicy({"ambiguity": ("role_pm",), "auth": ("role_pm",)}))
+    desk.do(SetPolicy({"ambiguity": ("role_pm",), "auth": ("role_pm",)}, {"task": 2.5, "day": 20}))
+    desk.do(SetPolicy(cost_caps={"task": None}))
     desk.do(HeartbeatAgent(ada, 3, 1))
     desk.do(RevokeRole("role_pm", ada))
     desk.tick(2000)

@@ -17,7 +17,9 @@ from redkey.commands.claims import (
     HeartbeatClaim,
     PlanClaim,
     ReleaseClaim,
+    ReportUsage,
     StartClaim,
+    Used,
 )
 from redkey.commands.decision import Refused
 from redkey.commands.registry import (
@@ -73,6 +75,7 @@ def scenario(desk: Desk) -> list[Any]:
         lambda: ClaimTask(tasks[0], bob, 60),
         lambda: StartClaim(_claim(desk, tasks[0])),
         lambda: PlanClaim(_claim(desk, tasks[0]), ref_of("plan")),
+        lambda: ReportUsage(_claim(desk, tasks[0]), (Used("gpt-5", 0.25), Used("gpt-5-mini", 0.01))),
         lambda: AddArtifact(_claim(desk, tasks[0]), "art_" + ids.ulid(), "report", ref_of("r"), "ab" * 32, 3),
         lambda: AddMessage(tasks[0], "msg_" + ids.ulid(), "human", ref_of("hi")),
         lambda: RaiseConcern(tasks[0], "msg_" + ids.ulid(), "minor", ref_of("hm")),

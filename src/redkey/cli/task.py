@@ -189,6 +189,8 @@ def _facts(task: Task) -> list[tuple[str, Any]]:
         ("output", task.output),
         ("created", ago(task.created_at)),
         ("ended", ago(task.ended_at)),
+        ("took", f"{task.duration_seconds:,} s" if task.duration_seconds is not None else ""),
+        ("cost", f"${task.cost_usd:,.6f}" if task.cost_usd else ""),
     ]
 
 

@@ -16,29 +16,45 @@ if TYPE_CHECKING:
     from redkey.client import RedKey
 
 
-@click.group()
+class _Usage(click.Group):
+    """`redkey usage --by agent` is `redkey usage show --by agent`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not args or (args[0].startswith("-") and args[0] not in ctx.help_option_names):
+            args = ["show", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group(cls=_Usage)
 def command() -> None:
-    """What was used, what may be spent, and whether it was counted right."""
+    """What was used, what may be spent, and whether it was counted right.
+
+    \b
+      redkey usage --by agent
+    """
 
 
 @command.command()
-@click.option("--by", type=click.Choice(["day", "type", "agent"]), default="day", show_default=True)
+@click.option("--by", type=click.Choice(["day", "type", "agent", "model", "task"]), default="day", show_default=True)
 @click.option("--from", "since", metavar="DAY", help="From this day on (UTC), as in 2026-05-07.")
 @click.option("--to", "until", metavar="DAY", help="Before this day.")
 @daily
 def show(rk: RedKey, by: Any, since: str | None, until: str | None, as_json: bool) -> None:
-    """What the workspace used: events, claims won and missed, bytes, credits."""
+    """What the workspace used: events, claims won and missed, bytes, credits, tokens and dollars of models."""
     found = rk.usage.get(since=since, until=until, by=by)
     if as_json:
         print_item(found)
         return
-    rows = [(one.day or one.type or one.agent_id or "", *_figures(one)) for one in found.items]
-    titles = (by.upper(), "EVENTS", "CLAIMS", "MISSES", "REJECTED", "BYTES", "CREDITS")
-    print_table(titles, [*rows, ("total", *_figures(found.total))])
+    every = ("events", "claims", "misses", "rejected", "bytes", "credits")
+    counted = () if by in ("model", "task") else every
+    titles = (by.upper(), *(name.upper() for name in counted), "TOKENS IN", "TOKENS OUT", "COST")
+    named = [(one.day or one.type or one.agent_id or one.model or one.task_id or "", one) for one in found.items]
+    print_table(titles, [(name, *_figures(one, counted)) for name, one in [*named, ("total", found.total)]])
 
 
-def _figures(one: Any) -> tuple[str, ...]:
-    return tuple(f"{n:,}" for n in (one.events, one.claims, one.misses, one.rejected, one.bytes, one.credits))
+def _figures(one: Any, counted: tuple[str, ...]) -> tuple[str, ...]:
+    numbers = (*(getattr(one, name) for name in counted), one.input_tokens, one.output_tokens)
+    return (*(f"{number:,}" for number in numbers), f"${one.cost_usd:,.4f}")
 
 
 @command.command()

@@ -31,28 +31,39 @@ _workspace_option = click.option("--workspace", metavar="ID", help="The workspac
     metavar="TYPE=ROLES",
     help="Tell these roles (comma-separated, none: the humans alone) of blocks of this type; may be repeated.",
 )
+@click.option(
+    "--cost-cap",
+    "caps",
+    multiple=True,
+    metavar="SCOPE=USD",
+    help="Spend at most so much on one task, workflow or agent, or on a day (UTC); none: no cap. May be repeated.",
+)
 @_workspace_option
 @daily
-def policy(rk: RedKey, routes: tuple[str, ...], workspace: str | None, as_json: bool) -> None:
+def policy(rk: RedKey, routes: tuple[str, ...], caps: tuple[str, ...], workspace: str | None, as_json: bool) -> None:
     """Show the policies of a workspace, or set some of them.
 
     \b
       redkey workspace policy
       redkey workspace policy --block-route ambiguity=role_editor,role_pm --block-route auth=
+      redkey workspace policy --cost-cap task=2.50 --cost-cap day=20 --cost-cap agent=
     """
     workspace_id = workspace or own_workspace(rk)
-    if routes:
-        changed = rk.workspaces.set_policy(workspace_id, block_routes=dict(map(_route, routes)))
+    if routes or caps:
+        block_routes, cost_caps = dict(map(_route, routes)), dict(map(_cap, caps))
+        changed = rk.workspaces.set_policy(workspace_id, block_routes=block_routes, cost_caps=cost_caps)
         if as_json:
             print_item(changed)
         else:
-            tell(f"changed: {', '.join(changed.block_routes)}" if changed.block_routes else "nothing changed")
+            names = [*changed.block_routes, *(f"cost of a {scope}" for scope in changed.cost_caps)]
+            tell(f"changed: {', '.join(names)}" if names else "nothing changed")
         return
     found = rk.workspaces.policy(workspace_id)
     if as_json:
         print_item(found)
         return
     shown = [(f"block {kind}", ", ".join(roles) or "-") for kind, roles in found.block_routes.items()]
+    shown += [(f"cost cap, {scope}", f"${usd:,.2f}") for scope, usd in found.cost_caps.items()]
     print_facts([("workspace", found.workspace_id), ("rules", found.rules), *shown])
 
 
@@ -75,6 +86,17 @@ def _route(text: str) -> tuple[str, list[str]]:
     if not equals:
         raise click.UsageError(f"--block-route {text!r} is not TYPE=ROLES, as in ambiguity=role_pm")
     return kind, [role.strip() for role in roles.split(",") if role.strip()]
+
+
+def _cap(text: str) -> tuple[str, float | None]:
+    scope, equals, usd = text.partition("=")
+    try:
+        cap = float(usd) if usd.strip() else None
+    except ValueError:
+        equals, cap = "", None
+    if not equals:
+        raise click.UsageError(f"--cost-cap {text!r} is not SCOPE=USD, as in day=20")
+    return scope, cap
 
 
 add_declared(

@@ -21,6 +21,7 @@ from redkey.reducers.claim import (
     open_to,
 )
 from redkey.reducers.entities import Agent, Miss, Requirement, Task
+from redkey.reducers.spending import exhausted
 from redkey.reducers.world import World, in_order
 from redkey.wire.events import Ref, TaskClaimAttempted, TaskClaimMissed, TaskClaimRejected
 from redkey.wire.ids import task_stream
@@ -102,6 +103,21 @@ class PlanClaim(msgspec.Struct, frozen=True):
     plan_ref: Ref
 
 
+class Used(msgspec.Struct, frozen=True):
+    """What was used on one model; without a name, on one that nobody names."""
+
+    model: str = ""
+    cost_usd: float = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+
+@final
+class ReportUsage(msgspec.Struct, frozen=True):
+    claim_id: str
+    used: tuple[Used, ...] = ()
+
+
 @final
 class CompleteClaim(msgspec.Struct, frozen=True):
     """Complete the task, and claim the next one if asked to."""
@@ -128,7 +144,15 @@ class FailClaim(msgspec.Struct, frozen=True):
 
 # What only the holder of a claim may ask for.
 HolderCommand = (
-    StartClaim | ReleaseClaim | HeartbeatClaim | BlockClaim | AddArtifact | PlanClaim | CompleteClaim | FailClaim
+    StartClaim
+    | ReleaseClaim
+    | HeartbeatClaim
+    | BlockClaim
+    | AddArtifact
+    | PlanClaim
+    | ReportUsage
+    | CompleteClaim
+    | FailClaim
 )
 
 
@@ -211,6 +235,8 @@ def claim_next(world: World, command: ClaimNext, actor: Actor, now: int, ids: Id
     room = queue.settings.max_live_claims - agent.live_claims
     if room <= 0:
         return Decision(answer={"status": "rejected", "reason": "policy", "detail": "live_claims"})
+    if cap := exhausted(world, agent, now):
+        return Decision(answer={"status": "rejected", "reason": "policy", "detail": f"cost_{cap}"})
     chosen = [] if queue.settings.paused else best_tasks(world, agent, queue.queue_id, min(command.count, room))
     if not chosen:
         return Decision(answer={"status": "no_tasks"})

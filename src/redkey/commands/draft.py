@@ -33,6 +33,8 @@ class Draft(msgspec.Struct, gc=False):
     reference_task_ids: tuple[str, ...] = ()
     parent_task_id: str = ""
     structure: dict[str, Any] | None = None
+    # Stands before what was asked for, and is not its cause.
+    leads: bool = False
 
     @property
     def type(self) -> str:

@@ -18,6 +18,7 @@ from redkey.commands.claims import (
     HeartbeatClaim,
     PlanClaim,
     ReleaseClaim,
+    ReportUsage,
     StartClaim,
     acting_agent,
     stream,
@@ -25,9 +26,11 @@ from redkey.commands.claims import (
 from redkey.commands.decision import Decision, Refused, not_found
 from redkey.commands.draft import Draft, Ids
 from redkey.commands.past import Past
+from redkey.commands.policies import check_rules
 from redkey.reducers.attempt import missing_outputs
 from redkey.reducers.claim import CLAIM_LIFE_NANOSECONDS, lease_end
 from redkey.reducers.entities import Agent, Task
+from redkey.reducers.spending import NANO, SPENDING_RULES, nano_usd
 from redkey.reducers.task import retries
 from redkey.reducers.world import SECOND, World
 from redkey.wire.events import (
@@ -41,6 +44,7 @@ from redkey.wire.events import (
     TaskReleased,
     TaskStalled,
     TaskStarted,
+    TaskUsageReported,
     TaskVerification,
 )
 from redkey.wire.times import write_time
@@ -86,7 +90,7 @@ def _reacquire(world: World, actor: Actor, claim_id: str, task: Task, now: int) 
         lease_expires_at=write_time(lease_end(task, now)),
         reacquired=True,
     )
-    return Hold(task, agent, [Draft(payload, stream(task), task.context_id, actor.sender(world))])
+    return Hold(task, agent, [Draft(payload, stream(task), task.context_id, actor.sender(world), leads=True)])
 
 
 def _ended(world: World, past: Past, actor: Actor, claim_id: str) -> Refused:
@@ -204,6 +208,28 @@ def plan(world: World, command: PlanClaim, actor: Actor, now: int, ids: Ids, pas
     )
 
 
+def report_usage(world: World, command: ReportUsage, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:
+    """One wire for each model; a report of nothing asks what the caps leave, and is not recorded."""
+    hold = holding(world, past, actor, command.claim_id, now)
+    task, agent = hold.task, hold.agent
+    if not command.used:
+        return Decision(answer={"task_id": task.task_id, "agent_id": agent.agent_id})
+    check_rules(world, SPENDING_RULES)
+    wires = [
+        TaskUsageReported(
+            claim_id=command.claim_id,
+            agent_id=agent.agent_id,
+            model=used.model or None,
+            cost_usd=used.cost_usd,
+            input_tokens=used.input_tokens or None,
+            output_tokens=used.output_tokens or None,
+        )
+        for used in command.used
+    ]
+    sender = actor.sender(world)
+    return Decision([*hold.drafts, *(Draft(wire, stream(task), task.context_id, sender) for wire in wires)])
+
+
 def complete(world: World, command: CompleteClaim, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:
     hold = holding(world, past, actor, command.claim_id, now)
     _check_next(world, actor, command.claim_next)
@@ -217,6 +243,15 @@ def complete(world: World, command: CompleteClaim, actor: Actor, now: int, ids: 
     duration = command.duration_seconds
     if duration is None:
         duration = max(0, now - (task.started_at or task.claimed_at) + SECOND // 2) // SECOND
+    reported = task.claim_nano_usd
+    if nano_usd(command.cost_usd) > reported and world.workspace.rules >= SPENDING_RULES:
+        # Costs count where they are reported, so the completion brings a report of what was not.
+        usage = TaskUsageReported(
+            claim_id=command.claim_id,
+            agent_id=hold.agent.agent_id,
+            cost_usd=(nano_usd(command.cost_usd) - reported) / NANO,
+        )
+        hold.drafts.append(Draft(usage, stream(task), task.context_id, actor.sender(world), leads=True))
     payload = TaskComplete(
         claim_id=command.claim_id,
         agent_id=hold.agent.agent_id,

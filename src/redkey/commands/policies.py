@@ -10,6 +10,7 @@ import msgspec
 from redkey.commands.actor import Actor
 from redkey.commands.decision import Decision, Refused, not_found
 from redkey.commands.draft import Draft, Ids
+from redkey.reducers.spending import nano_usd
 from redkey.reducers.task import block_route
 from redkey.reducers.world import RULES, World
 from redkey.wire.events import (
@@ -17,6 +18,7 @@ from redkey.wire.events import (
     PartyAdded,
     PartyRemoved,
     WorkspaceBlockRoute,
+    WorkspaceCostCap,
     WorkspacePolicySet,
     WorkspaceRulesRaised,
 )
@@ -27,9 +29,11 @@ POLICY_RULES = 2
 
 @final
 class SetPolicy(msgspec.Struct, frozen=True):
-    """Policies to set; what is not named stays. `block_routes`: blocker type -> roles that are told."""
+    """Policies to set; what is not named stays. `block_routes`: blocker type -> roles that are told; `cost_caps`:
+    scope -> dollars, or None for no cap."""
 
-    block_routes: Mapping[str, tuple[str, ...]]
+    block_routes: Mapping[str, tuple[str, ...]] = {}
+    cost_caps: Mapping[str, float | None] = {}
     # From the configuration, for a new workspace: its roles are yet to come.
     defaults: bool = False
 
@@ -57,7 +61,7 @@ class RemoveParty(msgspec.Struct, frozen=True):
 
 
 def set_policy(world: World, command: SetPolicy, actor: Actor, now: int, ids: Ids) -> Decision:
-    """One wire for each route that changes."""
+    """One wire for each route and cap that changes."""
     check_rules(world, POLICY_RULES)
     for kind, roles in command.block_routes.items():
         for role in roles:
@@ -65,16 +69,18 @@ def set_policy(world: World, command: SetPolicy, actor: Actor, now: int, ids: Id
                 detail = f"There is no role {role!r}; create it first."
                 raise Refused(422, "unknown_role", detail, f"/blockRoutes/{kind}")
     where, sender = f"workspace:{world.workspace.workspace_id}", actor.sender(world)
-    drafts = [
-        Draft(
-            WorkspacePolicySet(block_route=WorkspaceBlockRoute(blocker_type=kind, roles=tuple(roles))),
-            where,
-            where,
-            sender,
-        )
+    wires = [
+        WorkspacePolicySet(block_route=WorkspaceBlockRoute(blocker_type=kind, roles=tuple(roles)))
         for kind, roles in command.block_routes.items()
         if block_route(world, kind) != roles
     ]
+    caps = world.workspace.cost_caps
+    wires += [
+        WorkspacePolicySet(cost_cap=WorkspaceCostCap(scope=scope, cost_usd=usd))
+        for scope, usd in command.cost_caps.items()
+        if caps.get(scope) != (None if usd is None else nano_usd(usd))
+    ]
+    drafts = [Draft(wire, where, where, sender) for wire in wires]
     return Decision(drafts) if drafts else Decision(answer={"unchanged": True})
 
 

@@ -7,7 +7,7 @@ them (`services.counting` moves both). Whoever shows them adds what the records 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from redkey.errors import UpgradeNeeded
@@ -20,7 +20,7 @@ from redkey.wire.events import CreditsPriced
 
 # The counter that holds the sequence up to which all records are counted.
 COUNTED_AT = "counted_at"
-METERED = ("type/", "agent/")
+METERED = ("type/", "agent/", "model/", "task/")
 _PAGE = 1000
 _PRICED = CreditsPriced.TYPE.encode()
 
@@ -30,11 +30,11 @@ def counted_at(reader: Reader, topic: str) -> int:
     return dict(reader.counters(topic, COUNTED_AT)).get(COUNTED_AT, 0)
 
 
-def counters_now(reader: Reader, topic: str) -> Counter[str]:
-    """What the meter counts up to the head: the counters, and the records after their place."""
+def counters_now(reader: Reader, topic: str, prefixes: Sequence[str] = METERED) -> Counter[str]:
+    """What the meter counts up to the head: the counters with these prefixes, and the records after their place."""
     while True:
         at = counted_at(reader, topic)
-        counts = Counter({name: amount for name, amount in reader.counters(topic) if name.startswith(METERED)})
+        counts = Counter({name: amount for prefix in prefixes for name, amount in reader.counters(topic, prefix)})
         counts += count_records(reader, topic, at, reader.head(topic).sequence)
         # Otherwise the place was moved in between, and some records may have been added twice.
         if counted_at(reader, topic) == at:

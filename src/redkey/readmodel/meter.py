@@ -1,7 +1,8 @@
 """The meter: every recorded event is counted once, behind the unit that records it (`services.counting`).
 
-Counters are named `type/DAY/TYPE/MEASURE` and `agent/DAY/AGENT/MEASURE`. Requests cost what the price table in force
-at their place says, one credit where it says nothing; what the system derives and what is void costs nothing.
+Counters are named `type/DAY/TYPE/MEASURE` and `agent/DAY/AGENT/MEASURE`, of costs also `model/DAY/MODEL/MEASURE` and
+`task/DAY/TASK/MEASURE`. Requests cost what the price table in force at their place says, one credit where it says
+nothing; what the system derives and what is void costs nothing. Dollars and tokens are what holders report.
 """
 
 from __future__ import annotations
@@ -10,13 +11,18 @@ from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
+from redkey.reducers.spending import nano_usd
 from redkey.reducers.world import SECOND
 from redkey.wire.envelope import AnyWire
-from redkey.wire.events import PAYLOADS
+from redkey.wire.events import PAYLOADS, TaskUsageReported
+from redkey.wire.ids import parse_stream
 
 # The outcomes of claims, as usage tells them.
 OUTCOMES = {"task.claimed": "claims", "task.claim_missed": "misses", "task.claim_rejected": "rejected"}
 MEASURES = ("events", "claims", "misses", "rejected", "bytes", "credits")
+COSTS = ("nano_usd", "input_tokens", "output_tokens")
+# The model of costs that are reported without one.
+UNNAMED = "unnamed"
 _PLACES = {measure: place for place, measure in enumerate(MEASURES)}
 _EVENTS, _BYTES, _CREDITS = _PLACES["events"], _PLACES["bytes"], _PLACES["credits"]
 # So many records are counted together at most: a long replay must not keep all its wires.
@@ -40,7 +46,7 @@ class Meter:
     """Counts records by day and type, and by day and agent. They are noted one by one and counted many at once: that
     takes half the time. The counters are named when they are taken."""
 
-    __slots__ = ("_agents", "_noted", "_types")
+    __slots__ = ("_agents", "_costs", "_noted", "_types")
 
     def __init__(self) -> None:
         # Wire, size, time and credits of what is not counted yet.
@@ -48,6 +54,8 @@ class Meter:
         # (day, type) and (day, agent) -> an amount for each of MEASURES.
         self._types: _Tallies = {}
         self._agents: _Tallies = {}
+        # Counters of costs by their names: reports are few.
+        self._costs: Counter[str] = Counter()
 
     def note(
         self, prices: Mapping[str, int], wire: AnyWire, size: int, timestamp: int, void: str | None = None
@@ -55,6 +63,8 @@ class Meter:
         """Count one record, at the prices in force at its place."""
         credits = prices.get(wire.type, 1) if void is None and wire.sender != "system" else 0
         self._noted.append((wire, size, timestamp, credits))
+        if type(wire.payload) is TaskUsageReported and void is None:
+            self._spend(wire, wire.payload, day_of(timestamp))
         if len(self._noted) == _AT_ONCE:
             self._count()
 
@@ -69,7 +79,17 @@ class Meter:
                     if amount:
                         counts[name + measure] = amount
         self._types, self._agents = {}, {}
-        return Counter(counts)
+        costs, self._costs = self._costs, Counter()
+        return Counter(counts) + costs
+
+    def _spend(self, wire: AnyWire, used: TaskUsageReported, day: str) -> None:
+        task_id = parse_stream(wire.stream.stream_id).subject
+        groups = {"type": wire.type, "agent": used.agent_id, "model": used.model or UNNAMED, "task": task_id}
+        amounts = (nano_usd(used.cost_usd), used.input_tokens or 0, used.output_tokens or 0)
+        for kind, key in groups.items():
+            for measure, amount in zip(COSTS, amounts, strict=True):
+                if key and amount:
+                    self._costs[f"{kind}/{day}/{key}/{measure}"] += amount
 
     def _count(self) -> None:
         noted, self._noted = self._noted, []

@@ -104,7 +104,7 @@ def may_not_claim(answer: dict[str, Any], agent_id: str, queue_id: str) -> Rejec
 def _after_rejection(reason: str, detail: str, queue_id: str, agent_id: str) -> NextStep:
     """The next step of an agent that may not claim."""
     return NextStep(
-        action=_AFTER_REJECTION.get(reason, _POLL),
+        action="ask_for_a_higher_cap" if detail.startswith("cost_") else _AFTER_REJECTION.get(reason, _POLL),
         queue_id=queue_id,
         role_id=detail if reason == "missing_role" else "",
         agent_id=agent_id if reason == "inactive_agent" else "",

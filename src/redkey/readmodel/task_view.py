@@ -8,6 +8,8 @@ from typing import Any
 from redkey.ledger.record import iso_time
 from redkey.readmodel.view import Document, moment
 from redkey.reducers.entities import PRIORITIES, Artifact, Message, Queue, Task
+from redkey.reducers.spending import NANO
+from redkey.reducers.world import SECOND
 from redkey.shapes import queues, tasks
 from redkey.shapes.claims import Assignment, Upstream
 from redkey.shapes.inbox import InboxMessage
@@ -146,9 +148,17 @@ def task_view(task: Task, read: Read, sequence: int | None = None) -> tasks.Task
         notes=said.get("notes", ""),
         completed_by=task.winner_agent_id if task.state == "completed" else "",
         lease_losses=task.lease_losses,
+        cost_usd=task.nano_usd / NANO,
+        duration_seconds=_duration(task),
         ended_at=moment(task.ended_at),
         sequence=sequence,
     )
+
+
+def _duration(task: Task) -> int | None:
+    """How long the last holder worked on a task that has ended; None when nobody did."""
+    since = task.started_at or task.claimed_at
+    return (task.ended_at - since + SECOND // 2) // SECOND if since and task.ended_at else None
 
 
 def claim_view(task: Task) -> TaskHold | None:

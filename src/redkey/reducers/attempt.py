@@ -35,6 +35,7 @@ from redkey.wire.events import (
     TaskStalled,
     TaskStarted,
     TaskUnblocked,
+    TaskUsageReported,
 )
 from redkey.wire.payload import Payload
 from redkey.wire.rules import SYSTEM_FAILURES
@@ -51,6 +52,7 @@ HolderEvent = (
     TaskStarted
     | ArtifactReady
     | TaskPlanCreated
+    | TaskUsageReported
     | TaskLeaseExtended
     | TaskLeaseExpired
     | TaskStalled

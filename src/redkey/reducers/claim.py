@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from redkey.reducers.entities import Agent, Miss, Pending, Task
 from redkey.reducers.event import Event
+from redkey.reducers.spending import exhausted
 from redkey.reducers.world import SECOND, World
 from redkey.wire.events import TaskClaimAttempted, TaskClaimMissed, TaskClaimRejected
 
@@ -75,6 +76,8 @@ def ineligible(world: World, agent: Agent, task: Task, lease_seconds: int, now: 
     queue = world.queues[task.queue_id]
     if agent.live_claims >= queue.settings.max_live_claims:
         return "policy", "live_claims"
+    if cap := exhausted(world, agent, now):
+        return "policy", f"cost_{cap}"
     if not SHORTEST_LEASE_SECONDS <= lease_seconds <= LONGEST_LEASE_SECONDS:
         return "invalid_lease", ""
     if task.state == "created":

@@ -104,6 +104,9 @@ class Task(msgspec.Struct, gc=False, omit_defaults=True):
     output_sha256: str = ""
     ended_at: int = 0
     ended_by: str = ""
+    # What was spent, in billionths of a dollar: by all attempts, and as reported by the last claim.
+    nano_usd: int = 0
+    claim_nano_usd: int = 0
 
     def ready_artifacts(self) -> Mapping[str, str]:
         """The artifacts that the task may be completed with: their names by id."""
@@ -128,6 +131,7 @@ class Agent(msgspec.Struct, omit_defaults=True):
     capacity: int = -1
     in_use: int = -1
     heartbeat_at: int = 0
+    nano_usd: int = 0
 
 
 class Role(msgspec.Struct, omit_defaults=True):
@@ -211,6 +215,10 @@ class Workspace(msgspec.Struct, omit_defaults=True):
     operator: str = LOCAL_PAYER
     # blocker type -> the roles that are told, where they are others than the rules name.
     block_routes: dict[str, tuple[str, ...]] = {}
+    # What may be spent, by scope (task, workflow, agent, day), and what was spent on the last day with costs (UTC).
+    cost_caps: dict[str, int] = {}
+    spent_day: int = 0
+    day_nano_usd: int = 0
 
 
 class Party(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -243,6 +251,7 @@ class Workflow(msgspec.Struct, omit_defaults=True):
     failed: int = 0
     dropped: int = 0
     ended_at: int = 0
+    nano_usd: int = 0
 
 
 class Step(msgspec.Struct, gc=False, omit_defaults=True):

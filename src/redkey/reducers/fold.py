@@ -8,7 +8,7 @@ import msgspec
 
 from redkey.errors import UpgradeNeeded
 from redkey.ledger.record import LOCAL_PAYER
-from redkey.reducers import claim, definition, gate, registry, task, workflow
+from redkey.reducers import claim, definition, gate, registry, spending, task, workflow
 from redkey.reducers.changes import Changes
 from redkey.reducers.event import Event, event
 from redkey.reducers.parties import is_log, judge
@@ -67,6 +67,7 @@ from redkey.wire.events import (
     TaskStalled,
     TaskStarted,
     TaskUnblocked,
+    TaskUsageReported,
     WorkflowCancelled,
     WorkflowCompleted,
     WorkflowFailed,
@@ -89,7 +90,13 @@ _ACT_GRAIN_NANOSECONDS = LOST_AFTER_NANOSECONDS // 9
 
 
 # Types that came after the first version, and the rules that they came with.
-_SINCE: dict[type[AnyPayload], int] = {WorkspacePolicySet: 2, PartyAdded: 2, PartyRemoved: 2, TaskStalled: 2}
+_SINCE: dict[type[AnyPayload], int] = {
+    WorkspacePolicySet: 2,
+    PartyAdded: 2,
+    PartyRemoved: 2,
+    TaskStalled: 2,
+    TaskUsageReported: 2,
+}
 
 # What may let an agent claim that could not before, without a task becoming available.
 _REOPENING: frozenset[type[AnyPayload]] = frozenset({RoleGranted, AgentUpdated, QueueUpdated, WorkflowResumed})
@@ -270,6 +277,8 @@ def apply(world: World, e: Event, p: AnyPayload) -> Void:
         return task.moved(world, e, p, task.failed)
     if type(p) is TaskCancelled:
         return task.moved(world, e, p, task.cancelled)
+    if type(p) is TaskUsageReported:
+        return task.moved(world, e, p, spending.reported)
     if type(p) is TaskPlanCreated or type(p) is MessageAdded or type(p) is ReviewConcern:
         return task.moved(world, e, p)
     if type(p) is InboxSent:

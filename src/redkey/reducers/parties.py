@@ -43,6 +43,7 @@ from redkey.wire.events import (
     TaskStalled,
     TaskStarted,
     TaskUnblocked,
+    TaskUsageReported,
     WorkspaceCreated,
     WorkspaceRulesRaised,
 )
@@ -117,7 +118,14 @@ def _holds(
     world: World,
     agent: Agent,
     e: Event,
-    p: TaskStarted | TaskReleased | TaskStalled | TaskPlanCreated | TaskBlocked | TaskComplete | ArtifactReady,
+    p: TaskStarted
+    | TaskReleased
+    | TaskStalled
+    | TaskPlanCreated
+    | TaskUsageReported
+    | TaskBlocked
+    | TaskComplete
+    | ArtifactReady,
 ) -> bool:
     return _held_task(world, agent, e, p.claim_id) is not None
 
@@ -183,6 +191,7 @@ _ACTS: Mapping[str, _Own] = dict(
         _of(TaskReleased, _holds),
         _of(TaskStalled, _holds),
         _of(TaskPlanCreated, _holds),
+        _of(TaskUsageReported, _holds),
         _of(TaskLeaseExtended, _extends),
         _of(TaskBlocked, _holds),
         _of(TaskComplete, _holds),

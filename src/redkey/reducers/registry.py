@@ -7,6 +7,7 @@ import msgspec
 from redkey.reducers import gate
 from redkey.reducers.entities import Agent, Key, Message, Party, Queue, Role, Settings
 from redkey.reducers.event import Event
+from redkey.reducers.spending import nano_usd
 from redkey.reducers.world import LOST_AFTER_NANOSECONDS, World
 from redkey.wire.events import (
     AgentDeactivated,
@@ -268,8 +269,12 @@ def rules_raised(world: World, e: Event, p: WorkspaceRulesRaised) -> Void:
 
 def policy_set(world: World, e: Event, p: WorkspacePolicySet) -> Void:
     _advance(world, e)
-    route = p.block_route
-    world.workspace.block_routes = {**world.workspace.block_routes, route.blocker_type: route.roles}
+    workspace, route, cap = world.workspace, p.block_route, p.cost_cap
+    if route is not None:
+        workspace.block_routes = {**workspace.block_routes, route.blocker_type: route.roles}
+    if cap is not None:
+        others = {scope: nano for scope, nano in workspace.cost_caps.items() if scope != cap.scope}
+        workspace.cost_caps = others if cap.cost_usd is None else {**others, cap.scope: nano_usd(cap.cost_usd)}
     return None
 
 

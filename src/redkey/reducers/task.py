@@ -105,6 +105,7 @@ def created(world: World, e: Event, p: TaskCreated) -> Void:
     world.agenda.pop(("retry", e.subject), None)
     if before is not None:
         task.note_sha256 = before.note_sha256
+        task.nano_usd = before.nano_usd
         task.gate = task.gate or before.gate
     e.changes.touch("task", e.subject)
     if task.workflow_id:
@@ -242,7 +243,7 @@ def available(world: World, task: Task, e: Event, p: TaskAvailable, before: str)
 
 def claimed(world: World, task: Task, e: Event, p: TaskClaimed, before: str) -> None:
     task.winner_claim_id, task.winner_agent_id = task.claim_id, task.agent_id
-    task.claimed_at, task.started_at = e.timestamp, 0
+    task.claimed_at, task.started_at, task.claim_nano_usd = e.timestamp, 0, 0
     pending = world.pending.pop(task.claim_id, None)
     task.reserved = ""
     _hold_until(world, task, parse_time(p.lease_expires_at) if p.lease_expires_at is not None else 0)

@@ -105,6 +105,7 @@ async def _call(agent: Agent, attempt: Attempt, prompt: Prompt) -> Produced:
     try:
         log = attempt.log.begin_try(attempt.tries, prompt.text, input_bytes(given)) if attempt.log is not None else None
         step = Step(prompt.text, given, attempt.place.directory, attempt.meter, log, attempt.place.beside)
+        await attempt.meter.settle()
         produced = await agent.executor.run(step)
         agent.pauses.worked()
         return produced
@@ -117,7 +118,7 @@ async def _call(agent: Agent, attempt: Attempt, prompt: Prompt) -> Produced:
             raise AgentUnavailable(repeatable(text), code="start_failed") from failed
         agent.pauses.worked()
         if failed.code == "cost_cap":
-            raise Block(failed.message, "resource", suggested_resolution="Raise --max-cost.") from failed
+            raise Block(failed.message, "resource", suggested_resolution="Raise the cap.") from failed
         if failed.code in _FAILURES:
             raise Fail(repeatable(failed.message), kind=_FAILURES[failed.code]) from failed
         raise OutputRefused(failed.message, code=failed.code) from failed

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any
@@ -61,8 +61,8 @@ class PriceTable:
         return self._rates.get(model) or self._rates.get(_DATED.sub("", model))
 
     def cost(self, used: Iterable[Usage]) -> float:
-        """US dollars, to a millionth. The tokens of a model without a price count as zero dollars."""
-        return float(round(sum((self._one(usage) for usage in used), Decimal(0)), 6))
+        """US dollars, to a billionth. The tokens of a model without a price count as zero dollars."""
+        return float(round(sum((self._one(usage) for usage in used), Decimal(0)), 9))
 
     def unpriced(self, used: Iterable[Usage]) -> set[str]:
         """The models among these that have no price."""
@@ -87,6 +87,10 @@ class PriceTable:
 Charge = Callable[[Usage, float], None]
 
 
+async def _settled() -> None:
+    """Nothing is to be settled: there is no server."""
+
+
 class Meter:
     """Counts what one attempt uses while it runs, so that failed attempts are counted too."""
 
@@ -95,8 +99,11 @@ class Meter:
         prices: PriceTable | None = None,
         charge: Charge | None = None,
         left: Callable[[], float | None] = lambda: None,
+        settle: Callable[[], Awaitable[None]] = _settled,
     ) -> None:
+        """`settle` is awaited before each model call: it raises when others have used up a cap that is shared."""
         self._prices, self._charge, self._left = prices or PriceTable({}), charge, left
+        self.settle = settle
         self.used: list[Usage] = []
 
     def add(self, usage: Usage) -> None:

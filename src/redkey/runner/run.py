@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from redkey.client.worker import AsyncContext, Block, Done, Fail, Release, Tally
 from redkey.errors import AgentUnavailable, ConfigRefused, Finding
 from redkey.runner.agent import Agent
 from redkey.runner.cycle import Cycle
+from redkey.runner.reporting import Reports
 from redkey.runner.spec import Spec, build
 from redkey.wire.lint import Registry, lint_routes
 
@@ -103,7 +105,8 @@ class _Told:
         if (pause := self._agent.pauses.current()) is not None:
             # Claimed together with the end of the task before, when the pause had begun.
             raise Release(pause.reason)
-        meter = self._agent.spending.meter(ctx.task.task_id, ctx.task.workflow_id)
+        reports = Reports(ctx)
+        meter = self._agent.spending.meter(ctx.task.task_id, ctx.task.workflow_id, reports)
 
         def told(event: str, **more: Any) -> None:
             seconds = round(time.monotonic() - begun, 3)
@@ -117,7 +120,11 @@ class _Told:
         told("working")
         try:
             self._agent.spending.check()
-            done = await self._cycle(ctx, meter)
+            try:
+                done = await self._cycle(ctx, meter)
+            finally:
+                if meter.used:
+                    await asyncio.shield(reports.send())
         except AgentUnavailable as away:
             pause = self._agent.pauses.begin(away)
             told("released", reason=away.message)

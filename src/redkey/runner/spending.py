@@ -20,6 +20,7 @@ import msgspec
 
 from redkey.errors import AgentUnavailable, ConfigRefused, StepFailed
 from redkey.runner.cost import Meter, PriceTable, Usage
+from redkey.runner.reporting import Reports
 
 _NANO: Final = 1_000_000_000
 _KEPT_SECONDS: Final = 90 * 86400
@@ -60,14 +61,20 @@ class Spending:
     def close(self) -> None:
         self._db.close()
 
-    def meter(self, task_id: str, workflow_id: str = "") -> Meter:
-        """Counts one attempt at a task."""
+    def meter(self, task_id: str, workflow_id: str = "", reports: Reports | None = None) -> Meter:
+        """Counts one attempt at a task, here and by its reports to the server."""
         names = {"task": f"{self._agent} {task_id}", "workflow": f"{self._agent} {workflow_id}" if workflow_id else ""}
 
         def charge(usage: Usage, usd: float) -> None:
+            if reports is not None:
+                reports.add(usage, usd)
             self._charge(names, usage, usd)
 
-        return Meter(self._prices, charge, lambda: self._left(names))
+        def left() -> float | None:
+            known = [self._left(names), reports.left_usd if reports is not None else None]
+            return min((usd for usd in known if usd is not None), default=None)
+
+        return Meter(self._prices, charge, left, *([reports.settle] if reports is not None else []))
 
     def check(self) -> None:
         """AgentUnavailable when a cap leaves nothing for any task."""

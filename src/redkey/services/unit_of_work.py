@@ -37,7 +37,7 @@ from redkey.services.outcome import NO_TASKS, Outcome, Settled, closure, followi
 from redkey.services.past import recall
 from redkey.services.place import Place
 from redkey.services.submission import Submission
-from redkey.wire.events import AnyPayload, TaskClaimAttempted, TaskLeaseExtended
+from redkey.wire.events import AnyPayload, TaskClaimAttempted
 from redkey.wire.payload import with_key
 from redkey.wire.subjects import subjects
 from redkey.wire.validate import encode
@@ -157,7 +157,7 @@ class TopicWork:
         if not decision.drafts:
             return Outcome(answer=decision.answer)
         if submission.idem:
-            request = next((draft for draft in decision.drafts if not _reacquires(draft)), decision.drafts[0])
+            request = next((draft for draft in decision.drafts if not draft.leads), decision.drafts[0])
             request.payload = with_key(request.payload, submission.idem, submission.body)
         brought = {one.sha256: one for one in submission.contents if one.sha256 not in self.contents}
         self.contents.update(brought)
@@ -221,8 +221,8 @@ class TopicWork:
                 raise _unfit(findings[0])
         self._append(leading, fresh=True)
         for draft in others:
-            # A hold that is taken up again stands before what the holder asked for, and is not its cause.
-            if not draft.causation_id and not _reacquires(leading):
+            # What leads (a hold that is taken up again) is not the cause of what the holder asked for.
+            if not draft.causation_id and not leading.leads:
                 draft.causation_id = self.records[first].event.wire_id
             self._append(draft)
         for _ in range(_ROUNDS_LIMIT):
@@ -268,11 +268,6 @@ class TopicWork:
 
 def _next_of(command: Command) -> ClaimNext | None:
     return command.claim_next if type(command) is CompleteClaim or type(command) is FailClaim else None
-
-
-def _reacquires(draft: Draft) -> bool:
-    """True for the draft by which a late holder takes its hold up again."""
-    return type(draft.payload) is TaskLeaseExtended and bool(draft.payload.reacquired)
 
 
 def _unfit(finding: Finding) -> Refused:

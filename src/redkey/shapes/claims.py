@@ -263,6 +263,33 @@ class HolderPlan(Body, frozen=True, kw_only=True):
     plan: dict[str, Any] | list[Any]
 
 
+class ModelUsage(Body, frozen=True, kw_only=True):
+    """What calls of one model used; without `model`, of one that is not named."""
+
+    model: Annotated[str, Meta(pattern="^[A-Za-z0-9][A-Za-z0-9._:/@+-]*$", max_length=96)] = ""
+    cost_usd: Annotated[float, Meta(ge=0, le=1_000_000)] = 0
+    input_tokens: Annotated[int, Meta(ge=0, le=10**12)] = 0
+    output_tokens: Annotated[int, Meta(ge=0, le=10**12)] = 0
+
+
+class NewUsage(Body, frozen=True, kw_only=True):
+    """What was used since the last report; an empty one asks what the caps leave."""
+
+    usage: Annotated[tuple[ModelUsage, ...], Meta(max_length=16)]
+
+
+class ClaimSpending(Reply, frozen=True, kw_only=True):
+    """What the task has cost so far, and what the caps of the workspace leave. Stop when a cap is reached."""
+
+    task_id: str
+    claim_id: str
+    cost_usd: float
+    # Null without caps; `cap` is the one that leaves the least: task, workflow, agent or day.
+    left_usd: float | None
+    cap: str = ""
+    event_id: str = ""
+
+
 class NewArtifact(Body, frozen=True, kw_only=True):
     """A durable output, in one of three ways: its content, content put before by hash, or a URI with the hash."""
 
@@ -423,6 +450,30 @@ PLAN_CLAIM = Operation(
     method_name="claims.plan",
     positional=("plan",),
 )
+REPORT_USAGE = Operation(
+    "report_usage",
+    "POST",
+    "/claims/{claim_id}/usage",
+    AGENT,
+    body=NewUsage,
+    reply=ClaimSpending,
+    # What is left changes with what others spend, so a repeated report gets the reply of the first.
+    repeats="bytes",
+    summary="Report what model calls cost, and learn what the caps leave.",
+    description="Report what model calls used under a claim, before it ends; the reply says what the caps leave.",
+    replies=_STALE,
+    example={"usage": [{"model": "claude-sonnet-4-6", "costUsd": 0.0425, "inputTokens": 9000, "outputTokens": 1033}]},
+    reply_example={
+        "taskId": "task_01JTMX9A2B3C4D5E6F7G8H9JKP",
+        "claimId": _CLAIM_ID,
+        "costUsd": 0.0425,
+        "leftUsd": 1.9575,
+        "cap": "task",
+        "eventId": "evt_01JTMX9A2B3C4D5E6F7G8H9JKM",
+    },
+    method_name="claims.report_usage",
+    positional=("usage",),
+)
 COMPLETE_CLAIM = Operation(
     "complete_claim",
     "POST",
@@ -462,6 +513,7 @@ OPERATIONS = (
     BLOCK_CLAIM,
     ADD_ARTIFACT,
     PLAN_CLAIM,
+    REPORT_USAGE,
     COMPLETE_CLAIM,
     FAIL_CLAIM,
 )

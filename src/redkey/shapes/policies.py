@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
+import msgspec
 from msgspec import Meta
 
 from redkey.shapes.fields import BlockerType, BlockRoute, Body, Reply
 from redkey.shapes.operation import ADMIN, OPERATOR, READ, Operation
 
+CostScope = Literal["task", "workflow", "agent", "day"]
+CapUsd = Annotated[float, Meta(ge=0, le=1_000_000)]
+
 
 class Policy(Reply, frozen=True, kw_only=True):
-    """Settings of a workspace, kept on its ledger. `blockRoutes`: by type of blocker, the roles that get a message."""
+    """Settings of a workspace, kept on its ledger. `blockRoutes`: by type of blocker, the roles that get a message.
+    `costCaps`: dollars that may be spent on one task, run (`workflow`) or agent, or on one day (UTC) by all."""
 
     workspace_id: str
     rules: int
     block_routes: dict[str, tuple[str, ...]]
+    cost_caps: dict[str, float]
 
 
 class PolicyPatch(Body, frozen=True, kw_only=True):
-    """Policies to set; what is not named stays."""
+    """Policies to set; what is not named stays. A cap that is null is removed."""
 
-    block_routes: dict[BlockerType, BlockRoute]
+    block_routes: dict[BlockerType, BlockRoute] = msgspec.field(default_factory=dict)
+    cost_caps: dict[CostScope, CapUsd | None] = msgspec.field(default_factory=dict)
 
 
 class PolicyChange(Reply, frozen=True, kw_only=True):
@@ -29,6 +36,7 @@ class PolicyChange(Reply, frozen=True, kw_only=True):
 
     workspace_id: str
     block_routes: dict[str, tuple[str, ...]]
+    cost_caps: dict[str, float | None]
     event_id: str | None
 
 
@@ -60,6 +68,7 @@ GET_POLICY = Operation(
         "workspaceId": _WORKSPACE_ID,
         "rules": 2,
         "blockRoutes": {"ambiguity": ["role_pm"], "auth": []},
+        "costCaps": {"task": 2.5, "day": 20},
     },
     method_name="workspaces.policy",
 )
@@ -72,12 +81,13 @@ SET_POLICY = Operation(
     reply=PolicyChange,
     # An operator's answer is kept in its own workspace, where nothing is recorded.
     repeats="bytes",
-    summary="Set policies of a workspace: who is told of which blocks.",
+    summary="Set policies of a workspace: who is told of which blocks, and what may be spent.",
     description="Set policies of a workspace, on the record.",
-    example={"blockRoutes": {"ambiguity": ["role_editor"]}},
+    example={"blockRoutes": {"ambiguity": ["role_editor"]}, "costCaps": {"day": 20}},
     reply_example={
         "workspaceId": _WORKSPACE_ID,
         "blockRoutes": {"ambiguity": ["role_editor"]},
+        "costCaps": {"day": 20},
         "eventId": _EVENT_ID,
     },
     method_name="workspaces.set_policy",

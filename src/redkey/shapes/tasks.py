@@ -242,6 +242,9 @@ class Task(TaskSummary, frozen=True, kw_only=True):
     notes: str = ""
     completed_by: str = ""
     lease_losses: int = 0
+    # What all attempts cost, as their holders reported it, and how long the last holder worked.
+    cost_usd: float = 0
+    duration_seconds: int | None = None
     ended_at: str | None = None
     # The place in the ledger at which the task was like this, when one was asked for.
     sequence: int | None = None

@@ -10,7 +10,9 @@ from msgspec import Meta
 from redkey.shapes.fields import Body, Id, Reply, Slug, one_of
 from redkey.shapes.operation import OPERATOR, READ, Operation
 
-By = Literal["day", "type", "agent"]
+By = Literal["day", "type", "agent", "model", "task"]
+# Of the tasks, those that cost the most are listed.
+TASKS_LIMIT = 1000
 _LARGEST = 10**12
 
 
@@ -23,7 +25,7 @@ class UsageQuery(Body, frozen=True, kw_only=True):
 
 
 class UsageFigures(Reply, frozen=True, kw_only=True, omit_defaults=False):
-    """What was counted: recorded events, outcomes of claims, bytes on the ledger, credits."""
+    """What was counted: recorded events, outcomes of claims, bytes on the ledger, credits, and what models cost."""
 
     events: int = 0
     claims: int = 0
@@ -31,20 +33,25 @@ class UsageFigures(Reply, frozen=True, kw_only=True, omit_defaults=False):
     rejected: int = 0
     bytes: int = 0
     credits: int = 0
+    cost_usd: float = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
 
 
 class UsageGroup(UsageFigures, frozen=True, kw_only=True, omit_defaults=False):
-    """The figures of one day, type or agent; the one that was asked for is named."""
+    """The figures of one day, type, agent, model or task; the one that was asked for is named."""
 
     day: str | None = None
     type: str | None = None
     agent_id: str | None = None
+    model: str | None = None
+    task_id: str | None = None
 
 
 class UsageReport(Reply, frozen=True, kw_only=True):
     """What the workspace used."""
 
-    by: Annotated[str, one_of("day", "type", "agent")]
+    by: Annotated[str, one_of("day", "type", "agent", "model", "task")]
     total: UsageFigures
     items: tuple[UsageGroup, ...]
 
@@ -103,7 +110,8 @@ class PricesSet(Reply, frozen=True, kw_only=True):
 
 _EVENT_ID = "evt_01JTMX9A2B3C4D5E6F7G8H9JKM"
 _WORKSPACE_ID = "wk_01JTMX9A2B3C4D5E6F7G8H9JKR"
-_FIGURES = {"events": 91, "claims": 12, "misses": 3, "rejected": 1, "bytes": 60211, "credits": 40}
+_FIGURES: dict[str, float] = {"events": 91, "claims": 12, "misses": 3, "rejected": 1, "bytes": 60211, "credits": 40}
+_FIGURES |= {"costUsd": 1.37, "inputTokens": 410_000, "outputTokens": 9_300}
 
 GET_USAGE = Operation(
     "get_usage",
@@ -112,12 +120,12 @@ GET_USAGE = Operation(
     READ,
     query=UsageQuery,
     reply=UsageReport,
-    summary="What the workspace used, by day, type or agent.",
-    description="What the workspace used.",
+    summary="What the workspace used, by day, type, agent, model or task.",
+    description="What the workspace used. By task: the 1,000 that cost the most.",
     reply_example={
         "by": "day",
         "total": _FIGURES,
-        "items": [{**_FIGURES, "day": "2026-05-07", "type": None, "agentId": None}],
+        "items": [{**_FIGURES, "day": "2026-05-07", "type": None, "agentId": None, "model": None, "taskId": None}],
     },
     method_name="usage.get",
 )

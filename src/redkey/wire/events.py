@@ -203,6 +203,26 @@ class TaskPlanCreated(Payload, frozen=True, kw_only=True):
 
 
 @final
+class TaskUsageReported(Payload, frozen=True, kw_only=True):
+    """What a model call, or several of them, used under a claim, as its holder reports it."""
+
+    TYPE: ClassVar[str] = "task.usage_reported"
+    KEYED: ClassVar[bool] = True
+
+    agent_id: str | None = None
+    body: str | None = None
+    claim_id: str
+    cost_usd: int | float
+    idem: str | None = None
+    input_tokens: int | None = None
+    model: str | None = None
+    output_tokens: int | None = None
+
+    def named(self) -> tuple[str | None, ...]:
+        return (self.agent_id, self.claim_id)
+
+
+@final
 class TaskLeaseExtended(Payload, frozen=True, kw_only=True):
     """The hold lasts longer, or a late holder takes it up again."""
 
@@ -825,6 +845,13 @@ class WorkspaceBlockRoute(WirePart, frozen=True, kw_only=True):
     roles: tuple[str, ...]
 
 
+class WorkspaceCostCap(WirePart, frozen=True, kw_only=True):
+    """The `cost_cap` of workspace events."""
+
+    cost_usd: int | float | None = None
+    scope: str
+
+
 @final
 class WorkspacePolicySet(Payload, frozen=True, kw_only=True):
     """What the workspace decides for itself: from here on blocks of one type go to the active holders of these
@@ -834,8 +861,9 @@ class WorkspacePolicySet(Payload, frozen=True, kw_only=True):
     TYPE: ClassVar[str] = "workspace.policy_set"
     KEYED: ClassVar[bool] = True
 
-    block_route: WorkspaceBlockRoute
+    block_route: WorkspaceBlockRoute | None = None
     body: str | None = None
+    cost_cap: WorkspaceCostCap | None = None
     idem: str | None = None
     workspace_id: str | None = None
 
@@ -1008,6 +1036,7 @@ AnyPayload = (
     | TaskStarted
     | TaskReleased
     | TaskPlanCreated
+    | TaskUsageReported
     | TaskLeaseExtended
     | TaskLeaseExpired
     | TaskStalled
@@ -1069,6 +1098,7 @@ PAYLOADS: dict[str, type[AnyPayload]] = {
     TaskStarted.TYPE: TaskStarted,
     TaskReleased.TYPE: TaskReleased,
     TaskPlanCreated.TYPE: TaskPlanCreated,
+    TaskUsageReported.TYPE: TaskUsageReported,
     TaskLeaseExtended.TYPE: TaskLeaseExtended,
     TaskLeaseExpired.TYPE: TaskLeaseExpired,
     TaskStalled.TYPE: TaskStalled,

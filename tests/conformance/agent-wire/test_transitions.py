@@ -56,6 +56,7 @@ ORACLE = [
     ("created, available, claimed, working, blocked", "task.cancelled", "cancelled"),
     ("claimed, working", "task.lease_extended", "same"),
     ("claimed, working", "task.plan.created", "same"),
+    ("claimed, working", "task.usage_reported", "same"),
     ("claimed, working", "review.concern", "same"),
     ("created, available, claimed, working, blocked", "message.added", "same"),
 ]

@@ -53,6 +53,8 @@ export interface Api {
     addArtifact(claimId: string, body: T.NewArtifact, options?: CallOptions): Promise<T.ArtifactAdded>;
     /** Tell how the holder means to go about it. */
     plan(claimId: string, body: T.HolderPlan, options?: CallOptions): Promise<T.ClaimChanged>;
+    /** Report what model calls cost, and learn what the caps leave. */
+    reportUsage(claimId: string, body: T.NewUsage, options?: CallOptions): Promise<T.ClaimSpending>;
     /** Complete a task; with claimNext the next claim comes in the same reply. */
     complete(claimId: string, body?: T.Completion, options?: CallOptions): Promise<T.ClaimEnded>;
     /** Say that a task could not be done. */
@@ -207,8 +209,8 @@ export interface Api {
     addMessage(taskId: string, body: T.NewMessage, options?: CallOptions): Promise<T.MessageAdded>;
   };
   usage: {
-    /** What the workspace used, by day, type or agent. */
-    get(query?: { from?: string; to?: string; by?: "agent" | "day" | "type" }, options?: CallOptions): Promise<T.UsageReport>;
+    /** What the workspace used, by day, type, agent, model or task. */
+    get(query?: { from?: string; to?: string; by?: "agent" | "day" | "model" | "task" | "type" }, options?: CallOptions): Promise<T.UsageReport>;
   };
   workflows: {
     /** What happened in a run; live with Accept: text/event-stream. */
@@ -241,8 +243,8 @@ export interface Api {
   workspaces: {
     /** The policies of a workspace, defaults included. */
     policy(workspaceId: string, options?: CallOptions): Promise<T.Policy>;
-    /** Set policies of a workspace: who is told of which blocks. */
-    setPolicy(workspaceId: string, body: T.PolicyPatch, options?: CallOptions): Promise<T.PolicyChange>;
+    /** Set policies of a workspace: who is told of which blocks, and what may be spent. */
+    setPolicy(workspaceId: string, body?: T.PolicyPatch, options?: CallOptions): Promise<T.PolicyChange>;
     /** Let later records fold under newer rules; for operators. */
     raiseRules(workspaceId: string, body: T.NewRules, options?: CallOptions): Promise<T.RaisedRules>;
     /** The caller's workspace; all of them for operators. */

@@ -30,6 +30,7 @@ export const OPERATIONS: Record<string, Record<string, string>> = {
     block: "POST /claims/{}/block",
     addArtifact: "POST /claims/{}/artifacts",
     plan: "POST /claims/{}/plan",
+    reportUsage: "POST /claims/{}/usage",
     complete: "POST /claims/{}/complete",
     fail: "POST /claims/{}/fail",
     events: "GET /claims/{}/events list",

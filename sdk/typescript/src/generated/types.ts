@@ -395,6 +395,16 @@ export interface ClaimResults {
   items: ClaimResult[];
 }
 
+/** What the task has cost so far, and what the caps of the workspace leave. Stop when a cap is reached. */
+export interface ClaimSpending {
+  taskId: string;
+  claimId: string;
+  costUsd: number;
+  leftUsd: number | null;
+  cap?: string;
+  eventId?: string;
+}
+
 /** The task is this agent's until the lease expires. `task` comes when asked for, and always with claim-next. */
 export interface Claimed {
   status: "claimed";
@@ -774,6 +784,14 @@ export interface Missed {
   next: NextStep;
 }
 
+/** What calls of one model used; without `model`, of one that is not named. */
+export interface ModelUsage {
+  model?: string;
+  costUsd?: number;
+  inputTokens?: number;
+  outputTokens?: number;
+}
+
 /** A durable output, in one of three ways: its content, content put before by hash, or a URI with the hash. */
 export interface NewArtifact {
   name: string;
@@ -917,6 +935,11 @@ export interface NewTasks {
   tasks: NewTask[];
 }
 
+/** What was used since the last report; an empty one asks what the caps leave. */
+export interface NewUsage {
+  usage: ModelUsage[];
+}
+
 /** The plan of the next version's draft; that of the last version when none is given. */
 export interface NewVersion {
   plan?: Record<string, unknown> | null;
@@ -995,23 +1018,26 @@ export interface PlanFinding {
   message: string;
 }
 
-/** Settings of a workspace, kept on its ledger. `blockRoutes`: by type of blocker, the roles that get a message. */
+/** Settings of a workspace, kept on its ledger. `blockRoutes`: by type of blocker, the roles that get a message. `costCaps`: dollars that may be spent on one task, run (`workflow`) or agent, or on one day (UTC) by all. */
 export interface Policy {
   workspaceId: string;
   rules: number;
   blockRoutes: Record<string, string[]>;
+  costCaps: Record<string, number>;
 }
 
 /** What was changed; nothing was recorded when all of it was so before. */
 export interface PolicyChange {
   workspaceId: string;
   blockRoutes: Record<string, string[]>;
+  costCaps: Record<string, number | null>;
   eventId: string | null;
 }
 
-/** Policies to set; what is not named stays. */
+/** Policies to set; what is not named stays. A cap that is null is removed. */
 export interface PolicyPatch {
-  blockRoutes: Record<string, string[]>;
+  blockRoutes?: Record<string, string[]>;
+  costCaps?: Record<string, number | null>;
 }
 
 /** Prices that hold from this event on. */
@@ -1339,6 +1365,8 @@ export interface Task {
   notes?: string;
   completedBy?: string;
   leaseLosses?: number;
+  costUsd?: number;
+  durationSeconds?: number | null;
   endedAt?: string | null;
   sequence?: number | null;
 }
@@ -1432,7 +1460,7 @@ export interface Upstream {
   erased?: boolean;
 }
 
-/** What was counted: recorded events, outcomes of claims, bytes on the ledger, credits. */
+/** What was counted: recorded events, outcomes of claims, bytes on the ledger, credits, and what models cost. */
 export interface UsageFigures {
   events: number;
   claims: number;
@@ -1440,9 +1468,12 @@ export interface UsageFigures {
   rejected: number;
   bytes: number;
   credits: number;
+  costUsd: number;
+  inputTokens: number;
+  outputTokens: number;
 }
 
-/** The figures of one day, type or agent; the one that was asked for is named. */
+/** The figures of one day, type, agent, model or task; the one that was asked for is named. */
 export interface UsageGroup {
   events: number;
   claims: number;
@@ -1450,14 +1481,19 @@ export interface UsageGroup {
   rejected: number;
   bytes: number;
   credits: number;
+  costUsd: number;
+  inputTokens: number;
+  outputTokens: number;
   day: string | null;
   type: string | null;
   agentId: string | null;
+  model: string | null;
+  taskId: string | null;
 }
 
 /** What the workspace used. */
 export interface UsageReport {
-  by: "day" | "type" | "agent";
+  by: "day" | "type" | "agent" | "model" | "task";
   total: UsageFigures;
   items: UsageGroup[];
 }

@@ -19,8 +19,10 @@ from redkey.shapes.claims import (
     ClaimEnded,
     ClaimNext,
     ClaimResults,
+    ClaimSpending,
     FailureKind,
     Heartbeat,
+    ModelUsage,
     Readiness,
 )
 from redkey.shapes.events import Event, Order
@@ -106,6 +108,11 @@ class Claims(Resource[Mode]):
     def plan(self, claim_id: str, plan: Mapping[str, Any] | Sequence[Any]) -> Request[ClaimChanged]:
         """Tell how the holder means to go about it."""
         return post(at("claims", claim_id, "plan"), ClaimChanged, plan=plan)
+
+    @Operation
+    def report_usage(self, claim_id: str, usage: Sequence[ModelUsage | Mapping[str, Any]]) -> Request[ClaimSpending]:
+        """Report what model calls used under a claim, before it ends; the reply says what the caps leave."""
+        return post(at("claims", claim_id, "usage"), ClaimSpending, usage=[as_object(one) for one in usage])
 
     @Operation
     def complete(

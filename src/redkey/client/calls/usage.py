@@ -15,5 +15,5 @@ class Usage(Resource[Mode]):
 
     @Operation
     def get(self, *, since: str | None = None, until: str | None = None, by: By | None = None) -> Request[UsageReport]:
-        """What the workspace used, by day, type or agent."""
+        """What the workspace used. By task: the 1,000 that cost the most."""
         return get("/usage", UsageReport, from_=since, to=until, by=by)

@@ -23,9 +23,17 @@ class Workspaces(Resource[Mode]):
         return get(at("workspaces", workspace_id, "policy"), Policy)
 
     @Operation
-    def set_policy(self, workspace_id: str, *, block_routes: Mapping[str, Sequence[str]]) -> Request[PolicyChange]:
-        """Set policies of a workspace: who is told of which blocks."""
-        return patch(at("workspaces", workspace_id, "policy"), PolicyChange, block_routes=block_routes)
+    def set_policy(
+        self,
+        workspace_id: str,
+        *,
+        block_routes: Mapping[str, Sequence[str]] | None = None,
+        cost_caps: Mapping[str, float | None] | None = None,
+    ) -> Request[PolicyChange]:
+        """Set policies of a workspace: who is told of which blocks, and what may be spent."""
+        return patch(
+            at("workspaces", workspace_id, "policy"), PolicyChange, block_routes=block_routes, cost_caps=cost_caps
+        )
 
     @Operation
     def raise_rules(self, workspace_id: str, rules: int) -> Request[RaisedRules]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -16,7 +16,16 @@ from redkey.client.resources.content import Content
 from redkey.client.resources.tasks import Tasks
 from redkey.client.worker.lease import Lease, LossSignal
 from redkey.errors import CallMisused
-from redkey.shapes.claims import ArtifactAdded, Assignment, ClaimChanged, Claimed, Readiness, Upstream
+from redkey.shapes.claims import (
+    ArtifactAdded,
+    Assignment,
+    ClaimChanged,
+    Claimed,
+    ClaimSpending,
+    ModelUsage,
+    Readiness,
+    Upstream,
+)
 from redkey.shapes.content import KeptContent
 from redkey.shapes.tasks import MessageAdded, Task
 
@@ -109,6 +118,15 @@ class WorkContext(Resource[Mode]):
     def plan(self, plan: dict[str, Any] | Sequence[Any]) -> Request[ClaimChanged]:
         """Record the plan that the work follows."""
         return Claims.plan.build(None, self.claim_id, plan)
+
+    @Operation
+    def usage(self, used: Sequence[ModelUsage | Mapping[str, Any]]) -> Request[ClaimSpending]:
+        """Report what model calls cost since the last report, and learn what the caps of the workspace leave.
+
+        It counts also when the work fails, blocks or is given back. `Done(cost_usd=...)` is the whole of it: what was
+        reported before is not counted twice.
+        """
+        return Claims.report_usage.build(None, self.claim_id, used)
 
     @Operation
     def read(self, name: str) -> Request[bytes]:

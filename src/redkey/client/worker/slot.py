@@ -15,7 +15,7 @@ from redkey.client.policy import Policy, is_passing
 from redkey.client.worker.lease import now
 from redkey.client.worker.tally import Tally
 from redkey.errors import ClientError
-from redkey.shapes.claims import Claimed, ClaimNext, NoTasks
+from redkey.shapes.claims import Claimed, ClaimNext, NoTasks, Rejected
 
 _log = logging.getLogger("redkey.client.worker")
 # How long a claim-next waits for a task. A stop waits for it too, because a claim that is cut off may have been won.
@@ -70,7 +70,8 @@ class NextSource:
             return found, asked.at
         if not isinstance(found, NoTasks):
             self._tally.count(found.status)
-            _log.warning("%s may not claim from %s: %s", self._agent_id, self._queue, found.reason)
+            why = f"{found.reason} {found.detail}" if isinstance(found, Rejected) else found.reason
+            _log.warning("%s may not claim from %s: %s", self._agent_id, self._queue, why.strip())
             self._stopping.wait(_REJECTED_PAUSE_SECONDS)
         return None
 

@@ -82,6 +82,8 @@ async def _converse(model: Model, step: Step, tools: Tools) -> Produced:
         turn = await model.ask(step.prompt, said, tools.described)
         _keep(step, {"role": "assistant", "text": turn.text, "calls": turn.calls, "used": turn.used})
         step.meter.add(turn.used)
+        if turn.calls or turn.paused:
+            await step.meter.settle()
         if not turn.calls and not turn.paused:
             return Produced(_output(turn), tuple(tools.mail))
         said.append(turn.raw)

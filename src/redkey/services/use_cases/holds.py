@@ -16,11 +16,15 @@ from redkey.commands.claims import (
     HeartbeatClaim,
     PlanClaim,
     ReleaseClaim,
+    ReportUsage,
     StartClaim,
+    Used,
 )
 from redkey.commands.decision import Refused, wrong
 from redkey.ledger.ports import Content
 from redkey.readmodel import replies
+from redkey.readmodel.meter import acting_agent
+from redkey.reducers.spending import NANO, left
 from redkey.services.caller import Caller, Pending
 from redkey.services.outcome import Outcome
 from redkey.services.place import Place
@@ -40,6 +44,7 @@ from redkey.shapes.claims import (
     ClaimNextOutcome,
     ClaimResult,
     ClaimResults,
+    ClaimSpending,
     Completion,
     Completions,
     FailureReport,
@@ -47,6 +52,7 @@ from redkey.shapes.claims import (
     HolderActivity,
     HolderPlan,
     NewArtifact,
+    NewUsage,
 )
 from redkey.shapes.fields import given
 from redkey.wire.events import GateOpened, Ref, TaskComplete, TaskFailed, TaskLeaseExtended, TaskStalled
@@ -110,6 +116,31 @@ def plan_claim(
         return Pending(PlanClaim(claim_id, ref), _changed, (content,))
 
     return keep_then(caller, {"plan": plan.plan}, then, claim_id=claim_id)
+
+
+@use_case(claims.REPORT_USAGE)
+def report_usage(caller: Caller, claim_id: str, report: NewUsage) -> Pending[ClaimSpending]:
+    """Report what model calls used under a claim, before it ends; the reply says what the caps leave."""
+    used = tuple(Used(one.model, one.cost_usd, one.input_tokens, one.output_tokens) for one in report.usage)
+
+    def reply(outcome: Outcome, place: Place) -> ClaimSpending:
+        world, told = place.world, outcome.answer
+        if told is None:
+            # Told by its records: the claim may have ended since.
+            first = outcome.records[0].event
+            told = {"task_id": replies.subject(first), "agent_id": acting_agent(first)}
+        task = place.task(told["task_id"])
+        least = left(world, task, world.agents[told["agent_id"]], world.timestamp)
+        return ClaimSpending(
+            task_id=task.task_id,
+            claim_id=claim_id,
+            cost_usd=task.nano_usd / NANO,
+            left_usd=None if least is None else least[0] / NANO,
+            cap="" if least is None else least[1],
+            event_id=outcome.event_id if outcome.records else "",
+        )
+
+    return Pending(ReportUsage(claim_id, used), reply)
 
 
 @use_case(claims.COMPLETE_CLAIM)

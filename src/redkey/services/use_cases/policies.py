@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from redkey.commands.decision import wrong
 from redkey.commands.policies import RaiseRules, SetPolicy
+from redkey.reducers.spending import NANO
 from redkey.reducers.task import block_route
 from redkey.reducers.world import BLOCK_ROUTES
 from redkey.services.caller import Caller, Pending
@@ -21,14 +22,16 @@ def get_policy(caller: Caller, workspace_id: str) -> Policy:
     """The policies of a workspace, defaults included."""
     world = caller.means.coordinator.peek(workspace_topic(caller, workspace_id))
     routes = {kind: tuple(block_route(world, kind)) for kind in BLOCK_ROUTES}
-    return Policy(workspace_id=world.workspace.workspace_id, rules=world.workspace.rules, block_routes=routes)
+    caps = {scope: nano / NANO for scope, nano in world.workspace.cost_caps.items()}
+    workspace = world.workspace
+    return Policy(workspace_id=workspace.workspace_id, rules=workspace.rules, block_routes=routes, cost_caps=caps)
 
 
 @use_case(policies.SET_POLICY)
 def set_policy(caller: Caller, workspace_id: str, patch: PolicyPatch) -> Pending[PolicyChange]:
     """Set policies of a workspace, on the record."""
     routes = {str(kind): roles for kind, roles in patch.block_routes.items()}
-    if not routes:
+    if not routes and not patch.cost_caps:
         raise wrong("nothing_to_change", "", "name at least one policy to set")
     for kind, roles in routes.items():
         if len(set(roles)) != len(roles):
@@ -36,14 +39,18 @@ def set_policy(caller: Caller, workspace_id: str, patch: PolicyPatch) -> Pending
 
     def reply(outcome: Outcome, place: Place) -> PolicyChange:
         payloads = (one.event.payload for one in outcome.records)
-        changed = [one.block_route for one in payloads if isinstance(one, WorkspacePolicySet)]
+        changed = [one for one in payloads if isinstance(one, WorkspacePolicySet)]
+        routed = [one.block_route for one in changed if one.block_route is not None]
+        capped = [one.cost_cap for one in changed if one.cost_cap is not None]
         return PolicyChange(
             workspace_id=workspace_id,
-            block_routes={route.blocker_type: route.roles for route in changed},
+            block_routes={route.blocker_type: route.roles for route in routed},
+            cost_caps={cap.scope: cap.cost_usd for cap in capped},
             event_id=outcome.event_id if changed else None,
         )
 
-    return Pending(SetPolicy(routes), reply, topic=workspace_topic(caller, workspace_id))
+    caps = {str(scope): usd for scope, usd in patch.cost_caps.items()}
+    return Pending(SetPolicy(routes, caps), reply, topic=workspace_topic(caller, workspace_id))
 
 
 @use_case(policies.RAISE_RULES)

@@ -1,0 +1,66 @@
+"""What work costs: dollars counted by task, run, agent and day, and what the caps of the workspace leave.
+
+A holder reports what its model calls used (`task.usage_reported`), and only that counts: what a completion names beyond
+it is reported with the completion. Amounts are whole billionths of a dollar: sums of them are exact.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from redkey.reducers.entities import Agent, Task
+from redkey.reducers.event import Event
+from redkey.reducers.world import SECOND, World
+from redkey.wire.events import TaskUsageReported
+
+NANO: Final = 1_000_000_000
+# Workspaces under older rules count no costs.
+SPENDING_RULES: Final = 2
+_DAY_NANOSECONDS: Final = 86_400 * SECOND
+
+
+def nano_usd(usd: float) -> int:
+    """Dollars as whole billionths."""
+    return round(usd * NANO)
+
+
+def reported(world: World, task: Task, e: Event, p: TaskUsageReported, before: str) -> None:
+    nano = nano_usd(p.cost_usd)
+    task.claim_nano_usd += nano
+    task.nano_usd += nano
+    run = world.runs.get(task.workflow_id)
+    if run is not None:
+        run.workflow.nano_usd += nano
+        e.changes.touch("workflow", task.workflow_id, run.workflow)
+    agent = world.agents.get(task.agent_id)
+    if agent is not None:
+        agent.nano_usd += nano
+        e.changes.touch("agent", agent.agent_id)
+    workspace, day = world.workspace, e.timestamp // _DAY_NANOSECONDS
+    if workspace.spent_day != day:
+        workspace.spent_day, workspace.day_nano_usd = day, 0
+    workspace.day_nano_usd += nano
+    e.changes.touch("workspace", "")
+
+
+def exhausted(world: World, agent: Agent, now: int) -> str:
+    """The cap that leaves the agent no work at all: `agent` or `day`; empty when there is none."""
+    caps = world.workspace.cost_caps
+    if not caps:
+        return ""
+    spent = {"agent": agent.nano_usd, "day": _spent_today(world, now)}
+    return next((scope for scope, nano in spent.items() if scope in caps and nano >= caps[scope]), "")
+
+
+def left(world: World, task: Task, agent: Agent, now: int) -> tuple[int, str] | None:
+    """What the tightest cap leaves for a task, never below zero, and which cap that is; None without caps."""
+    run = world.runs.get(task.workflow_id)
+    spent = {"task": task.nano_usd, "agent": agent.nano_usd, "day": _spent_today(world, now)}
+    if run is not None:
+        spent["workflow"] = run.workflow.nano_usd
+    caps = world.workspace.cost_caps
+    return min(((max(0, caps[scope] - spent[scope]), scope) for scope in spent if scope in caps), default=None)
+
+
+def _spent_today(world: World, now: int) -> int:
+    return world.workspace.day_nano_usd if world.workspace.spent_day == now // _DAY_NANOSECONDS else 0

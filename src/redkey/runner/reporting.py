@@ -1,0 +1,99 @@
+"""What an attempt costs, reported to the server while it runs: after each model call, and before the task is let go.
+
+So failed, blocked and released attempts are on the ledger too, and the caps of the workspace hold for all runners
+together. A report that cannot be delivered is sent with the next one; a completion names the whole cost in any case.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from decimal import Decimal
+from typing import Final
+
+import msgspec
+
+from redkey.client import ApiError
+from redkey.client.worker import AsyncContext
+from redkey.errors import AgentUnavailable, ClientError, StepFailed
+from redkey.runner.cost import Usage
+
+_log = logging.getLogger("redkey.runner")
+_NO_NAME = re.compile(r"[^A-Za-z0-9._:/@+-]+")
+_NAME_CHARACTERS: Final = 96
+# Models of one report; more of them come with the next one.
+_MODELS: Final = 16
+
+
+class _Total(msgspec.Struct):
+    usd: Decimal = Decimal(0)
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+
+class Reports:
+    """The reports of one claim."""
+
+    def __init__(self, ctx: AsyncContext) -> None:
+        self._ctx, self._pending, self._turn = ctx, dict[str, _Total](), asyncio.Lock()
+        self._left_usd: float | None = None
+        self._cap = ""
+        self._silent = False
+
+    @property
+    def left_usd(self) -> float | None:
+        """What the caps of the workspace left at the last report; None without caps."""
+        return self._left_usd
+
+    def add(self, usage: Usage, usd: float) -> None:
+        """Note what one model call used."""
+        total = self._pending.setdefault(_NO_NAME.sub("-", usage.model).strip("-._:/@+")[:_NAME_CHARACTERS], _Total())
+        total.usd += Decimal(str(usd))
+        total.input_tokens += usage.input_tokens + usage.cache_creation_input_tokens + usage.cache_read_input_tokens
+        total.output_tokens += usage.output_tokens
+
+    async def settle(self) -> None:
+        """Report, and raise when a cap of the workspace leaves nothing: StepFailed (`cost_cap`) or AgentUnavailable."""
+        await self.send()
+        if self._left_usd is None or self._left_usd > 0:
+            return
+        text = f"the workspace's cost cap for one {self._cap} is reached"
+        if self._cap in ("task", "workflow"):
+            raise StepFailed(text, code="cost_cap")
+        # Only the server knows when there is room again: it is asked after a while.
+        raise AgentUnavailable(text, code="cost_cap")
+
+    async def send(self) -> None:
+        """Report what is pending; without any, only ask what the caps leave."""
+        async with self._turn:
+            if self._silent:
+                return
+            sent = dict(list(self._pending.items())[:_MODELS])
+            used = [
+                {
+                    "model": model,
+                    "costUsd": float(total.usd),
+                    "inputTokens": total.input_tokens,
+                    "outputTokens": total.output_tokens,
+                }
+                for model, total in sent.items()
+            ]
+            self._pending = {model: total for model, total in self._pending.items() if model not in sent}
+            try:
+                told = await self._ctx.usage(used)
+            except ClientError as failed:
+                self._keep(sent)
+                # A server or a workspace of an earlier version takes no reports; the completion names the cost.
+                self._silent = isinstance(failed, ApiError) and failed.code in ("rules_too_old", "not_found")
+                if not self._silent:
+                    _log.warning("the costs of %s are not reported yet: %s", self._ctx.task.task_id, failed.code)
+                return
+            self._left_usd, self._cap = told.left_usd, told.cap
+
+    def _keep(self, sent: dict[str, _Total]) -> None:
+        for model, total in sent.items():
+            now = self._pending.setdefault(model, _Total())
+            now.usd += total.usd
+            now.input_tokens += total.input_tokens
+            now.output_tokens += total.output_tokens
