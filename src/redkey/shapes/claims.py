@@ -404,6 +404,7 @@ HEARTBEAT_CLAIM = Operation(
     summary="Keep the lease, and learn whether it holds.",
     description="Keep the lease, and learn whether the task is still held.",
     replies={},
+    example={"idleSeconds": 0},
     sends_key=False,
     method_name="claims.heartbeat",
 )
