@@ -23,6 +23,7 @@ import httpx2
 import pytest
 
 from redkey.client import RedKey
+from tests.harness.models import Reply, model_server
 from tests.harness.ports import lasting_port
 from tests.harness.server import Server, serving
 from tests.openclaw.conftest import PLUGIN, bundled
@@ -45,7 +46,9 @@ TOKEN = "a token of the tests"
 class Gateway:
     """A running gateway with the configuration of the example, in a state directory of its own."""
 
-    def __init__(self, folder: Path, server: Server, *plugins: Path) -> None:
+    def __init__(
+        self, folder: Path, server: Server, *plugins: Path, model: str = "", tool_search: bool = False
+    ) -> None:
         self.folder, self.port = folder, lasting_port()
         self.url = f"http://127.0.0.1:{self.port}"
         folder.mkdir()
@@ -54,6 +57,11 @@ class Gateway:
         config["logging"] = {"file": str(folder / "gateway.log")}
         config["plugins"]["load"]["paths"] = [str(plugin) for plugin in plugins]
         config["plugins"]["entries"]["redkey"]["config"]["leaseSeconds"] = LEASE_SECONDS
+        if tool_search:
+            del config["tools"]
+        if model:
+            config["models"] = {"providers": {"loopback": provider(model)}}
+            config["agents"]["defaults"] = {"model": {"primary": "loopback/scripted"}}
         (folder / "openclaw.json").write_text(json.dumps(config))
         self.log = folder / "output.log"
         self.environment = environment(
@@ -85,6 +93,12 @@ class Gateway:
         if self.process.poll() is None:
             self.process.send_signal(number)
         self.process.wait(PATIENCE_SECONDS)
+
+
+def provider(url: str) -> dict[str, Any]:
+    """A model server on the loopback, as OpenClaw is told of it."""
+    model = {"id": "scripted", "name": "Scripted", "input": ["text"], "contextWindow": 128_000, "maxTokens": 4096}
+    return {"baseUrl": f"{url}/v1", "apiKey": "none", "api": "openai-completions", "models": [model]}
 
 
 def openclaw_command(*arguments: str) -> list[str]:
@@ -124,8 +138,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 @contextmanager
-def running(folder: Path, server: Server, *plugins: Path) -> Iterator[Gateway]:
-    gateway = Gateway(folder, server, *plugins)
+def running(folder: Path, server: Server, *plugins: Path, **options: Any) -> Iterator[Gateway]:
+    gateway = Gateway(folder, server, *plugins, **options)
     try:
         yield gateway
     finally:
@@ -269,6 +283,65 @@ def _stopped(rk: RedKey, gateway: Gateway) -> None:
     types = [event.type for event in rk.tasks.events(task_id)]
     assert "task.lease_expired" not in types
     assert "was given back" in gateway.log.read_text()
+
+
+@pytest.mark.parametrize("tool_search", [False, True], ids=["direct", "by tool search"])
+def test_a_model_works_the_queue(plugin: Path, tmp_path: Path, tool_search: bool) -> None:
+    """One turn of a real agent, told what the example tells it; only the model's words are ours."""
+
+    def call(tool: str, args: dict[str, Any]) -> Reply:
+        return Reply(tools=(("tool_call", {"id": tool, "args": args}) if tool_search else (tool, args),))
+
+    turns = [
+        call("redkey_claim_next", {"waitSeconds": 30}),
+        call("redkey_progress", {"text": "Writing.", "percent": 50}),
+        call("redkey_complete", {"output": {"guest_brief": "Lena hosts a show."}, "summary": "Done."}),
+        Reply("I wrote the brief."),
+    ]
+    seen: list[dict[str, Any]] = []
+
+    def answer(number: int, request: dict[str, Any]) -> Reply:
+        # Requests without tools are of OpenClaw's own: titles, summaries.
+        if not request.get("tools"):
+            return Reply("Podcast")
+        seen.append(request)
+        return turns[min(len(seen), len(turns)) - 1]
+
+    with (
+        serving(tmp_path) as server,
+        model_server(answer) as model,
+        running(tmp_path / "gateway", server, plugin, model=model.url, tool_search=tool_search) as gateway,
+        RedKey(server.url, server.key) as rk,
+    ):
+        wait_until(gateway.is_ready, "the gateway answers")
+        plan = json.loads((ROOT / "examples" / "podcast" / "plan.json").read_text())
+        rk.workflows.start("podcast", plan=plan, input={"guest": "Lena Okafor"})
+        done = subprocess.run(
+            openclaw_command("agent", "--agent", "producer", "--message", (EXAMPLE / "work.md").read_text()),
+            env=gateway.environment,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_SECONDS,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr + gateway.log.read_text()[-3000:]
+        (event,) = rk.ledger.query(type="task.complete")
+        assert rk.agents.get(event.actor.id).name == f"producer@{gateway_name(gateway)}"
+        task = rk.tasks.get(event.subject.id)
+        assert [artifact.name for artifact in task.artifacts] == ["guest_brief"]
+        assert "I wrote the brief." in done.stdout
+    offered = [tool["function"]["name"] for tool in seen[0]["tools"] if "redkey" in tool["function"]["name"]]
+    assert sorted(offered) == ([] if tool_search else sorted(tools()))
+    # In the words of the directory, a line for each.
+    assert all(json.dumps(seen[0]["messages"]).count(f"- {name} (redkey)") == tool_search for name in tools())
+    assert "Lena Okafor" in json.dumps(seen[1]["messages"]), "the model saw the task"
+
+
+def tools() -> list[str]:
+    return list(json.loads((PLUGIN / "openclaw.plugin.json").read_text())["contracts"]["tools"])
+
+
+def gateway_name(gateway: Gateway) -> str:
+    return str(json.loads((gateway.folder / "redkey" / "agents.json").read_text())["gateway"])
 
 
 def test_with_bundle_and_plugin_the_tools_appear_once(plugin: Path, server: Server, tmp_path: Path) -> None:
