@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from redkey.config import Config, load
+from redkey.config import Config, load, load_explained
 from redkey.errors import ConfigRefused
 
 
@@ -57,12 +57,45 @@ def test_variables_of_other_parts_of_redkey_are_not_settings() -> None:
         ('[block_routes]\nauth = ["x"]', {}, "block_routes"),
         ("", {"REDKEY_LIMITS_BODY_BYTES": "many"}, "body_bytes"),
         ("", {"REDKEY_LIMITS_BODY_BYTES": "0"}, "body_bytes"),
-        ("", {"REDKEY_PROT": "1"}, "prot"),
+        ("", {"REDKEY_PROT": "1"}, "REDKEY_PROT"),
     ],
 )
 def test_what_cannot_be_is_refused_by_name(tmp_path: Path, text: str, environment: dict[str, Any], named: str) -> None:
     with pytest.raises(ConfigRefused, match=named):
         load(write(tmp_path, text), environment, {})
+
+
+@pytest.mark.parametrize(
+    ("text", "environment", "said"),
+    [
+        ("prot = 5", {}, "{file}: prot is not a setting; did you mean port?"),
+        ("[limits]\nbody_bites = 5", {}, "{file}: limits.body_bites is not a setting; did you mean limits.body_bytes?"),
+        ("zzz = 5", {}, "{file}: zzz is not a setting; redkey config show lists all of them"),
+        ("", {"REDKEY_PROT": "1"}, "REDKEY_PROT is not a setting; did you mean REDKEY_PORT?"),
+        ("", {"REDKEY_LIMITS_BODY_BYTE": "1"}, "did you mean REDKEY_LIMITS_BODY_BYTES?"),
+        ('port = "x"', {}, "{file}: port: Expected `int`, got `str`"),
+        ("port = 1", {"REDKEY_PORT": "x"}, "REDKEY_PORT: port: Expected `int`, got `str`"),
+        ("[limits]\nbody_bytes = 0", {}, "{file}: limits.body_bytes: Expected `int` >= 1"),
+    ],
+)
+def test_a_refusal_names_the_source_and_what_was_probably_meant(
+    tmp_path: Path, text: str, environment: dict[str, Any], said: str
+) -> None:
+    file = write(tmp_path, text)
+    with pytest.raises(ConfigRefused) as refused:
+        load(file, environment, {})
+    assert said.format(file=file) in str(refused.value)
+
+
+def test_where_each_setting_comes_from_is_known(tmp_path: Path) -> None:
+    file = write(tmp_path, "port = 1\n[limits]\nsubscribers = 6\nbody_bytes = 5\n")
+    found = load_explained(file, {"REDKEY_LIMITS_BODY_BYTES": "7"}, {"host": "::1", "uds": None})
+    assert found.sources == {
+        "port": str(file),
+        "limits.subscribers": str(file),
+        "limits.body_bytes": "REDKEY_LIMITS_BODY_BYTES",
+        "host": "--host",
+    }
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:

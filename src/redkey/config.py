@@ -6,8 +6,10 @@ Unknown settings are refused, because a misspelt limit protects nobody.
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -194,20 +196,96 @@ _TABLES: Mapping[str, type[_Table]] = {
 }
 
 
+# A project's own settings, in the directory where `redkey` is run; `redkey init` writes it.
+PROJECT_FILE = "redkey.toml"
+_AT = re.compile(r" - at `\$\.?(?P<path>[^`]*)`$")
+
+
+class Loaded(msgspec.Struct, frozen=True):
+    """A configuration, and where each setting that is not a default comes from: an option, a variable or a file."""
+
+    config: Config
+    sources: dict[str, str]
+
+
+def config_file(given: Path | None, environment: Mapping[str, str]) -> Path | None:
+    """The file that settings come from: the given one, that of REDKEY_CONFIG, or redkey.toml of this directory."""
+    if given is not None:
+        return given
+    if named := environment.get(PREFIX + "CONFIG"):
+        return Path(named).expanduser()
+    return Path(PROJECT_FILE) if Path(PROJECT_FILE).is_file() else None
+
+
+def data_directory(given: str | Path | None, environment: Mapping[str, str]) -> Path:
+    """The data directory that a client means: a given one, that of REDKEY_DATA or of the project's file, or .redkey."""
+    found = given or environment.get(PREFIX + "DATA")
+    if not found and (file := config_file(None, environment)) is not None:
+        found = _read(file).get("data")
+    return Path(found if isinstance(found, str | Path) else Config().data).expanduser()
+
+
 def load(file: Path | None, environment: Mapping[str, str], arguments: Mapping[str, Any]) -> Config:
     """The configuration from a file, the environment and arguments; None among the arguments means not given."""
+    return load_explained(file, environment, arguments).config
+
+
+def load_explained(file: Path | None, environment: Mapping[str, str], arguments: Mapping[str, Any]) -> Loaded:
+    """As `load`, with where each setting comes from."""
     settings = _read(file) if file is not None else {}
+    sources: dict[str, str] = {}
+    for name, value in settings.items():
+        nested = value if name in _TABLES and isinstance(value, dict) else None
+        sources.update({f"{name}.{part}": str(file) for part in nested} if nested is not None else {name: str(file)})
     for name, value in _variables(environment).items():
         table, _, rest = name.partition("_")
         if table in _TABLES and rest:
-            settings[table] = {**settings.get(table, {}), rest: value}
+            before = settings.get(table)
+            settings[table] = {**(before if isinstance(before, dict) else {}), rest: value}
+            sources[f"{table}.{rest}"] = PREFIX + name.upper()
         else:
             settings[name] = value
-    settings.update({name: value for name, value in arguments.items() if value is not None})
+            sources[name] = PREFIX + name.upper()
+    for name, value in arguments.items():
+        if value is not None:
+            settings[name] = value
+            sources[name] = "--" + name.replace("_", "-")
+    _check_names(sources)
     try:
-        return msgspec.convert(settings, Config, strict=False, dec_hook=_path)
+        return Loaded(msgspec.convert(settings, Config, strict=False, dec_hook=_path), sources)
     except msgspec.ValidationError as cause:
-        raise ConfigRefused(f"the configuration is wrong: {cause}") from cause
+        raise ConfigRefused(_explain(str(cause), sources)) from cause
+
+
+def setting_names() -> list[str]:
+    """Every setting; those of a table with its name before them: `limits.body_bytes`."""
+    top = [field.name for field in msgspec.structs.fields(Config) if field.name not in _TABLES]
+    return top + [f"{name}.{field.name}" for name, table in _TABLES.items() for field in msgspec.structs.fields(table)]
+
+
+def _check_names(sources: Mapping[str, str]) -> None:
+    """Refuse a setting that does not exist, with the one that was probably meant."""
+    known = setting_names()
+    for name, source in sources.items():
+        if name in known or name in _TABLES:
+            continue
+        is_variable = source.startswith(PREFIX)
+        meant = next(iter(get_close_matches(name, known, cutoff=0.7)), None)
+        shown = meant if meant is None or not is_variable else PREFIX + meant.replace(".", "_").upper()
+        subject = source if is_variable else f"{source}: {name}"
+        advice = f"did you mean {shown}?" if shown else "redkey config show lists all of them"
+        raise ConfigRefused(f"{subject} is not a setting; {advice}", code="setting_unknown")
+
+
+def _explain(message: str, sources: Mapping[str, str]) -> str:
+    """What msgspec found wrong with a value, with the setting and where it comes from first."""
+    found = _AT.search(message)
+    if found is None:
+        return f"the configuration is wrong: {message}"
+    path = found["path"]
+    name = next((one for one in sources if path == one or path.startswith((f"{one}.", f"{one}["))), path)
+    source = sources.get(name, "")
+    return f"{source}: {path}: {message[: found.start()]}" if source else f"{path}: {message[: found.start()]}"
 
 
 def _path(kind: type, value: Any) -> Any:

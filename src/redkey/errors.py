@@ -372,10 +372,16 @@ class ApiError(ClientError):
         errors: Sequence[Finding] = (),
         request_id: str = "",
         retry_after_seconds: float | None = None,
+        origin: str = "",
     ) -> None:
-        """`errors` is everything wrong with the request; `request_id` is what a proxy on the way named it."""
+        """`errors` is everything wrong with the request; `request_id` is what a proxy on the way named it.
+
+        `origin` is the server and where the key comes from, when the key is the reason.
+        """
         whole = detail if detail.endswith((".", "!", "?")) else f"{detail}."
-        super().__init__(f"{whole} {advice}".strip(), code=code, pointer=errors[0].pointer if errors else "")
+        told = " ".join(part for part in (whole, advice, f"Server: {origin}." if origin else "") if part)
+        super().__init__(told, code=code, pointer=errors[0].pointer if errors else "")
+        self.origin = origin
         self.status, self.detail, self.advice = status, detail, advice
         self.errors = tuple(errors)
         self.request_id, self.retry_after_seconds = request_id, retry_after_seconds

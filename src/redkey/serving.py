@@ -6,6 +6,7 @@ import asyncio
 import gc
 import os
 import resource
+import shlex
 import sys
 from collections.abc import Callable
 from ipaddress import ip_address
@@ -19,7 +20,8 @@ import uvloop
 from redkey.app import App, write_credentials
 from redkey.bus.hosted import HostedBus
 from redkey.bus.runtime.relay import Policy
-from redkey.config import Config, Credentials, read_credentials
+from redkey.config import CREDENTIALS, Config, Credentials, read_credentials
+from redkey.discovery import Announcement, current, keep_out_of_repositories, living_servers
 from redkey.errors import CannotListen
 from redkey.http.host import Host, close, listen, url_of
 from redkey.logs import set_up_logs
@@ -87,12 +89,13 @@ def _run(config: Config, sockets: list[Any], say: Callable[[str], Any]) -> int:
         check_room(config.data.absolute(), _START_BYTES)
         app = App(config, fatal)
     uds = str(config.uds.absolute()) if config.uds is not None else None
+    doorplate = _Doorplate(app, url, uds)
 
     def on_ready() -> None:
         _settle_memory()
         _share_processor()
         with disk_failures():
-            _tell(app, url, uds, say)
+            doorplate.put_up(say)
             if config.ready_file is not None:
                 ready = Ready(url, uds, app.workspace_id, os.getpid(), app.a2a.grpc_address or None)
                 replace_file(config.ready_file, msgspec.json.encode(ready), 0o600)
@@ -101,9 +104,11 @@ def _run(config: Config, sockets: list[Any], say: Callable[[str], Any]) -> int:
         if not ip_address(sockets[0].getsockname()[0]).is_loopback:
             _log.warning("keys travel in the clear: put a proxy that speaks TLS before this server", url=url)
 
-    code = _serve(Host(app, config, on_ready), sockets, fatal)
-    _log.info("stopped", url=url)
-    return code
+    try:
+        return _serve(Host(app, config, on_ready), sockets, fatal)
+    finally:
+        doorplate.take_down()
+        _log.info("stopped", url=url)
 
 
 class _Fatal:
@@ -202,14 +207,46 @@ def _is_loopback(host: str) -> bool:
     return host == "localhost" or ip_address(host).is_loopback
 
 
-def _tell(app: App, url: str, uds: str | None, say: Callable[[str], Any]) -> None:
-    """How to call this server; the key itself only when it is new."""
-    data = app.config.data
-    before = read_credentials(data)
-    key = app.first_key or (before.api_key if before is not None else None)
-    if key is not None:
-        path = write_credentials(data, Credentials(url, uds, app.workspace_id, key))
-    say(f"RedKey serves workspace {app.workspace_id} at {url}" + (f" and {uds}" if uds else ""))
-    if app.first_key is not None:
-        say(f"The first key (operator, admin), kept in {path}:\n\n  {app.first_key}\n")
-        say(f'  curl -H "Authorization: Bearer {app.first_key}" {url}/workspaces')
+class _Doorplate:
+    """How callers find this server: its file in the data directory, the credentials, and the banner."""
+
+    def __init__(self, app: App, url: str, uds: str | None) -> None:
+        self._app, self._url, self._uds = app, url, uds
+        self._data = app.config.data
+        self._announcement: Announcement | None = None
+
+    def put_up(self, say: Callable[[str], Any]) -> None:
+        keep_out_of_repositories(self._data)
+        before = read_credentials(self._data)
+        key = self._app.first_key or (before.api_key if before is not None else None)
+        # A server that lives stays the one that clients call; a second one is called by its own address.
+        taken = before is not None and before.url in (one.url for one in living_servers(self._data))
+        self._announcement = Announcement(self._data, self._url, self._uds)
+        if key is not None and not (before is not None and taken and before.api_key == key):
+            write_credentials(self._data, Credentials(self._url, self._uds, self._app.workspace_id, key))
+        say(self._banner(has_key=key is not None, second=taken))
+
+    def take_down(self) -> None:
+        """Leave the credentials to another server of this data directory, if there is one."""
+        if self._announcement is None:
+            return
+        self._announcement.withdraw()
+        before = read_credentials(self._data)
+        if before is not None and before.url == self._url and (after := current(before, self._data)) != before:
+            write_credentials(self._data, after)
+
+    def _banner(self, *, has_key: bool, second: bool) -> str:
+        data, file = self._data, self._data / CREDENTIALS
+        option = "" if data == Config().data else f" --data {shlex.quote(str(data))}"
+        scopes = " (operator, admin)" if self._app.first_key is not None else ""
+        key = f"{file}{scopes}" if has_key else f"none in {data}; get one: redkey key recover {shlex.quote(str(data))}"
+        option = f" --url {self._url}" if second else option
+        facts = {
+            "data": f"{data}  (workspace {self._app.workspace_id})",
+            "key": key,
+            "next": f'redkey task create --role researcher --title "Research Piers Gorman"{option}',
+        }
+        if self._uds is not None:
+            facts = {"socket": self._uds, **facts}
+        lines = [f"RedKey serves at {self._url}", *(f"  {name:<7} {fact}" for name, fact in facts.items())]
+        return "\n".join(lines)

@@ -10,6 +10,8 @@ from click.testing import CliRunner, Result
 
 from redkey.cli import main
 from redkey.cli import restore as module
+from redkey.client.settings import find_settings
+from redkey.errors import ConfigRefused
 from tests.harness.tampering import BASE, sql
 from tests.harness.workshop import checked, lived_in
 
@@ -32,6 +34,15 @@ def test_a_restored_directory_is_checked_and_the_new_epoch_is_told(backup: Path,
     assert "a new epoch has begun" in result.output
     assert "a new signing key: redkey/" in result.output
     assert checked(tmp_path / "restored").clean
+
+
+def test_a_restored_directory_names_the_way_to_a_key_and_it_works(backup: Path, tmp_path: Path) -> None:
+    target = tmp_path / "restored"
+    assert f"next: redkey key recover {target}" in redkey("restore", backup, target).output
+    with pytest.raises(ConfigRefused, match=f"redkey key recover {target}"):
+        find_settings(None, None, target, {})
+    recovered = json.loads(redkey("key", "recover", target, "--json").output)
+    assert find_settings(None, None, target, {}).api_key == recovered["apiKey"]
 
 
 def test_json_names_topics_origins_and_keys(backup: Path, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from redkey.client import RedKey
 from redkey.client.settings import Settings, find_settings
-from redkey.errors import ConfigRefused
+from redkey.errors import ConfigRefused, Unauthorized, Unreachable
 from tests.client.conftest import Place
 
 FILE_KEY, ENV_KEY, OWN_KEY = "rk_file_secret", "rk_env_secret", "rk_own_secret"
@@ -80,7 +80,7 @@ def test_a_damaged_file_is_no_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["ftp://host", "host:8700", "http://", "http://user:pass@host", "http://h:99999999", "unix:", "http://h?x=1"]
+    "url", ["ftp://host", "host:port", "http://", "http://user:pass@host", "http://h:99999999", "unix:", "http://h?x=1"]
 )
 def test_what_is_no_address_of_a_server_is_refused(url: str) -> None:
     with pytest.raises(ConfigRefused):
@@ -92,6 +92,54 @@ def test_what_cannot_be_a_key_is_refused_without_being_shown(key: str) -> None:
     with pytest.raises(ConfigRefused) as refused:
         find_settings("http://host", key, None, {})
     assert key not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "meant"),
+    [
+        ("127.0.0.1:8710", "http://127.0.0.1:8710"),
+        ("localhost", "http://localhost"),
+        ("[::1]:8710", "http://[::1]:8710"),
+        ("rk.example:8700", "https://rk.example:8700"),
+    ],
+)
+def test_an_address_without_a_scheme_is_http_on_this_machine_and_https_elsewhere(url: str, meant: str) -> None:
+    assert find_settings(url, OWN_KEY, None, {}).base_url == meant
+
+
+def test_the_origin_names_where_address_and_key_come_from(data: Path) -> None:
+    file = data / "credentials.json"
+    assert find_settings(None, None, data, {}).origin == f"http://127.0.0.1:8123 (from {file}), key from {file}"
+    environment = {"REDKEY_API_KEY": ENV_KEY}
+    origin = find_settings(None, None, data, environment).origin
+    assert origin.endswith(f"key from REDKEY_API_KEY, which overrides {file}")
+    origin = find_settings("localhost:1", None, None, environment).origin
+    assert origin == "http://localhost:1 (from the url given), key from REDKEY_API_KEY"
+    assert ENV_KEY not in origin
+
+
+def test_errors_of_connection_and_permission_name_the_server_and_the_key(place: Place) -> None:
+    with RedKey("127.0.0.1:1", OWN_KEY, max_retries=0) as rk, pytest.raises(Unreachable) as unreachable:
+        rk.server.health()
+    assert "from http://127.0.0.1:1 (from the url given), key from the api_key given" in str(unreachable.value)
+    wrong = "rk_abcdef_0123456789012345678901"
+    with RedKey(place.url, wrong, max_retries=0) as rk, pytest.raises(Unauthorized) as unauthorized:
+        rk.queues.list().page()
+    assert f"Server: {place.url} (from the url given), key from the api_key given." in str(unauthorized.value)
+
+
+def test_the_data_directory_of_a_project_file_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "kept").mkdir()
+    write(tmp_path / "kept", "http://127.0.0.1:9")
+    (tmp_path / "redkey.toml").write_text('data = "kept"\n')
+    assert find_settings(None, None, None, {}).base_url == "http://127.0.0.1:9"
+
+
+def test_a_ledger_without_credentials_names_the_way_to_a_new_key(tmp_path: Path) -> None:
+    (tmp_path / "redkey.db").touch()
+    with pytest.raises(ConfigRefused, match=f"redkey key recover {tmp_path}"):
+        find_settings(None, None, tmp_path, {})
 
 
 def test_unix_sockets_are_paths() -> None:

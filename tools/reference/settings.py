@@ -15,9 +15,11 @@ from tools.reference.markdown import table
 _INTRO = f"""# Settings
 
 `redkey serve` takes settings from its arguments, then from variables (`{config.PREFIX}PORT`,
-`{config.PREFIX}LIMITS_BODY_BYTES`), then from a TOML file (`--config FILE` or `{config.PREFIX}CONFIG`), then from these
-defaults. An unknown setting is refused. `{config.PREFIX}BOOTSTRAP_KEY` presets the first key of a fresh data directory;
-its shape is `{KEY_SHAPE.replace(": ", "`: ", 1)}.
+`{config.PREFIX}LIMITS_BODY_BYTES`), then from a TOML file (`--config FILE`, `{config.PREFIX}CONFIG`, or
+`redkey.toml` in the directory where it is run; `redkey init` writes one), then from these defaults. An unknown setting
+is refused. `redkey config show` lists every setting, its value and where it comes from.
+`{config.PREFIX}BOOTSTRAP_KEY` presets the first key of a fresh data directory; its shape is
+`{KEY_SHAPE.replace(": ", "`: ", 1)}.
 """
 _FIELD = re.compile(r"    (\w+): (.+?) = (.+)$")
 _HEADINGS = {

@@ -24,6 +24,7 @@ INTERRUPTED = 130
 SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "Start": {
         "demo": ("demo", "See agents race, one killed, a receipt verified, in one minute."),
+        "init": ("init", "Prepare a directory for a server of its own."),
         "serve": ("serve", "Serve the API."),
         "run": ("run", "Run agents on a queue: claim, prompt, run, verify, report."),
         "status": ("status", "Is the server there, and how does the workspace stand."),
@@ -52,6 +53,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "usage": ("usage", "What was used, and whether it was counted right."),
     },
     "Operate": {
+        "config": ("config", "See settings, and where they come from."),
         "fsck": ("fsck", "Check a data directory, trusting nothing in it."),
         "backup": ("backup", "Copy a data directory while it is in use."),
         "restore": ("restore", "Open a backup as a new epoch of its log."),

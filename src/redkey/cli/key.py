@@ -32,7 +32,7 @@ def recover(directory: Path, workspace: str, as_json: bool) -> None:
     No key is needed: whoever can write DIR owns the server. In the first workspace the new key has the scopes operator
     and admin, in any other the scope admin. The ledger records it as key.recovered. A server that runs on DIR takes the
     key at once. The key is shown here and never again; credentials.json in DIR gets it where it held a key of the same
-    workspace.
+    workspace, and where it is missing, as after a restore, for the first workspace.
 
     \b
       redkey key recover .redkey
@@ -40,7 +40,8 @@ def recover(directory: Path, workspace: str, as_json: bool) -> None:
     from msgspec.structs import replace
 
     from redkey.app import write_credentials
-    from redkey.config import CREDENTIALS, read_credentials
+    from redkey.config import CREDENTIALS, DEFAULT_PORT, Credentials, read_credentials
+    from redkey.discovery import current
     from redkey.services.keys import KeyRing
     from redkey.services.recovery import recover_key
     from redkey.stores.ids import SystemIds
@@ -51,6 +52,9 @@ def recover(directory: Path, workspace: str, as_json: bool) -> None:
         keys = KeyRing(store, issuing_secret(store.keys_directory), time.monotonic)
         made = recover_key(store, SystemIds(), keys, open_signing(store), workspace)
     before = read_credentials(directory)
+    if before is None and "operator" in made.scopes:
+        # As after a restore: a server that starts here puts its own address in place of this one.
+        before = current(Credentials(f"http://127.0.0.1:{DEFAULT_PORT}", None, made.workspace_id, ""), directory)
     kept = before is not None and before.workspace_id == made.workspace_id
     if before is not None and kept:
         write_credentials(directory, replace(before, api_key=made.api_key))

@@ -26,6 +26,8 @@ def print_refusal(refused: RedKeyError) -> None:
     """Print on standard error. Messages may quote text of others, so control characters are escaped."""
     sentence = refused.detail if isinstance(refused, ApiError) else refused.message
     click.echo(f"redkey: {shown(sentence)} [{refused.code}]", err=True)
+    if isinstance(refused, ApiError) and refused.origin:
+        click.echo(f"  server: {shown(refused.origin)}", err=True)
     for one in refused.errors if isinstance(refused, ApiError) else ():
         if one.pointer:
             click.echo(f"  {shown(one.pointer)}: {shown(one.message)} [{one.code}]", err=True)

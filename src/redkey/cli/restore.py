@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import click
@@ -10,6 +11,7 @@ import msgspec
 from redkey.cli import INTERRUPTED
 from redkey.cli.fsck import DIRECTORY, progress_bar
 from redkey.cli.report import print_json, shown
+from redkey.config import CREDENTIALS
 from redkey.errors import BackupRefused
 from redkey.services.backup import Restored, begin_epoch
 from redkey.services.fsck.check import Fsck
@@ -74,9 +76,16 @@ def _print(target: Path, restored: list[Restored], keys: list[str], *, fresh: bo
     click.echo(shown(f"{target}: restored and checked"))
     for one in restored:
         click.echo(shown(f"  topic {one.topic}: {one.records:,} records, and it goes on as {one.origin}"))
-    if not restored:
+    if restored:
+        click.echo("a new epoch has begun: witnesses see a new log under these origins, and close the old ones")
+    else:
         click.echo("nothing in it was ever signed, so it goes on as it was")
-        return
-    click.echo("a new epoch has begun: witnesses see a new log under these origins, and close the old ones")
     for key in keys:
         click.echo(f"{'a new signing key' if fresh else 'signed by'}: {key}")
+    named = shlex.quote(str(target))
+    if (target / CREDENTIALS).exists():
+        click.echo(f"next: redkey serve --data {named}")
+        return
+    # Without its keys a backup has only their hashes.
+    click.echo(f"API keys stay valid, but {CREDENTIALS} was not in the backup")
+    click.echo(f"next: redkey key recover {named}, for a new key, then redkey serve --data {named}")

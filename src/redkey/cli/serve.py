@@ -9,7 +9,12 @@ import click
 
 
 @click.command()
-@click.option("--config", "file", type=click.Path(path_type=Path, dir_okay=False), help="A TOML file with settings.")
+@click.option(
+    "--config",
+    "file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="A TOML file with settings [REDKEY_CONFIG, else redkey.toml here].",
+)
 @click.option("--data", type=click.Path(path_type=Path, file_okay=False), help="The data directory (.redkey).")
 @click.option("--host", help="Where to listen (127.0.0.1).")
 @click.option("--port", type=click.IntRange(0, 65535), help="The port; 0 takes a free one (8700).")
@@ -27,14 +32,13 @@ def command(
 ) -> None:
     """Serve the API.
 
-    On a fresh data directory a workspace and a first key are made; the key is shown once and kept in
-    credentials.json there, where the other commands find it. Every setting can also come from the TOML file or
-    from a REDKEY_ variable; arguments win.
+    A fresh data directory gets a workspace and a first key, kept in credentials.json there, where the other commands
+    find it. Every setting can also come from the TOML file or from a REDKEY_ variable; arguments win. `redkey config
+    show` explains where each one comes from.
     """
-    from redkey.config import load
+    from redkey.config import config_file, load
     from redkey.serving import serve
 
-    named = file or (Path(os.environ["REDKEY_CONFIG"]) if "REDKEY_CONFIG" in os.environ else None)
     arguments = {
         "data": data,
         "host": host,
@@ -43,4 +47,4 @@ def command(
         "ready_file": ready_file,
         "log_format": log_format,
     }
-    raise SystemExit(serve(load(named, os.environ, arguments), say=click.echo))
+    raise SystemExit(serve(load(config_file(file, os.environ), os.environ, arguments), say=click.echo))

@@ -68,7 +68,7 @@ class _Client(Families[Mode], Generic[Mode, Transport]):
         transport: Transport | None = None,
     ) -> None:
         self.settings = find_settings(url, api_key, data, os.environ)
-        self.policy = Policy(timeout, max_retries)
+        self.policy = Policy(timeout, max_retries, origin=self.settings.origin)
         self._transport = transport
         self._connect()
 
@@ -160,8 +160,8 @@ class _Client(Families[Mode], Generic[Mode, Transport]):
 class RedKey(_Client[Sync, SyncTransport]):
     """The sync client. Threads may share one; close it, or use it in a `with` block.
 
-    `url` is `http://host:port`, `https://host` or `unix:/path/to/socket`. What is not given comes from `REDKEY_URL`,
-    `REDKEY_API_KEY` and `REDKEY_DATA`, then from the file that `redkey serve` left in its data directory.
+    `url` is `http://host:port`, `https://host`, `host:port` or `unix:/path/to/socket`. What is not given comes from
+    `REDKEY_URL`, `REDKEY_API_KEY` and `REDKEY_DATA`, then from the file that `redkey serve` left in its data directory.
     """
 
     def _connect(self) -> None:

@@ -165,7 +165,7 @@ def download(request: Request[bytes], digest: str, policy: Policy) -> Flow[None]
         seen.update(found)
         yield Emit(found)
     if isinstance(found, Broken):
-        raise _error(found, request)
+        raise _error(found, request, policy)
     if seen.hexdigest() != digest:
         raise ReplyRefused(f"the content that came does not have the SHA-256 {digest}", code="content_hash")
 
@@ -186,18 +186,19 @@ def _sending(request: Request[Any], policy: Policy, cursor: str = "") -> Send:
 
 def _pause(found: Any, request: Request[Any], policy: Policy, tries: int) -> Pause:
     """The pause before another try; the error, when there is none."""
-    error = _error(found, request)
+    error = _error(found, request, policy)
     seconds = policy.pause_seconds(tries, error)
     if seconds is None or _is_told_not_to(found):
         raise error
     return Pause(seconds)
 
 
-def _error(found: Any, request: Request[Any]) -> ClientError:
+def _error(found: Any, request: Request[Any], policy: Policy) -> ClientError:
     if isinstance(found, Broken):
         said = f"{request.method} {request.path}: {found.reason}"
+        said = f"no answer from {policy.origin}: {said}" if policy.origin else said
         return TimedOut(said) if found.timed_out else Unreachable(said)
-    return error_of(found.status, found.headers, found.body)
+    return error_of(found.status, found.headers, found.body, policy.origin)
 
 
 def _is_told_not_to(found: Any) -> bool:

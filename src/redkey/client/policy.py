@@ -29,6 +29,8 @@ class Policy:
     # The key of the next writing call; drawn for each call when there is none.
     idempotency_key: str = ""
     chance: Callable[[], float] = random.random
+    # The server and where its address and key come from, for messages.
+    origin: str = ""
 
     def new_key(self) -> str:
         """The idempotency key of one call, for all its tries."""

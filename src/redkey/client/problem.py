@@ -30,7 +30,7 @@ class _Problem(msgspec.Struct, frozen=True):
     error_description: str = ""
 
 
-def error_of(status: int, headers: Mapping[str, str], body: bytes) -> ApiError:
+def error_of(status: int, headers: Mapping[str, str], body: bytes, origin: str = "") -> ApiError:
     """The error that an answer is; it need not come from RedKey: proxies answer too."""
     problem = _read(body)
     code = problem.code or problem.error or f"http_{status}"
@@ -42,6 +42,8 @@ def error_of(status: int, headers: Mapping[str, str], body: bytes) -> ApiError:
         errors=[Finding(one.code, one.pointer or one.path, one.message) for one in problem.errors],
         request_id=headers.get("x-request-id", ""),
         retry_after_seconds=retry_after(headers.get("retry-after")),
+        # Which key it was matters only where the key is the reason.
+        origin=origin if status in (401, 403) else "",
     )
 
 

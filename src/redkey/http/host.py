@@ -6,6 +6,7 @@ A stop answers what has been asked, ends streams, and then lets the application 
 from __future__ import annotations
 
 import asyncio
+import errno
 import signal
 import socket
 from collections.abc import Callable, Coroutine, Sequence
@@ -146,7 +147,10 @@ def listen(config: Config) -> list[socket.socket]:
     try:
         sockets = [socket.create_server((config.host, config.port), family=family, backlog=BACKLOG)]
     except OSError as cause:
-        raise CannotListen(f"cannot listen on {config.host} port {config.port}: {cause.strerror or cause}") from cause
+        message = f"cannot listen on {config.host} port {config.port}: {cause.strerror or cause}"
+        if cause.errno == errno.EADDRINUSE:
+            message = f"port {config.port} of {config.host} is in use; choose another with --port (0 takes a free one)"
+        raise CannotListen(message) from cause
     if config.uds is not None:
         try:
             sockets.append(listen_unix(config.uds))
