@@ -9,16 +9,16 @@ written as soon as the unit that holds its command is durable.
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from functools import partial
 from inspect import iscoroutine
 from typing import Any
 
-import msgspec
 import structlog
 
 from redkey.api.auth import Authenticator
 from redkey.api.call import Call, Raw, Services
+from redkey.api.endpoint import Endpoint, Stream, encode, idempotency_key, render
 from redkey.api.metrics import Metrics
 from redkey.commands.actor import Actor
 from redkey.errors import RedKeyError
@@ -26,8 +26,8 @@ from redkey.http import problems
 from redkey.http.exchange import Exchange, header_lines
 from redkey.http.files import File
 from redkey.http.problems import Declined
-from redkey.http.request import BodyReader, Empty, QueryReader, check_media, declared_size, read_body
-from redkey.http.route import Route, Table
+from redkey.http.request import check_media, declared_size, read_body
+from redkey.http.route import Methods, Route, Table
 from redkey.http.security import SECURITY
 from redkey.services import repeats
 from redkey.services.answers import KeptAnswer
@@ -37,41 +37,15 @@ from redkey.services.outcome import Outcome
 from redkey.services.use_case import InsufficientScope
 from redkey.shapes.operation import Operation
 
-Receive = Callable[[], Awaitable[Any]]
-Send = Callable[[Any], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
 Work = Coroutine[Any, Any, None]
 
 _log = structlog.get_logger("redkey.api")
-_encode = msgspec.json.Encoder().encode
 _NOBODY = Actor("", "", frozenset())
 _CLOSE = (b"connection", b"close")
+_UNUSUAL = frozenset({File, KeptAnswer, Raw})
 _JSON = header_lines([(b"content-type", b"application/json"), *SECURITY])
 _PROBLEM = header_lines([(b"content-type", problems.MEDIA_TYPE.encode()), *SECURITY])
-
-
-class Stream:
-    """A reply that is sent piece by piece: the handler returns one, the adapter runs it."""
-
-    async def run(self, receive: Receive, send: Send) -> int:
-        """Send everything; the status that was sent."""
-        raise NotImplementedError
-
-
-class Endpoint:
-    """A route made ready to be called."""
-
-    __slots__ = ("body", "body_limit", "handler", "observe", "operation", "query", "scopes", "status", "takes_key")
-
-    def __init__(self, route: Route, services: Services, metrics: Metrics) -> None:
-        self.operation = operation = route.operation
-        self.status, self.takes_key, self.scopes = operation.status, operation.takes_key, operation.allowed_scopes
-        self.body = BodyReader(operation.body or Empty) if operation.writes and not operation.streamed else None
-        takes_body = operation.body is not None and self.body is not None
-        self.handler: Callable[[Call, Any], Any] = route.handler if takes_body else _without_body(route)
-        self.query = QueryReader(operation.query)
-        self.body_limit: int = getattr(services.config.limits, operation.body_limit)
-        self.observe = metrics.observer(operation.method, operation.path)
 
 
 class Api:
@@ -95,8 +69,7 @@ class Api:
         self.open += 1
         call = Call(self._services, exchange, self._nowhere, time.perf_counter())
         try:
-            self._admit(call)
-            endpoint = call.endpoint
+            endpoint = self._admit(call)
             if endpoint.body is None:
                 call.query = endpoint.query.read(exchange.query)
                 return self._finish(call, endpoint.handler(call, None))
@@ -109,36 +82,29 @@ class Api:
             self._refuse(call, error)
             return None
 
-    def _admit(self, call: Call) -> None:
+    def _admit(self, call: Call) -> Endpoint:
         """Find the endpoint, and check the key and its scope."""
         exchange = call.exchange
-        endpoint, call.path = self._find(exchange)
-        call.endpoint = endpoint
-        if not endpoint.operation.scopes:
-            call.actor, call.topic = _NOBODY, ""
-            return
-        connection = exchange.connection
-        principal, call.told = self._authenticator.admit(
-            exchange.headers, connection.address, looks=not endpoint.operation.writes
-        )
-        connection.authenticated()
-        call.authenticated(principal)
-        if endpoint.scopes.isdisjoint(principal.actor.scopes):
-            raise InsufficientScope(endpoint.operation.scopes)
-
-    def _find(self, exchange: Exchange) -> tuple[Endpoint, dict[str, str]]:
         found = self._table.find(exchange.path)
         if found is None:
             raise Declined(404, "path_not_found", f"There is nothing at {exchange.path[:200]}.")
         methods, segments = found
-        method = exchange.method
-        endpoint, names = methods.get("GET" if method == "HEAD" else method, (None, ()))
-        if endpoint is None or (method == "HEAD" and endpoint.operation.streamed):
-            allow = ", ".join(sorted(methods))
-            raise Declined(
-                405, "method_not_allowed", f"{method[:16]} is not a method of this path.", headers={"allow": allow}
-            )
-        return endpoint, {name: segments[index] for name, index in names}
+        endpoint, names = methods.get(exchange.method) or _head_of(exchange.method, methods)
+        call.endpoint, path = endpoint, {}
+        for name, index in names:
+            path[name] = segments[index]
+        call.path = path
+        if endpoint.is_open:
+            call.actor, call.topic = _NOBODY, ""
+            return endpoint
+        connection = exchange.connection
+        principal, call.told = self._authenticator.admit(exchange.headers, connection.address, looks=endpoint.looks)
+        if connection.is_stranger:
+            connection.authenticated()
+        call.authenticated(principal)
+        if endpoint.scopes.isdisjoint(principal.actor.scopes):
+            raise InsufficientScope(endpoint.operation.scopes)
+        return endpoint
 
     def _handle(self, call: Call, data: bytes) -> Any:
         endpoint, exchange = call.endpoint, call.exchange
@@ -166,7 +132,7 @@ class Api:
                 operation = endpoint.operation
                 call.identify(operation, key, b"%b?%b" % (exchange.path.encode(), exchange.query), data)
                 if operation.repeats != "records":
-                    return repeats.answer_once(call, partial(endpoint.handler, call, body), partial(_render, call))
+                    return repeats.answer_once(call, partial(endpoint.handler, call, body), partial(render, call))
         return endpoint.handler(call, body)
 
     async def _receive(self, call: Call) -> Any:
@@ -202,7 +168,11 @@ class Api:
             try:
                 if not isinstance(outcome, Outcome):
                     raise outcome
-                self._answer(call, call.take(outcome, pending.part).reply)
+                reply = call.take(outcome, pending.part).reply
+                if repeats.must_keep(call, reply):
+                    self._keep_then_reply(call, reply)
+                else:
+                    self._reply(call, reply)
             except Exception as error:
                 self._refuse(call, error)
 
@@ -243,17 +213,14 @@ class Api:
                 status = await reply.run(exchange.receive, exchange.send)
                 self._count(call, status)
             else:
-                self._reply(call, await repeats.kept(call, reply, partial(_render, call)))
+                self._reply(call, await repeats.kept(call, reply, partial(render, call)))
         except ConnectionResetError:
             self._end(call)
         except Exception as error:
             self._refuse(call, error)
 
-    def _answer(self, call: Call, reply: Any) -> None:
-        """Reply, after the reply was kept where a repeated request could not be told it again."""
-        if not repeats.must_keep(call, reply):
-            self._reply(call, reply)
-            return
+    def _keep_then_reply(self, call: Call, reply: Any) -> None:
+        """Reply once the reply is kept: a repeated request could not be told it again."""
 
         def done(kept: KeptAnswer | RedKeyError) -> None:
             if isinstance(kept, KeptAnswer):
@@ -261,24 +228,28 @@ class Api:
             else:
                 self._refuse(call, kept)
 
-        repeats.keep(call, reply, partial(_render, call), done)
+        repeats.keep(call, reply, partial(render, call), done)
 
     def _reply(self, call: Call, reply: Any) -> None:
-        head = _JSON
-        if type(reply) is File:
-            self._count(call, reply.send(call.exchange))
+        if type(reply) in _UNUSUAL:
+            self._reply_otherwise(call, reply)
             return
-        if type(reply) is KeptAnswer:
-            reply = Raw(reply.reply, reply.media, reply.status)
-        if isinstance(reply, Raw):
-            status, body = reply.status, reply.body
-            head = header_lines([(b"content-type", reply.media.encode()), *_security_of(reply)])
-        else:
-            status, body = call.endpoint.status, _encode(reply)
+        status, head, body = call.endpoint.status, _JSON, encode(reply)
         if call.told:
             head += header_lines(call.told)
         self._count(call, status)
         call.exchange.reply(status, head, body)
+
+    def _reply_otherwise(self, call: Call, reply: File | KeptAnswer | Raw) -> None:
+        """Reply with something else than the struct of the operation."""
+        if isinstance(reply, File):
+            self._count(call, reply.send(call.exchange))
+            return
+        if isinstance(reply, KeptAnswer):
+            reply = Raw(reply.reply, reply.media, reply.status)
+        head = header_lines([(b"content-type", reply.media.encode()), *_security_of(reply), *call.told])
+        self._count(call, reply.status)
+        call.exchange.reply(reply.status, head, reply.body)
 
     def _refuse(self, call: Call, error: Exception) -> None:
         """Answer an error with its problem; a request that was answered before, with that answer."""
@@ -299,17 +270,18 @@ class Api:
         self._count(call, answer.status)
         exchange.reply(answer.status, _PROBLEM + header_lines(further), answer.body)
 
-    def _end(self, call: Call) -> bool:
-        """Note that a request is over; False when it was already: an answer could not be written, and was refused."""
-        if call.over:
-            return False
-        call.over = True
-        self.open -= 1
-        return True
+    def _end(self, call: Call) -> None:
+        """The caller has gone."""
+        if not call.over:
+            call.over = True
+            self.open -= 1
 
     def _count(self, call: Call, status: int) -> None:
-        if not self._end(call):
+        """Count a request that is answered now; not again when its answer could not be written and is a problem."""
+        if call.over:
             return
+        call.over = True
+        self.open -= 1
         seconds = time.perf_counter() - call.begun
         call.endpoint.observe(status, seconds)
         if self._access_log:
@@ -317,36 +289,18 @@ class Api:
             _log.info("request", method=exchange.method, path=exchange.path, status=status, seconds=round(seconds, 6))
 
 
-def _without_body(route: Route) -> Callable[[Call, Any], Any]:
-    def handler(call: Call, body: Any) -> Any:
-        return route.handler(call)
-
-    return handler
-
-
-def _render(call: Call, reply: Any) -> tuple[int, str, bytes]:
-    """The status, the media type and the bytes of a reply."""
-    if isinstance(reply, Raw):
-        return reply.status, reply.media, reply.body
-    return call.endpoint.status, "application/json", _encode(reply)
+def _head_of(method: str, methods: Methods) -> tuple[Endpoint, tuple[tuple[str, int], ...]]:
+    """The endpoint that answers HEAD, which is that of GET; Declined for a method that the path does not have."""
+    found = methods.get("GET") if method == "HEAD" else None
+    if found is None or found[0].operation.streamed:
+        allow = ", ".join(sorted(methods))
+        detail = f"{method[:16]} is not a method of this path."
+        raise Declined(405, "method_not_allowed", detail, headers={"allow": allow})
+    return found
 
 
 async def _no_handler(call: Call) -> None:
     """Requests that reach no endpoint have no handler."""
-
-
-def idempotency_key(headers: Mapping[bytes, bytes], body: Any) -> str:
-    """The key of a request, from its header or its body; both given must be equal."""
-    stated = getattr(body, "idempotency_key", None) or ""
-    given = headers.get(b"idempotency-key", b"").decode("latin-1")
-    if not stated and not given:
-        return ""
-    if stated and given and stated != given:
-        raise Declined(422, "idempotency_key_mismatch", "The Idempotency-Key header and the body's key differ.")
-    key = given or stated
-    if len(key) > 255 or not (key.isascii() and key.isprintable()):
-        raise Declined(422, "idempotency_key_invalid", "An idempotency key has 1 to 255 printable ASCII characters.")
-    return key
 
 
 def _security_of(reply: Raw) -> Headers:

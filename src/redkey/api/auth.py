@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NoReturn, Protocol
 
 from redkey.api.logins import Logins
@@ -33,7 +33,7 @@ class Authenticator:
 
     def admit(
         self, headers: Mapping[bytes, bytes], address: str, *, looks: bool
-    ) -> tuple[Principal, list[tuple[bytes, bytes]]]:
+    ) -> tuple[Principal, Sequence[tuple[bytes, bytes]]]:
         """The caller, and the headers that tell it how much of its rate is left; Declined otherwise.
 
         `looks`: the request changes nothing. Only then may a browser bring the key by HTTP Basic, since browsers
@@ -42,7 +42,7 @@ class Authenticator:
         header = headers.get(b"authorization", b"")
         recent = self._recent.get(header)
         if recent is not None and self._keys.is_current(recent):
-            return recent, self._limiter.take(recent.public_id)
+            return recent, self._limiter.take(recent.public_id) if self._limiter.is_on else ()
         stated, _, credential = header.partition(b" ")
         scheme = stated.lower()
         browses = looks and b"text/html" in headers.get(b"accept", b"")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,7 +17,7 @@ from redkey.services.means import Means
 from redkey.shapes.operation import Operation
 
 if TYPE_CHECKING:
-    from redkey.api.adapter import Endpoint
+    from redkey.api.endpoint import Endpoint
 
 T = TypeVar("T")
 
@@ -45,20 +45,18 @@ class Raw(msgspec.Struct, frozen=True):
 class Call(Caller):
     """One request."""
 
-    __slots__ = ("begun", "endpoint", "exchange", "over", "path", "query", "services", "told")
-
     # The parameters of the path: known once the adapter has admitted it.
     path: dict[str, str]
+    query: Any = None
+    # Further headers of the reply.
+    told: Sequence[tuple[bytes, bytes]] = ()
+    # True once the reply was sent, or the caller has gone.
+    over = False
 
     def __init__(self, services: Services, exchange: Exchange, endpoint: Endpoint, begun: float) -> None:
         """`begun` is when the request came."""
-        super().__init__(services)
-        self.services, self.exchange, self.endpoint, self.begun = services, exchange, endpoint, begun
-        # Further headers of the reply.
-        self.told: list[tuple[bytes, bytes]] = []
-        self.query: Any = None
-        # True once the reply was sent, or the caller has gone.
-        self.over = False
+        self.means = self.services = services
+        self.exchange, self.endpoint, self.begun = exchange, endpoint, begun
 
     async def while_here(self, work: Coroutine[Any, Any, T]) -> T:
         """What some work gives; it ends when the caller disconnects."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import structlog
 
-from redkey.api.adapter import Receive, Send, Stream
 from redkey.api.bound import bound
 from redkey.api.call import Call
+from redkey.api.endpoint import Receive, Send, Stream
 from redkey.errors import StoreError
 from redkey.http.request import chunks, declared_size
 from redkey.http.security import SECURITY

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import msgspec
 
-from redkey.api.adapter import Receive, Send, Stream
 from redkey.api.bound import bound
 from redkey.api.call import Call
+from redkey.api.endpoint import Receive, Send, Stream
 from redkey.http.event_stream import cursor_frame, event_frame, run_event_stream
 from redkey.services.following import Following
 from redkey.services.use_cases import events as use_cases

@@ -72,7 +72,7 @@ class Connection(asyncio.Protocol):
     address = ""
 
     def __init__(self, board: Board, loop: asyncio.AbstractEventLoop) -> None:
-        self._board, self._loop = board, loop
+        self.board, self._loop = board, loop
         # The part of a head that has been received.
         self._buffer, self._skipped_line = b"", False
         # Received bytes that are not parsed yet, because enough requests wait for their answers.
@@ -101,7 +101,7 @@ class Connection(asyncio.Protocol):
         self._buffered = 0
         self._write_timer: asyncio.TimerHandle | None = None
         self._closing_timer: asyncio.TimerHandle | None = None
-        self._is_stranger = False
+        self.is_stranger = False
 
     # Called by the transport.
 
@@ -109,14 +109,14 @@ class Connection(asyncio.Protocol):
         self.transport = transport  # type: ignore[assignment]
         peer = transport.get_extra_info("peername")
         self.address = str(peer[0]) if isinstance(peer, tuple) else ""
-        board = self._board
+        board = self.board
         board.connections.add(self)
         self._idle_timer = self._loop.call_later(_KEEP_ALIVE_SECONDS, self._check_idle)
         if len(board.connections) > board.limits.connections:
             self._refuse(Declined(503, "too_many_connections", "The server has as many connections as it may have."))
             return
         if self.address:
-            self._is_stranger = True
+            self.is_stranger = True
             if board.strangers.add(self.address) > board.limits.strangers:
                 detail = "Too many connections from this address have not shown a valid key."
                 self._refuse(Declined(503, "too_many_connections", detail))
@@ -124,7 +124,7 @@ class Connection(asyncio.Protocol):
         self._watch()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._board.forget(self)
+        self.board.forget(self)
         self.authenticated()
         self._deaf = True
         for timer in (self._patience, self._idle_timer, self._write_timer, self._closing_timer):
@@ -165,7 +165,7 @@ class Connection(asyncio.Protocol):
         self.is_stalled = True
         self._writable.clear()
         self._buffered = self.transport.get_write_buffer_size()
-        self._write_timer = self._loop.call_later(self._board.limits.stalled_seconds, self._check_writing)
+        self._write_timer = self._loop.call_later(self.board.limits.stalled_seconds, self._check_writing)
 
     def resume_writing(self) -> None:
         if self._write_timer is not None:
@@ -316,7 +316,7 @@ class Connection(asyncio.Protocol):
             exchange.reply(answer.status, _PROBLEM_HEAD + header_lines(answer.headers), answer.body)
             return
         try:
-            work = self._board.answer(exchange)
+            work = self.board.answer(exchange)
         except Exception as error:
             _log.error("an answer failed", path=exchange.path, exc_info=error)
             self.abort()
@@ -328,7 +328,7 @@ class Connection(asyncio.Protocol):
         if work is not None:
             task = exchange.task = self._loop.create_task(self._run(exchange, work))
             # The loop alone would not keep it from being collected.
-            self._board.tasks.add(task)
+            self.board.tasks.add(task)
 
     async def _run(self, exchange: Exchange, work: Coroutine[Any, Any, None]) -> None:
         try:
@@ -337,7 +337,7 @@ class Connection(asyncio.Protocol):
             _log.error("an answer failed", path=exchange.path, exc_info=error)
         finally:
             if exchange.task is not None:
-                self._board.tasks.discard(exchange.task)
+                self.board.tasks.discard(exchange.task)
             if exchange.gone:
                 if not self._line:
                     self.transport.close()
@@ -356,16 +356,19 @@ class Connection(asyncio.Protocol):
             self._end()
 
     def answered(self, exchange: Exchange) -> None:
-        self._line.popleft()
+        line = self._line
+        line.popleft()
         self._idle_since = self._loop.time()
         if not exchange.keep_alive:
-            self._line.clear()
+            line.clear()
             self._close()
         elif self._coming is exchange:
             # The rest of its body is read and dropped.
             self.take_more()
-        else:
+        elif line or self._held:
             self._go_on()
+        elif not self._reading:
+            self.take_more()
 
     def _go_on(self) -> None:
         """Answer the next request, or read on."""
@@ -401,7 +404,7 @@ class Connection(asyncio.Protocol):
         if self._closing_timer is not None:
             self._closing_timer.cancel()
         before = self.transport.get_write_buffer_size()
-        self._closing_timer = self._loop.call_later(self._board.limits.stalled_seconds, self._check_closing, before)
+        self._closing_timer = self._loop.call_later(self.board.limits.stalled_seconds, self._check_closing, before)
 
     def _check_closing(self, before: int) -> None:
         if self.transport.get_write_buffer_size() > before - _READ_BYTES:
@@ -420,10 +423,6 @@ class Connection(asyncio.Protocol):
         self._line[-1].keep_alive = False
 
     # Called by exchanges and handlers.
-
-    @property
-    def common_headers(self) -> bytes:
-        return self._board.common_headers
 
     async def drain(self) -> None:
         await self._writable.wait()
@@ -444,9 +443,9 @@ class Connection(asyncio.Protocol):
         return expected and self._chunked is None and self._missing <= _SMALL_BODY
 
     def authenticated(self) -> None:
-        if self._is_stranger:
-            self._is_stranger = False
-            self._board.strangers.remove(self.address)
+        if self.is_stranger:
+            self.is_stranger = False
+            self.board.strangers.remove(self.address)
 
     def abort(self) -> None:
         sock = self.transport.get_extra_info("socket")
@@ -474,7 +473,7 @@ class Connection(asyncio.Protocol):
             self._patience = None
 
     def _allowed(self) -> float:
-        limits = self._board.limits
+        limits = self.board.limits
         return limits.header_seconds if self._coming is None else limits.body_seconds + self._size / PACE_BYTES
 
     def _check_arrival(self) -> None:
@@ -485,13 +484,13 @@ class Connection(asyncio.Protocol):
             self._since = now
         left = self._since + self._allowed() - now
         if not self._reading:
-            left = max(left, self._board.limits.body_seconds)
+            left = max(left, self.board.limits.body_seconds)
         if left > 0:
             self._patience = self._loop.call_later(left, self._check_arrival)
             return
         self._patience = None
         if coming is None:
-            detail = f"No request came within {self._board.limits.header_seconds:g} seconds."
+            detail = f"No request came within {self.board.limits.header_seconds:g} seconds."
             self._refuse(Declined(408, "headers_too_slow", detail))
             return
         detail = f"The body came too slowly: {self._size:,} bytes in {now - self._since:.0f} seconds."
@@ -504,7 +503,7 @@ class Connection(asyncio.Protocol):
             self.abort()
             return
         self._buffered = buffered
-        self._write_timer = self._loop.call_later(self._board.limits.stalled_seconds, self._check_writing)
+        self._write_timer = self._loop.call_later(self.board.limits.stalled_seconds, self._check_writing)
 
     def _check_idle(self) -> None:
         busy = self._line or self._patience is not None

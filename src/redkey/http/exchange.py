@@ -27,6 +27,13 @@ _DISCONNECT = {"type": "http.disconnect"}
 _CLOSE = b"connection: close\r\n"
 
 
+class Board(Protocol):
+    """What an exchange needs of its server."""
+
+    # The header lines of every answer.
+    common_headers: bytes
+
+
 class Line(Protocol):
     """What an exchange needs of its connection."""
 
@@ -36,9 +43,12 @@ class Line(Protocol):
     # True while the caller has to read before more can be sent.
     is_stalled: bool
 
+    # True until the caller has shown a valid key.
+    is_stranger: bool
+
     @property
-    def common_headers(self) -> bytes:
-        """The header lines of every answer of the server."""
+    def board(self) -> Board:
+        """What the connections of a server share."""
         ...
 
     async def drain(self) -> None:
@@ -73,30 +83,22 @@ class Line(Protocol):
 class Exchange:
     """One request on a connection."""
 
-    __slots__ = (
-        "_chunks",
-        "_end_seen",
-        "_event",
-        "_failure",
-        "_left",
-        "_listening",
-        "_pending",
-        "begun",
-        "complete",
-        "connection",
-        "continues",
-        "gone",
-        "headers",
-        "keep_alive",
-        "method",
-        "more",
-        "on_lost",
-        "path",
-        "query",
-        "refusal",
-        "started",
-        "task",
-    )
+    # What is answered in place of a handler's answer: the request could not be read.
+    refusal: Declined | None = None
+    # Whether the end of the body was handed out, and why the rest of it cannot be received.
+    _end_seen = False
+    _failure: Declined | None = None
+    # The caller waits for "100 Continue" before it sends the body.
+    continues = False
+    # begun: a handler works on it. started: the first bytes of the answer were sent. complete: the last ones.
+    begun = gone = started = complete = False
+    task: asyncio.Task[None] | None = None
+    # Called once when the caller disconnects before it has its answer.
+    on_lost: Callable[[], object] | None = None
+    _event: asyncio.Event | None = None
+    _listening = False
+    # Bytes that an answer of stated length has still to send; None when its length was not stated.
+    _left: int | None = None
 
     def __init__(
         self, connection: Line, head: Head, body: bytes | None = None, refusal: Declined | None = None
@@ -105,23 +107,10 @@ class Exchange:
         self.connection = connection
         self.method, self.path, self.query, self.headers = head.method, head.path, head.query, head.headers
         self.keep_alive, self._chunks = head.keep_alive, head.chunks
-        # What is answered in place of a handler's answer: the request could not be read.
-        self.refusal = refusal
-        # Received bytes of the body that were not taken yet; whether more will come; whether the end was handed out.
-        self._pending, self.more, self._end_seen = body or b"", body is None, False
-        # Why the rest of the body cannot be received.
-        self._failure: Declined | None = None
-        # The caller waits for "100 Continue" before it sends the body.
-        self.continues = False
-        # begun: a handler works on it. started: the first bytes of the answer were sent. complete: the last ones.
-        self.begun = self.gone = self.started = self.complete = False
-        self.task: asyncio.Task[None] | None = None
-        # Called once when the caller disconnects before it has its answer.
-        self.on_lost: Callable[[], object] | None = None
-        self._event: asyncio.Event | None = None
-        self._listening = False
-        # Bytes that an answer of stated length has still to send; None when its length was not stated.
-        self._left: int | None = None
+        # Received bytes of the body that were not taken yet; whether more will come.
+        self._pending, self.more = body or b"", body is None
+        if refusal is not None:
+            self.refusal = refusal
 
     # The request.
 
@@ -228,13 +217,14 @@ class Exchange:
         if self.more and not self.connection.skips(self):
             self.keep_alive = False
         end = b"\r\n" if self.keep_alive else _CLOSE + b"\r\n"
-        common = self.connection.common_headers
+        connection = self.connection
+        common = connection.board.common_headers
         if status in _BODILESS:
             lines = b"%b%b%b%b" % (STATUS_LINES[status], common, head, end)
             body = b""
         else:
             lines = b"%b%b%bcontent-length: %d\r\n%b" % (STATUS_LINES[status], common, head, len(body), end)
-        write = self.connection.transport.write
+        write = connection.transport.write
         if self.method == "HEAD":
             write(lines)
         elif len(body) > _SHARED_BYTES:
@@ -242,8 +232,9 @@ class Exchange:
             write(body)
         else:
             write(lines + body)
-        self.wake()
-        self.connection.answered(self)
+        if self._event is not None:
+            self._event.set()
+        connection.answered(self)
 
     async def send(self, message: Mapping[str, Any]) -> None:
         """Send the next part of an answer: first its status and headers, then pieces of its body."""
@@ -264,7 +255,7 @@ class Exchange:
         self._left = None if length is None else int(length)
         if status in _BODILESS:
             self._left = 0
-        lines = [STATUS_LINES[status], self.connection.common_headers, header_lines(headers)]
+        lines = [STATUS_LINES[status], self.connection.board.common_headers, header_lines(headers)]
         if self._left is None and self.method != "HEAD" and self._chunks:
             lines.append(b"transfer-encoding: chunked\r\n")
         lines.append(b"\r\n" if self.keep_alive else _CLOSE + b"\r\n")

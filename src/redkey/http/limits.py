@@ -66,10 +66,11 @@ class Limiter:
 
     def __init__(self, rate: Rate, now: Callable[[], float]) -> None:
         self._buckets = Buckets(rate, now)
+        self.is_on = bool(rate.per_second)
 
     def take(self, key: str) -> list[tuple[bytes, bytes]]:
         """Count one request of a key; the headers that tell what is left, or Declined."""
-        if not self._buckets.per_second:
+        if not self.is_on:
             return []
         left = self._buckets.take(key)
         if left < 0:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 from redkey.shapes.operation import Operation
@@ -34,37 +35,41 @@ class Table:
     """
 
     def __init__(self, endpoints: Iterable[tuple[Route, Any]]) -> None:
-        # length -> for each shape, those with the most literals first: where they stand, what they lead to.
-        self._shapes: dict[int, list[tuple[tuple[int, ...], dict[tuple[str, ...], Methods]]]] = {}
+        # length -> where the literals of each shape stand -> what they lead to.
+        shapes: dict[int, dict[tuple[int, ...], dict[Any, Methods]]] = {}
         for route, endpoint in endpoints:
-            self._add(route, endpoint)
-        for shapes in self._shapes.values():
-            shapes.sort(key=lambda shape: (-len(shape[0]), shape[0]))
-
-    def _add(self, route: Route, endpoint: Any) -> None:
-        operation = route.operation
-        segments = operation.path.split("/")
-        literal = tuple(index for index, segment in enumerate(segments) if not segment.startswith("{"))
-        shapes = self._shapes.setdefault(len(segments), [])
-        named = next((named for places, named in shapes if places == literal), None)
-        if named is None:
-            named = {}
-            shapes.append((literal, named))
-        methods = named.setdefault(tuple(segments[index] for index in literal), {})
-        if operation.method in methods:
-            raise ValueError(f"{operation.method} {operation.path} is declared twice")
-        names = tuple((segments[index][1:-1], index) for index in range(len(segments)) if index not in literal)
-        methods[operation.method] = endpoint, names
+            _add(shapes, route, endpoint)
+        # length -> how to take the literals of a path, what they lead to; shapes with the most literals first.
+        self._shapes = {
+            length: [
+                (itemgetter(*places), named)
+                for places, named in sorted(by_places.items(), key=lambda shape: (-len(shape[0]), shape[0]))
+            ]
+            for length, by_places in shapes.items()
+        }
 
     def find(self, path: str) -> tuple[Methods, list[str]] | None:
         """The methods of a path with their endpoints, and its segments; None when there is none."""
         segments = path.split("/")
-        for places, named in self._shapes.get(len(segments), ()):
-            methods = named.get(tuple([segments[index] for index in places]))
+        for literals, named in self._shapes.get(len(segments), ()):
+            methods = named.get(literals(segments))
             # A parameter is never empty.
             if methods is not None and segments.count("") == 1:
                 return methods, segments
         return None
+
+
+def _add(shapes: dict[int, dict[tuple[int, ...], dict[Any, Methods]]], route: Route, endpoint: Any) -> None:
+    operation = route.operation
+    segments = operation.path.split("/")
+    # Every path begins with an empty segment, so there is always a literal.
+    literal = tuple(index for index, segment in enumerate(segments) if not segment.startswith("{"))
+    named = shapes.setdefault(len(segments), {}).setdefault(literal, {})
+    methods = named.setdefault(itemgetter(*literal)(segments), {})
+    if operation.method in methods:
+        raise ValueError(f"{operation.method} {operation.path} is declared twice")
+    names = tuple((segments[index][1:-1], index) for index in range(len(segments)) if index not in literal)
+    methods[operation.method] = endpoint, names
 
 
 # method -> its endpoint, and the names of the path's parameters with the segments that they are.

@@ -52,7 +52,8 @@ def find_secrets(value: Any) -> Iterator[Secret]:
 
 def find_secret(value: Any) -> Secret | None:
     """The first secret in a JSON value; None when there is none."""
-    return next(find_secrets(value), None)
+    # Most values have no mark of a secret at all.
+    return next(find_secrets(value), None) if _possible("\n".join(_words(value))) else None
 
 
 def secret_in(text: str) -> str | None:

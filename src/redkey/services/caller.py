@@ -63,28 +63,17 @@ Result: TypeAlias = T | Pending[T] | Coroutine[Any, Any, T | Pending[T]]
 class Caller:
     """Who asks, and under which key."""
 
-    __slots__ = (
-        "_body_hash",
-        "_idem",
-        "_unrecorded",
-        "actor",
-        "body_bytes",
-        "means",
-        "principal",
-        "topic",
-    )
-
     # Known once a door has authenticated the request.
     actor: Actor
     principal: Principal
     topic: str
+    # How large the request is.
+    body_bytes = 0
+    _idem = _body_hash = ""
+    _unrecorded = False
 
     def __init__(self, means: Means) -> None:
         self.means = means
-        self._idem = self._body_hash = ""
-        self._unrecorded = False
-        # How large the request is.
-        self.body_bytes = 0
 
     def authenticated(self, principal: Principal) -> None:
         """Act for the holder of a key or token."""

@@ -52,7 +52,11 @@ class Outcome(msgspec.Struct):
 
     def is_recorded(self, idem: str) -> bool:
         """True when the records tell the answer again to whoever repeats the request under its key."""
-        return any(getattr(one.event.payload, "idem", None) == idem for one in self.records)
+        records = self.records
+        # The request's own record is the first.
+        if records and getattr(records[0].event.payload, "idem", None) == idem:
+            return True
+        return any(getattr(one.event.payload, "idem", None) == idem for one in records[1:])
 
     def payload(self, kind: type[P]) -> P:
         """The payload of the first record, the request's own, which is of this kind."""

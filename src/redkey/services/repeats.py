@@ -66,7 +66,7 @@ def keep(caller: Caller, reply: object, render: Render, done: Callable[[KeptAnsw
 
 def must_keep(caller: Caller, reply: object) -> bool:
     """True when a request with a key got a reply that its records do not tell, and that is not kept yet."""
-    return caller.is_unrecorded and bool(caller.identity[0]) and type(reply) is not KeptAnswer
+    return caller.is_unrecorded and type(reply) is not KeptAnswer and bool(caller.identity[0])
 
 
 def answer_before(caller: Caller, error: Exception) -> KeptAnswer | None:

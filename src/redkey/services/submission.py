@@ -37,7 +37,6 @@ class Submission:
 
     __slots__ = (
         "_callers",
-        "_ended",
         "_on_end",
         "_on_wait",
         "alone",
@@ -50,6 +49,7 @@ class Submission:
         "idem",
         "nothing",
         "offer",
+        "over",
         "reply",
         "timer",
         "topic",
@@ -64,27 +64,24 @@ class Submission:
         idem: str,
         body: str,
         on_end: Callable[[Submission], None],
+        callers: list[Done],
         deadline: float = 0,
         reply: MakeReply | None = None,
     ) -> None:
         self.topic, self.caller, self.command, self.contents = topic, caller, command, contents
         self.idem, self.body, self.deadline, self.reply = idem, body, deadline, reply
         self._on_end = on_end
-        self._callers: list[Done] = []
+        self._callers = callers
         # Called when it begins to wait for a task; None once it has begun.
         self._on_wait: list[Callable[[], None]] | None = []
-        self._ended = self.alone = False
+        # over: no caller waits for it any more.
+        self.over = self.alone = False
         self.offer: Offer | None = None
         # Why its reply cannot be made: content that it would show is damaged.
         self.damage: RedKeyError | None = None
         # What is answered if nothing comes until the deadline.
         self.nothing: Outcome | None = None
         self.timer: asyncio.TimerHandle | None = None
-
-    @property
-    def over(self) -> bool:
-        """True when no caller waits for it any more."""
-        return self._ended
 
     def when_waiting(self, begin: Callable[[], None]) -> None:
         """Call `begin` as soon as a unit found nothing for it: now, if that was before."""
@@ -112,7 +109,8 @@ class Submission:
 
     def settle(self, outcome: Outcome | RedKeyError) -> None:
         """Answer the callers: with the outcome, or with the reason why there is none."""
-        self._end()
+        if not self.over:
+            self._end()
         callers, self._callers = self._callers, []
         for done in callers:
             try:
@@ -126,6 +124,6 @@ class Submission:
         self._end()
 
     def _end(self) -> None:
-        if not self._ended:
-            self._ended = True
+        if not self.over:
+            self.over = True
             self._on_end(self)

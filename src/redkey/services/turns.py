@@ -66,7 +66,10 @@ class Turns:
             if self._last_topic:
                 self._shared_until = self._now() + _SHARED_SECONDS
             self._last_topic = topic
-        self._line(topic).append(submission)
+        line = self._lines.get(topic)
+        if line is None:
+            line = self._lines[topic] = deque()
+        line.append(submission)
         self._count += 1
 
     def put_back(self, batch: Iterable[Submission]) -> None:

@@ -19,7 +19,7 @@ import orjson
 
 from redkey.errors import JsonRefused, pointer
 from redkey.wire.canonical import LARGEST_INTEGER, is_plain
-from redkey.wire.load import load
+from redkey.wire.load import PIECE_BYTES, load
 
 DEPTH_LIMIT = 64
 SIZE_LIMIT = 1024 * 1024
@@ -40,7 +40,7 @@ def decode(data: bytes, *, size_limit: int = SIZE_LIMIT, depth_limit: int = DEPT
     if len(data) > size_limit:
         raise JsonRefused(f"{len(data):,} bytes of JSON; the limit is {size_limit:,}", code="json_too_large")
     try:
-        value = load(data)
+        value = orjson.loads(data) if len(data) <= PIECE_BYTES else load(data)
     except orjson.JSONDecodeError:
         return _judge(data, depth_limit)
     shallow = data.count(b"{") + data.count(b"[") <= depth_limit

@@ -12,7 +12,7 @@ from redkey.commands.tasks import CreateTask
 from redkey.errors import Finding, WireRefused
 from redkey.ledger.ports import Content
 from redkey.plans.structure import GatePolicy
-from redkey.services.caller import NO_CONTENT, Caller, Pending
+from redkey.services.caller import Caller, Pending
 from redkey.services.outcome import Outcome
 from redkey.services.place import Place
 from redkey.services.use_cases.roles import capability_slugs
@@ -56,8 +56,7 @@ def record(
     _check_names(caller, body, under)
 
     def then(ref: Ref, text: Content) -> Pending[T]:
-        command, pinned = _command(caller, body, named, under)
-        command = msgspec.structs.replace(command, content_ref=ref)
+        command, pinned = _command(caller, body, named, ref, under)
         return Pending(command, reply, (text, *pinned, *attached), part=part)
 
     return keep_then(caller, given(body, *_TEXT) | dict(beside or {}), then, queue_id=named, under=under)
@@ -118,18 +117,20 @@ def _check_names(caller: Caller, body: NewTask, under: str) -> None:
         raise wrong("unknown_workflow", f"{under}/workflowId", "there is no such workflow in this workspace")
 
 
-def _command(caller: Caller, body: NewTask, queue: str, under: str) -> tuple[CreateTask, list[Content]]:
+def _command(caller: Caller, body: NewTask, queue: str, text: Ref, under: str) -> tuple[CreateTask, list[Content]]:
     """The command, and the structure that what does not fit on a wire is pinned in."""
-    roles = tuple(sorted({role_id(name) for name in body.required_roles}))
-    able = tuple(sorted(capability_slugs(body.required_capabilities, f"{under}/requiredCapabilities")))
+    roles = tuple(sorted(set(map(role_id, body.required_roles))))
+    able: tuple[str, ...] = ()
+    if body.required_capabilities:
+        able = tuple(sorted(capability_slugs(body.required_capabilities, f"{under}/requiredCapabilities")))
     lineage = len(body.reference_task_ids) + (body.parent_task_id is not None)
     if lineage > ENTRIES_LIMIT:
-        text = f"a task names at most {ENTRIES_LIMIT} references and its parent together"
-        raise wrong("references_too_many", f"{under}/referenceTaskIds", text)
+        detail = f"a task names at most {ENTRIES_LIMIT} references and its parent together"
+        raise wrong("references_too_many", f"{under}/referenceTaskIds", detail)
     command = CreateTask(
         task_id="task_" + caller.means.ids.ulid(),
         queue_id=queue,
-        content_ref=NO_CONTENT,
+        content_ref=text,
         priority=body.priority or "",
         context_id=body.context_id or (f"workflow:{body.workflow_id}" if body.workflow_id else ""),
         roles=roles,
