@@ -27,8 +27,9 @@ _RETRY = b"retry: 1000\n"
 
 def event_frame(position: int | str, data: bytes, event: str = "") -> bytes:
     """Write one event; `data` is JSON on one line."""
-    name = f"event: {event}\n" if event else ""
-    return b"id: %b\n%bdata: %b\n\n" % (str(position).encode(), name.encode(), data)
+    if event:
+        return b"id: %b\nevent: %b\ndata: %b\n\n" % (str(position).encode(), event.encode(), data)
+    return b"id: %b\ndata: %b\n\n" % (str(position).encode(), data)
 
 
 def cursor_frame(position: int | str) -> bytes:

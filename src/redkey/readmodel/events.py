@@ -27,7 +27,7 @@ _NO_FIELD = ("", "")
 class _Shape(NamedTuple):
     """How events of one type are shown."""
 
-    # Name, name as shown, and whether the value is an object whose fields are renamed too.
+    # Name, name as shown, and whether the value is an object with fields to be renamed too.
     fields: tuple[tuple[str, str, bool], ...]
     subject: str
     # The payload field that names the subject or the agent, where the payload has one.
@@ -46,7 +46,7 @@ class _Shapes(dict[type[AnyPayload], _Shape]):
         names = [name for name in kind.__struct_fields__ if name not in _INTERNAL]
         subject = subject_kind(event)
         shape = self[kind] = _Shape(
-            tuple((name, camel(name), any(map(_is_object, get_args(types[name]) or [types[name]]))) for name in names),
+            tuple((name, camel(name), any(map(_is_renamed, get_args(types[name]) or [types[name]]))) for name in names),
             subject,
             f"{subject}_id" if f"{subject}_id" in names else "",
             "agent_id" if "agent_id" in names else "",
@@ -56,8 +56,11 @@ class _Shapes(dict[type[AnyPayload], _Shape]):
         return shape
 
 
-def _is_object(kind: object) -> bool:
-    return isinstance(kind, type) and issubclass(kind, msgspec.Struct)
+def _is_renamed(kind: object) -> bool:
+    """True for an object some of whose fields have names of several words."""
+    if not (isinstance(kind, type) and issubclass(kind, msgspec.Struct)):
+        return False
+    return any("_" in name for name in kind.__struct_fields__)
 
 
 _shapes = _Shapes()

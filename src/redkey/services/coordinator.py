@@ -154,7 +154,7 @@ class Coordinator:
             submission.join(done)
             return submission
         deadline = asyncio.get_running_loop().time() + wait_seconds if wait_seconds else 0
-        submission = Submission(topic, caller, command, contents, idem, body, self._ended, [done], deadline, reply)
+        submission = Submission(topic, caller, command, contents, idem, body, self._ended, deadline, reply, done)
         if idem:
             self._flights[topic, idem] = submission
         self._arrive(submission)
@@ -188,7 +188,7 @@ class Coordinator:
 
     def tick(self, topic: str) -> None:
         """Time has passed: let what is due in a workspace be recorded."""
-        self._arrive(Submission(topic, _NOBODY, None, (), "", "", self._ended, []))
+        self._arrive(Submission(topic, _NOBODY, None, (), "", "", self._ended))
 
     def due_topics(self, wall: int, monotonic: int) -> list[str]:
         """The workspaces that may need a tick, loaded or not, each judged by its own ledger's time."""

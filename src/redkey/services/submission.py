@@ -64,14 +64,14 @@ class Submission:
         idem: str,
         body: str,
         on_end: Callable[[Submission], None],
-        callers: list[Done],
         deadline: float = 0,
         reply: MakeReply | None = None,
+        *callers: Done,
     ) -> None:
         self.topic, self.caller, self.command, self.contents = topic, caller, command, contents
         self.idem, self.body, self.deadline, self.reply = idem, body, deadline, reply
         self._on_end = on_end
-        self._callers = callers
+        self._callers = [*callers]
         # Called when it begins to wait for a task; None once it has begun.
         self._on_wait: list[Callable[[], None]] | None = []
         # over: no caller waits for it any more.

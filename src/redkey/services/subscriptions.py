@@ -52,36 +52,41 @@ class Filter(msgspec.Struct, frozen=True):
         return not (self.types or self.agent_id or self.workflow_id or self.queue_id or self.task_id)
 
 
-class Published:
+class Published(msgspec.Struct, gc=False):
     """One event. It is encoded when the first follower takes it, and its names are listed when a filter asks."""
 
-    __slots__ = ("_chunk", "_names", "_record", "sequence", "type")
+    record: Settled
+    encoded: bytes = b""
+    subjects: tuple[str, ...] = ()
 
-    def __init__(self, record: Settled) -> None:
-        self._record, self._chunk = record, b""
-        self._names: tuple[str, ...] = ()
-        self.sequence, self.type = record.sequence, record.event.type
+    @property
+    def sequence(self) -> int:
+        return self.record.sequence
+
+    @property
+    def type(self) -> str:
+        return self.record.event.type
 
     @property
     def names(self) -> tuple[str, ...]:
         """The ids that the event is about."""
-        if not self._names:
-            self._names = subjects(self._record.event)
-        return self._names
+        if not self.subjects:
+            self.subjects = subjects(self.record.event)
+        return self.subjects
 
     @property
     def task_id(self) -> str:
         """The task that the event is about, or else names; empty when there is none."""
-        stream = parse_stream(self._record.event.stream.stream_id)
-        named: str | None = getattr(self._record.event.payload, "task_id", None)
+        stream = parse_stream(self.record.event.stream.stream_id)
+        named: str | None = getattr(self.record.event.payload, "task_id", None)
         return named or (stream.subject if stream.kind == "task" else "")
 
     def chunk(self, encode: Encode) -> bytes:
         """The event as followers get it."""
-        if not self._chunk:
-            record = self._record
-            self._chunk = encode(show(record.event, record.sequence, record.timestamp))
-        return self._chunk
+        if not self.encoded:
+            record = self.record
+            self.encoded = encode(show(record.event, record.sequence, record.timestamp))
+        return self.encoded
 
 
 class Waiting:
@@ -231,7 +236,7 @@ class Feed:
         size = reached = 0
         everything = wanted.takes_all
         for event in events:
-            reached = event.sequence
+            reached = event.record.sequence
             if everything or self._matches(event, wanted):
                 chunk = event.chunk(self._encode)
                 parts.append(chunk)

@@ -43,12 +43,12 @@ def decode(data: bytes, *, size_limit: int = SIZE_LIMIT, depth_limit: int = DEPT
         value = orjson.loads(data) if len(data) <= PIECE_BYTES else load(data)
     except orjson.JSONDecodeError:
         return _judge(data, depth_limit)
-    shallow = data.count(b"{") + data.count(b"[") <= depth_limit
-    # Without a fraction, an exponent or sixteen digits in a row, every number is a safe integer.
-    digits = data.translate(_NUMBERS)
-    plain = (data.isascii() and b"0." not in digits and _MANY_DIGITS not in digits) or is_plain(value)
-    if shallow and plain and _is_whole(value, data):
-        return value
+    if data.count(b"{") + data.count(b"[") <= depth_limit:
+        # Without a fraction, an exponent or sixteen digits in a row, every number is a safe integer.
+        digits = data.translate(_NUMBERS)
+        plain = data.isascii() and b"0." not in digits and _MANY_DIGITS not in digits
+        if (plain or is_plain(value)) and _is_whole(value, data):
+            return value
     return _judge(data, depth_limit)
 
 
