@@ -19,8 +19,9 @@ from typing import Any
 from bench.clocks import CELLS, CELLS_BYTES
 
 _COORDINATOR = "redkey.services.coordinator:Coordinator"
-# What is watched: the cell, and the method that it counts. A watched method called in another one counts for both.
-UNIT = {"whole": f"{_COORDINATOR}._commit", "answer": f"{_COORDINATOR}._answer"}
+# What is watched: the cell, and the methods that it counts. A watched method called in another one counts for both.
+# Acts (checkpoints, counting) are units too.
+UNIT = {"whole": f"{_COORDINATOR}._commit {_COORDINATOR}._perform", "answer": f"{_COORDINATOR}._answer"}
 PARTS = {
     "decide": f"{_COORDINATOR}._decide",
     "finish": "redkey.services.unit_of_work:TopicWork.finish",
@@ -51,8 +52,9 @@ def run(what: str, path: Path) -> None:
     path.write_bytes(bytes(CELLS_BYTES))
     with path.open("r+b") as file:
         cells = memoryview(mmap(file.fileno(), CELLS_BYTES)).cast("q")
-    for name, place in (UNIT | PARTS if what == "parts" else UNIT).items():
-        watch(place, CELLS.index(name) * 2, cells)
+    for name, places in (UNIT | PARTS if what == "parts" else UNIT).items():
+        for place in places.split():
+            watch(place, CELLS.index(name) * 2, cells)
     importlib.import_module("redkey.cli").main()
 
 

@@ -1,4 +1,5 @@
-"""A connection: requests are read from it, answered one at a time and in order, within bounds of time and size.
+"""A connection: requests are read from it, answered one at a time and in order, within bounds of size; the bounds of
+time are `deadlines`'.
 
 A request with a small body begins when it has been received whole. A larger body is handed to its handler piece by
 piece, no faster than the handler takes it. A request that cannot be read gets a problem as its answer, in its place:
@@ -19,23 +20,19 @@ import structlog
 from redkey.config import Limits
 from redkey.http import problems
 from redkey.http.chunked import ChunkedBody
+from redkey.http.deadlines import Deadlines
 from redkey.http.exchange import Exchange, header_lines
 from redkey.http.head import HEAD_BYTES, Head, is_hopeless, malformed, parse_head
 from redkey.http.limits import Strangers
 from redkey.http.problems import Declined
 from redkey.http.security import SECURITY
 
-# A body that arrives at this pace, in bytes a second, is given the time it needs.
-PACE_BYTES = 16 * 1024
-# A caller has to read at least this many bytes of a buffered answer while `stalled_seconds` pass.
-_READ_BYTES = 16 * 1024
 # A body up to this size is waited for; of a larger one no more than this is held before the handler takes it.
 _SMALL_BODY = 64 * 1024
 # So many requests may wait for their answers; what comes behind them is not parsed yet.
 _PIPELINE = 16
 # So many bytes of a chunked body are decoded before other connections have their turn.
 _CHUNKED_SLICE = 16 * 1024
-_KEEP_ALIVE_SECONDS = 75
 # After a refusal, what the caller still sends is read and dropped for this long: closing at once would make its
 # system throw our answer away.
 _LINGER_SECONDS = 2.0
@@ -70,6 +67,7 @@ class Connection(asyncio.Protocol):
 
     transport: asyncio.Transport
     address = ""
+    _deadlines: Deadlines
 
     def __init__(self, board: Board, loop: asyncio.AbstractEventLoop) -> None:
         self.board, self._loop = board, loop
@@ -78,29 +76,21 @@ class Connection(asyncio.Protocol):
         # Received bytes that are not parsed yet, because enough requests wait for their answers.
         self._held = b""
         # The request whose body is being received, how many bytes of it are missing, or how it is chunked.
-        self._coming: Exchange | None = None
+        self.coming: Exchange | None = None
         self._missing = 0
         self._chunked: ChunkedBody | None = None
         # The pieces of a small body, which is waited for; None when pieces are handed over as they come.
         self._pieces: list[bytes] | None = None
         # Requests in order; the first is being answered.
-        self._line: deque[Exchange] = deque()
+        self.line: deque[Exchange] = deque()
         # No further request is read: one could not be, or the caller or the server wants no more.
         self._deaf = self._at_end = False
-        self._reading = True
+        self.is_reading = True
         # True while the caller has to read before more can be sent; who waits for that waits for the event.
         self.is_stalled = False
         self._writable = asyncio.Event()
-        # Of the request that is being received: its bytes so far, and since when it is waited for.
-        self._size = 0
-        self._since = 0.0
-        self._patience: asyncio.TimerHandle | None = None
-        self._idle_since = loop.time()
-        self._idle_timer: asyncio.TimerHandle | None = None
-        # While the caller has to read: how much is buffered, and when that is looked at again.
-        self._buffered = 0
-        self._write_timer: asyncio.TimerHandle | None = None
-        self._closing_timer: asyncio.TimerHandle | None = None
+        # How many bytes of the request that is being received have come.
+        self.size = 0
         self.is_stranger = False
 
     # Called by the transport.
@@ -111,28 +101,26 @@ class Connection(asyncio.Protocol):
         self.address = str(peer[0]) if isinstance(peer, tuple) else ""
         board = self.board
         board.connections.add(self)
-        self._idle_timer = self._loop.call_later(_KEEP_ALIVE_SECONDS, self._check_idle)
+        self._deadlines = Deadlines(self, self._loop, board.limits)
         if len(board.connections) > board.limits.connections:
-            self._refuse(Declined(503, "too_many_connections", "The server has as many connections as it may have."))
+            self.refuse(Declined(503, "too_many_connections", "The server has as many connections as it may have."))
             return
         if self.address:
             self.is_stranger = True
             if board.strangers.add(self.address) > board.limits.strangers:
                 detail = "Too many connections from this address have not shown a valid key."
-                self._refuse(Declined(503, "too_many_connections", detail))
+                self.refuse(Declined(503, "too_many_connections", detail))
                 return
-        self._watch()
+        self._deadlines.await_arrival()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.board.forget(self)
         self.authenticated()
         self._deaf = True
-        for timer in (self._patience, self._idle_timer, self._write_timer, self._closing_timer):
-            if timer is not None:
-                timer.cancel()
-        line = list(self._line)
-        if self._coming is not None and self._coming not in line:
-            line.append(self._coming)
+        self._deadlines.cancel()
+        line = list(self.line)
+        if self.coming is not None and self.coming not in line:
+            line.append(self.coming)
         for exchange in line:
             exchange.lose()
         self._writable.set()
@@ -147,55 +135,52 @@ class Connection(asyncio.Protocol):
         """The caller sends no more. It may still read, so what it asked for is answered; only who waits for
         something to happen is taken to have left."""
         self._deaf = self._at_end = True
-        self._stop_watching()
-        if self._coming is not None:
-            self._coming.lose()
-            if self._coming in self._line:
-                self._line.remove(self._coming)
-            self._coming = None
-        for exchange in tuple(self._line):
+        self._deadlines.arrived()
+        if self.coming is not None:
+            self.coming.lose()
+            if self.coming in self.line:
+                self.line.remove(self.coming)
+            self.coming = None
+        for exchange in tuple(self.line):
             if exchange.awaits_disconnect:
                 exchange.lose()
-        if self._line:
-            self._line[-1].keep_alive = False
+        if self.line:
+            self.line[-1].keep_alive = False
         self._pass_over_gone()
-        return bool(self._line) and not self.transport.is_closing()
+        return bool(self.line) and not self.transport.is_closing()
 
     def pause_writing(self) -> None:
         self.is_stalled = True
         self._writable.clear()
-        self._buffered = self.transport.get_write_buffer_size()
-        self._write_timer = self._loop.call_later(self.board.limits.stalled_seconds, self._check_writing)
+        self._deadlines.await_reading()
 
     def resume_writing(self) -> None:
-        if self._write_timer is not None:
-            self._write_timer.cancel()
-            self._write_timer = None
+        self._deadlines.read()
         self.is_stalled = False
         self._writable.set()
-        if self._line and not self._line[0].begun:
-            self._start(self._line[0])
+        if self.line and not self.line[0].begun:
+            self._start(self.line[0])
 
     # From bytes to requests.
 
     def _parse(self, data: bytes) -> None:
-        self._size += len(data)
+        self.size += len(data)
         try:
             while data and not self._deaf:
-                if self._coming is not None:
-                    data = self._read_body(self._coming, data)
-                elif len(self._line) >= _PIPELINE:
+                if self.coming is not None:
+                    data = self._read_body(self.coming, data)
+                elif len(self.line) >= _PIPELINE:
                     self._held = data
                     self._pause()
                     return
                 else:
                     data = self._read_head(data)
         except Declined as declined:
-            self._refuse(declined)
-        if self._coming is not None or self._buffer:
-            self._watch()
-        elif self._patience is not None:
-            self._stop_watching()
+            self.refuse(declined)
+        if self.coming is None and not self._buffer:
+            self._deadlines.arrived()
+        elif not self._deaf:
+            self._deadlines.await_arrival()
 
     def _read_head(self, data: bytes) -> bytes:
         """Read a head as far as it has been received; what follows it."""
@@ -203,10 +188,10 @@ class Connection(asyncio.Protocol):
         if known:
             data = self._buffer + data
         else:
-            self._size = len(data)
-            if self._patience is not None:
+            self.size = len(data)
+            if self._deadlines.awaits_arrival:
                 # The time of the request before it is over.
-                self._since = self._loop.time()
+                self._deadlines.arriving_since = self._loop.time()
         if data.startswith(b"\r\n") and not self._skipped_line:
             # RFC 9112 asks to pass over an empty line before a request. One is enough.
             self._skipped_line = True
@@ -228,7 +213,7 @@ class Connection(asyncio.Protocol):
             self._enter(Exchange(self, head, rest[:length]))
             return rest[length:]
         exchange = Exchange(self, head)
-        self._coming = exchange
+        self.coming = exchange
         self._pieces = None
         if length is None:
             self._chunked = ChunkedBody()
@@ -260,7 +245,7 @@ class Connection(asyncio.Protocol):
                 return rest
             pieces = self._pieces
         if ended:
-            self._coming = self._chunked = None
+            self.coming = self._chunked = None
             self._deaf = self._deaf or not exchange.keep_alive
         if not exchange.complete:
             exchange.feed(b"".join(pieces), more=not ended)
@@ -285,11 +270,11 @@ class Connection(asyncio.Protocol):
             self._parse(held)
         self.take_more()
 
-    def _refuse(self, declined: Declined) -> None:
+    def refuse(self, declined: Declined) -> None:
         """Answer with a problem what cannot be read, in its place, and read no further."""
         self._deaf = True
-        self._stop_watching()
-        coming, self._coming, self._buffer = self._coming, None, b""
+        self._deadlines.arrived()
+        coming, self.coming, self._buffer = self.coming, None, b""
         if coming is None or self._pieces is not None:
             self._enter(Exchange(self, _UNREAD, b"", declined))
         else:
@@ -301,7 +286,7 @@ class Connection(asyncio.Protocol):
     # From one exchange to the next.
 
     def _enter(self, exchange: Exchange) -> None:
-        line = self._line
+        line = self.line
         line.append(exchange)
         if not exchange.keep_alive and not exchange.more:
             # Whatever comes behind it is not answered, so it must not be done either.
@@ -339,7 +324,7 @@ class Connection(asyncio.Protocol):
             if exchange.task is not None:
                 self.board.tasks.discard(exchange.task)
             if exchange.gone:
-                if not self._line:
+                if not self.line:
                     self.transport.close()
             elif not exchange.complete:
                 # Half of an answer must not look like all of it.
@@ -347,34 +332,34 @@ class Connection(asyncio.Protocol):
 
     def _pass_over_gone(self) -> None:
         """Begin the first request whose answer somebody still wants."""
-        line = self._line
+        line = self.line
         while line and line[0].gone:
             line.popleft()
         if line and not line[0].begun and not self.is_stalled:
             self._start(line[0])
         elif not line and self._at_end and not self.transport.is_closing():
-            self._end()
+            self.end()
 
     def answered(self, exchange: Exchange) -> None:
-        line = self._line
+        line = self.line
         line.popleft()
-        self._idle_since = self._loop.time()
+        self._deadlines.idle_since = self._loop.time()
         if not exchange.keep_alive:
             line.clear()
             self._close()
-        elif self._coming is exchange:
+        elif self.coming is exchange:
             # The rest of its body is read and dropped.
             self.take_more()
         elif line or self._held:
             self._go_on()
-        elif not self._reading:
+        elif not self.is_reading:
             self.take_more()
 
     def _go_on(self) -> None:
         """Answer the next request, or read on."""
-        if self._line:
+        if self.line:
             if not self.is_stalled:
-                self._start(self._line[0])
+                self._start(self.line[0])
         elif self._held:
             self._parse_held()
         else:
@@ -387,40 +372,27 @@ class Connection(asyncio.Protocol):
         if transport.is_closing():
             return
         self._deaf = True
-        self._stop_watching()
-        if self._size and not self._at_end:
+        self._deadlines.arrived()
+        if self.size and not self._at_end:
             transport.write_eof()
             self.take_more()
-            self._closing_timer = self._loop.call_later(_LINGER_SECONDS, self._end)
+            self._deadlines.end_after(_LINGER_SECONDS)
         else:
-            self._end()
+            self.end()
 
-    def _end(self) -> None:
+    def end(self) -> None:
         self.transport.close()
-        self._watch_closing()
-
-    def _watch_closing(self) -> None:
-        """Cut a caller that does not read the last answers, which would keep the connection open."""
-        if self._closing_timer is not None:
-            self._closing_timer.cancel()
-        before = self.transport.get_write_buffer_size()
-        self._closing_timer = self._loop.call_later(self.board.limits.stalled_seconds, self._check_closing, before)
-
-    def _check_closing(self, before: int) -> None:
-        if self.transport.get_write_buffer_size() > before - _READ_BYTES:
-            self.abort()
-        else:
-            self._watch_closing()
+        self._deadlines.await_closing()
 
     def shutdown(self) -> None:
         """End when the requests that were read have been answered."""
-        if not self._line:
+        if not self.line:
             self._deaf = True
-            self._end()
+            self.end()
             return
         # A body that is being received is received to its end.
-        self._deaf = self._coming is not self._line[-1]
-        self._line[-1].keep_alive = False
+        self._deaf = self.coming is not self.line[-1]
+        self.line[-1].keep_alive = False
 
     # Called by exchanges and handlers.
 
@@ -428,18 +400,18 @@ class Connection(asyncio.Protocol):
         await self._writable.wait()
 
     def take_more(self) -> None:
-        if not self._reading and not self._held and not self.transport.is_closing():
-            self._reading = True
+        if not self.is_reading and not self._held and not self.transport.is_closing():
+            self.is_reading = True
             self.transport.resume_reading()
 
     def _pause(self) -> None:
-        if self._reading and not self.transport.is_closing():
-            self._reading = False
+        if self.is_reading and not self.transport.is_closing():
+            self.is_reading = False
             self.transport.pause_reading()
 
     def skips(self, exchange: Exchange) -> bool:
         # A caller that was not told to send its body may leave it out, and then its next request comes instead.
-        expected = self._coming is exchange and not exchange.continues
+        expected = self.coming is exchange and not exchange.continues
         return expected and self._chunked is None and self._missing <= _SMALL_BODY
 
     def authenticated(self) -> None:
@@ -458,57 +430,3 @@ class Connection(asyncio.Protocol):
         if self.transport.is_closing():
             return
         self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, size)
-
-    # Bounds of time.
-
-    def _watch(self) -> None:
-        """Bound the time in which a request that is not whole yet must arrive."""
-        if self._patience is None and not self._deaf:
-            self._since = self._loop.time()
-            self._patience = self._loop.call_later(self._allowed(), self._check_arrival)
-
-    def _stop_watching(self) -> None:
-        if self._patience is not None:
-            self._patience.cancel()
-            self._patience = None
-
-    def _allowed(self) -> float:
-        limits = self.board.limits
-        return limits.header_seconds if self._coming is None else limits.body_seconds + self._size / PACE_BYTES
-
-    def _check_arrival(self) -> None:
-        """Refuse a request that arrives too slowly. Time counts only while it is the caller who keeps us waiting."""
-        now, coming = self._loop.time(), self._coming
-        if self._line and self._line[0] is not coming:
-            # It is its turn only when the requests before it are answered.
-            self._since = now
-        left = self._since + self._allowed() - now
-        if not self._reading:
-            left = max(left, self.board.limits.body_seconds)
-        if left > 0:
-            self._patience = self._loop.call_later(left, self._check_arrival)
-            return
-        self._patience = None
-        if coming is None:
-            detail = f"No request came within {self.board.limits.header_seconds:g} seconds."
-            self._refuse(Declined(408, "headers_too_slow", detail))
-            return
-        detail = f"The body came too slowly: {self._size:,} bytes in {now - self._since:.0f} seconds."
-        self._refuse(Declined(408, "body_too_slow", detail))
-
-    def _check_writing(self) -> None:
-        """Cut a caller that does not read its answers."""
-        buffered = self.transport.get_write_buffer_size()
-        if buffered > self._buffered - _READ_BYTES:
-            self.abort()
-            return
-        self._buffered = buffered
-        self._write_timer = self._loop.call_later(self.board.limits.stalled_seconds, self._check_writing)
-
-    def _check_idle(self) -> None:
-        busy = self._line or self._patience is not None
-        left = _KEEP_ALIVE_SECONDS if busy else self._idle_since + _KEEP_ALIVE_SECONDS - self._loop.time()
-        if left <= 0:
-            self._end()
-        else:
-            self._idle_timer = self._loop.call_later(left, self._check_idle)
