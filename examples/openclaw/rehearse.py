@@ -27,6 +27,10 @@ def say(words: str) -> None:
         print(words, flush=True)
 
 
+class NoAnswer(Exception):
+    """A gateway that is not there, or that refuses a call."""
+
+
 def invoke(gateway: str, agent: str, tool: str, **arguments: Any) -> dict[str, Any]:
     """What a tool answers when this agent of a gateway calls it."""
     body = json.dumps({"tool": tool, "agentId": agent, "args": arguments}).encode()
@@ -37,24 +41,34 @@ def invoke(gateway: str, agent: str, tool: str, **arguments: Any) -> dict[str, A
         with urllib.request.urlopen(request, timeout=120) as reply:
             return dict(json.load(reply)["result"]["details"])
     except urllib.error.HTTPError as refused:
-        sys.exit(f"{tool} was refused: {refused.read().decode()}")
+        raise NoAnswer(f"{gateway} refused {tool}: {refused.read().decode()}") from None
+    except OSError as failure:
+        raise NoAnswer(f"no gateway answers at {gateway}: {failure}") from None
 
 
 def work(gateway: str, agent: str, ended: threading.Event) -> None:
-    """Claim, do, complete, until the episode is done."""
-    while not ended.is_set():
-        claim = invoke(gateway, agent, "redkey_claim_next", waitSeconds=2)["claim"]
-        if claim["status"] != "claimed":
-            continue
-        task, before = claim["task"], [one["name"] for one in claim.get("upstream", [])]
-        say(f"{gateway} {agent}: {task['title']}" + (f" (from {', '.join(before)})" if before else ""))
-        invoke(gateway, agent, "redkey_progress", claimId=claim["claimId"], text="Nearly there.", percent=80)
-        guest = task["workflowInput"]["guest"]
-        output = {name: f"# {name}\n\nWritten by the {agent}, about {guest}.\n" for name in task["outputs"]}
-        done = invoke(gateway, agent, "redkey_complete", claimId=claim["claimId"], output=output)["task"]
-        if task["planTaskId"] == "review_script":
-            say(f"The host decides now: redkey gate approve {done['gateId']}")
-            ended.set()
+    """Claim, do, complete, until the episode is done or the gateway is gone."""
+    try:
+        while not ended.is_set():
+            do_next(gateway, agent, ended)
+    except NoAnswer as gone:
+        say(str(gone))
+
+
+def do_next(gateway: str, agent: str, ended: threading.Event) -> None:
+    """One task, if there is one for this agent: claim it, report, hand in."""
+    claim = invoke(gateway, agent, "redkey_claim_next", waitSeconds=2)["claim"]
+    if claim["status"] != "claimed":
+        return
+    task, before = claim["task"], [one["name"] for one in claim.get("upstream", [])]
+    say(f"{gateway} {agent}: {task['title']}" + (f" (from {', '.join(before)})" if before else ""))
+    invoke(gateway, agent, "redkey_progress", claimId=claim["claimId"], text="Nearly there.", percent=80)
+    guest = task["workflowInput"]["guest"]
+    output = {name: f"# {name}\n\nWritten by the {agent}, about {guest}.\n" for name in task["outputs"]}
+    done = invoke(gateway, agent, "redkey_complete", claimId=claim["claimId"], output=output)["task"]
+    if task["planTaskId"] == "review_script":
+        say(f"The host decides now: redkey gate approve {done['gateId']}")
+        ended.set()
 
 
 def main() -> None:
@@ -65,7 +79,10 @@ def main() -> None:
     asked = parser.parse_args()
     gateways = asked.gateway or ["http://127.0.0.1:18790"]
     plan = json.loads(asked.plan.read_text(encoding="utf-8"))
-    started = invoke(gateways[0], "producer", "redkey_start_plan", plan=plan, input={"guest": asked.guest})["plan"]
+    try:
+        started = invoke(gateways[0], "producer", "redkey_start_plan", plan=plan, input={"guest": asked.guest})["plan"]
+    except NoAnswer as refused:
+        sys.exit(str(refused))
     say(f"started {started['workflowId']}")
     ended = threading.Event()
     workers = [threading.Thread(target=work, args=(one, role, ended)) for one in gateways for role in ROLES]
@@ -73,6 +90,8 @@ def main() -> None:
         worker.start()
     for worker in workers:
         worker.join()
+    if not ended.is_set():
+        sys.exit("The episode is not done: start a gateway and let its agents work the queue.")
 
 
 if __name__ == "__main__":

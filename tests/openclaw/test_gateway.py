@@ -41,6 +41,8 @@ AGENTS = ("producer", "writer")
 
 EXAMPLE = ROOT / "examples" / "openclaw"
 TOKEN = "a token of the tests"
+# The bundle for coding agents, installed beside the plugin: tools must appear once.
+BUNDLES = [folder for folder in (ROOT / "plugins" / "redkey",) if folder.exists()]
 
 
 class Gateway:
@@ -110,7 +112,10 @@ def openclaw_command(*arguments: str) -> list[str]:
 def environment(folder: Path, **given: str) -> dict[str, str]:
     """Nothing of the user's own OpenClaw."""
     inherited = {key: value for key, value in clean().items() if not key.startswith("OPENCLAW")}
-    return {**inherited, "HOME": str(folder), "OPENCLAW_STATE_DIR": str(folder), "NO_COLOR": "1", **given}
+    # `redkey mcp` of the bundle must be found, or its tools would be missing for another reason.
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+    own = {"HOME": str(folder), "OPENCLAW_STATE_DIR": str(folder), "NO_COLOR": "1", "PATH": path}
+    return {**inherited, **own, **given}
 
 
 def wait_until(holds: Callable[[], bool], what: str) -> None:
@@ -310,7 +315,7 @@ def test_a_model_works_the_queue(plugin: Path, tmp_path: Path, tool_search: bool
     with (
         serving(tmp_path) as server,
         model_server(answer) as model,
-        running(tmp_path / "gateway", server, plugin, model=model.url, tool_search=tool_search) as gateway,
+        running(tmp_path / "gateway", server, plugin, *BUNDLES, model=model.url, tool_search=tool_search) as gateway,
         RedKey(server.url, server.key) as rk,
     ):
         wait_until(gateway.is_ready, "the gateway answers")
@@ -345,10 +350,9 @@ def gateway_name(gateway: Gateway) -> str:
 
 
 def test_with_bundle_and_plugin_the_tools_appear_once(plugin: Path, server: Server, tmp_path: Path) -> None:
-    bundle = ROOT / "plugins" / "redkey"
-    if not bundle.exists():
+    if not BUNDLES:
         pytest.skip("there is no bundle in plugins/redkey")
-    with running(tmp_path / "both", server, plugin, bundle) as gateway:
+    with running(tmp_path / "both", server, plugin, *BUNDLES) as gateway:
         wait_until(gateway.is_ready, "the gateway answers")
         done = subprocess.run(
             openclaw_command("plugins", "list", "--json"),

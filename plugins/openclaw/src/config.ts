@@ -1,4 +1,5 @@
 /** The configuration of the plugin, `plugins.entries.redkey.config` of the gateway. */
+import { ToolProblem } from "./problems.js";
 import { findings, type Schema } from "./schema.js";
 
 /** How one OpenClaw agent works. */
@@ -18,7 +19,11 @@ export interface Config extends Omit<AgentConfig, "agentId"> {
   agents?: Record<string, AgentConfig>;
 }
 
-const names = (description: string): Schema => ({ type: "array", items: { type: "string", minLength: 1 }, description });
+const names = (description: string): Schema => ({
+  type: "array",
+  items: { type: "string", minLength: 1 },
+  description,
+});
 const text = (description: string): Schema => ({ type: "string", minLength: 1, description });
 
 const shared = {
@@ -68,6 +73,6 @@ export function parseConfig(given: unknown): Config {
   for (const [name, { agentId, apiKey }] of wrong.length ? [] : Object.entries(agents)) {
     if (!agentId !== !apiKey) wrong.push(`"agents.${name}" must have both agentId and apiKey, or none of them.`);
   }
-  if (wrong.length) throw new Error(`plugins.entries.redkey.config: ${wrong.join(" ")}`);
+  if (wrong.length) throw new ToolProblem(`plugins.entries.redkey.config: ${wrong.join(" ")}`);
   return (given ?? {}) as Config;
 }

@@ -9,11 +9,13 @@ import type { CallOptions, Hold } from "redkey";
 import type { Identity, Log } from "./identities.js";
 import { ToolProblem } from "./problems.js";
 
-interface Kept {
+export interface Kept {
   owner: string;
   hold: Hold;
-  /** What a call was answered with, so that the same call again has the same answer. */
-  answers: Map<string, unknown>;
+  /** By call: what is left of its output once the named outputs are recorded. */
+  outputs: Map<string, unknown>;
+  /** By call: its answer, so that the same call again has the same one. */
+  answers: Map<string, Promise<unknown>>;
 }
 
 // How many claims are remembered; those that have ended are forgotten first.
@@ -35,9 +37,10 @@ export class Holds {
       await hold.release(BRIEF);
       throw new ToolProblem("This gateway is stopping; the task was given back. Call again after the restart.");
     }
-    this.#kept.set(hold.claimId, { owner, hold, answers: new Map() });
+    this.#kept.set(hold.claimId, { owner, hold, outputs: new Map(), answers: new Map() });
     hold.signal.addEventListener("abort", () => {
-      if (!hold.told && hold.lease.end !== "stopped") this.log.warn(`${owner}: ${(hold.signal.reason as Error).message} (${hold.claimId})`);
+      if (!hold.told && hold.lease.end !== "stopped")
+        this.log.warn(`${owner}: ${(hold.signal.reason as Error).message} (${hold.claimId})`);
     });
     for (const [claimId, { hold: other }] of this.#kept) {
       if (this.#kept.size <= REMEMBERED) break;
@@ -49,11 +52,13 @@ export class Holds {
 
   /** What an agent holds now. */
   of(owner: string): Hold[] {
-    return [...this.#kept.values()].filter((kept) => kept.owner === owner && !hasEnded(kept.hold)).map((kept) => kept.hold);
+    // A claim that was taken up again is known by two names.
+    const kept = new Set(this.#kept.values());
+    return [...kept].filter((one) => one.owner === owner && !hasEnded(one.hold)).map((one) => one.hold);
   }
 
   /** What the same call was answered with, for a claim that has ended by it. */
-  answered(owner: string, key: string): unknown {
+  answered(owner: string, key: string): Promise<unknown> | undefined {
     const kept = [...this.#kept.values()].filter((one) => one.owner === owner && one.answers.has(key));
     return kept.at(-1)?.answers.get(key);
   }

@@ -167,7 +167,9 @@ export class Identities {
       return JSON.parse(readFileSync(this.#file, "utf8")) as State;
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== "ENOENT") {
-        throw new ToolProblem(`${this.#file} cannot be read (${String(error)}): remove it to register the agents anew.`);
+        throw new ToolProblem(
+          `${this.#file} cannot be read (${String(error)}): remove it to register the agents anew.`,
+        );
       }
     }
     // Two gateways on one machine are two: their agents must not share a name.

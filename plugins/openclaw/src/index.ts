@@ -8,7 +8,8 @@ import { listAgentIds } from "openclaw/plugin-sdk/agent-scope-runtime";
 import { defineToolPlugin } from "openclaw/plugin-sdk/tool-plugin";
 import { configSchema, parseConfig } from "./config.js";
 import { Gateway } from "./gateway.js";
-import { invoke, TOOLS } from "./tools.js";
+import { invoke } from "./invoke.js";
+import { TOOLS } from "./tools.js";
 
 type Api = Parameters<ReturnType<typeof defineToolPlugin>["register"]>[0];
 

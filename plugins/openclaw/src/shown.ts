@@ -44,7 +44,10 @@ async function shownUpstream(hold: Hold): Promise<unknown[]> {
   for (const { name, planTaskId: from, mediaType, bytes, uri, sha256, erased } of hold.task.upstream ?? []) {
     const isText = !uri && !erased && /^($|text\/|application\/([\w.+-]+\+)?json)/.test(mediaType ?? "");
     // The claim is held: what cannot be read now must not keep the rest from the model.
-    const whole = isText && left > 0 ? await read(hold, sha256).catch((error: unknown) => `It cannot be read now: ${String(error)}`) : undefined;
+    const whole =
+      isText && left > 0
+        ? await read(hold, sha256).catch((error: unknown) => `It cannot be read now: ${String(error)}`)
+        : undefined;
     const content = whole?.slice(0, Math.min(left, ARTIFACT_CHARACTERS));
     left -= content?.length ?? 0;
     const isCut = content?.length !== whole?.length;

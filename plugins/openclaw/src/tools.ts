@@ -1,48 +1,11 @@
 /** The tools, each with its schema and what it does. A result is wrapped: OpenClaw grades `status` at its top level. */
-import { createHash } from "node:crypto";
-import { Unauthorized, type BlockerType, type CallOptions, type FailureKind, type Hold, type types } from "redkey";
-import type { Gateway } from "./gateway.js";
-import type { Identity } from "./identities.js";
-import { explained, ToolProblem } from "./problems.js";
-import { findings, type Schema } from "./schema.js";
+import type { BlockerType, FailureKind, types } from "redkey";
+import { ToolProblem } from "./problems.js";
 import { shownMiss, shownTask } from "./shown.js";
+import { claimId, ending, list, queue, takes, words, type Tool } from "./tool.js";
 
-interface Call {
-  gateway: Gateway;
-  identity: Identity;
-  signal: AbortSignal | undefined;
-  /** Bounds calls, so that a server that is gone is an answer and not a silence. */
-  options: CallOptions;
-  /** The same for the same arguments, whether the claim is named or not. */
-  key: string;
-}
-
-export interface Tool<Args = any> {
-  name: string;
-  label: string;
-  description: string;
-  parameters: Schema & { type: "object" };
-  /** Whether it acts by the configured key, because an agent's own key may not create work. */
-  produces?: true;
-  run(args: Args, call: Call): Promise<Record<string, unknown>>;
-}
-
-const PATIENCE_SECONDS = 45;
 // A stop waits for claims that are on their way, so that each waits for a short time only.
 const CLAIM_WAIT_SECONDS = 5;
-
-const claimId: Schema = {
-  type: "string",
-  minLength: 1,
-  description: "The claim, as redkey_claim_next gave it; may be left out while you hold one task only.",
-};
-const queue: Schema = { type: "string", minLength: 1, description: "The queue; your usual one when left out." };
-const words = (description: string): Schema => ({ type: "string", minLength: 1, maxLength: 8000, description });
-const list = (description: string): Schema => ({ type: "array", items: { type: "string", minLength: 1 }, description });
-
-function takes(properties: Record<string, Schema>, required: string[] = []): Tool["parameters"] {
-  return { type: "object", additionalProperties: false, properties, required };
-}
 
 const claimNext: Tool<{ queue?: string; taskId?: string; waitSeconds?: number }> = {
   name: "redkey_claim_next",
@@ -96,11 +59,10 @@ const complete: Tool<{ claimId?: string; output?: unknown; summary?: string }> =
     summary: words("What was done, in a sentence or two, for people."),
   }),
   async run({ claimId, output, summary }, call) {
-    return ending(call, claimId, async (hold, answers, options) => {
-      const filled = `${call.key}:output`;
-      // Outputs are recorded once; the same call again sends the same end.
-      if (!answers.has(filled)) answers.set(filled, await hold.fill(output));
-      const said = { output: answers.get(filled), ...(summary !== undefined && { summary }) };
+    return ending(call, claimId, async ({ hold, outputs }, options) => {
+      // Named outputs are recorded once; the same call again sends the same end.
+      if (!outputs.has(call.key)) outputs.set(call.key, await hold.fill(output));
+      const said = { output: outputs.get(call.key), ...(summary !== undefined && { summary }) };
       const ended = await hold.complete(said, options);
       const next = ended.gateId
         ? "A human decides about this work now; you have nothing more to do for it."
@@ -129,7 +91,7 @@ const fail: Tool<{ claimId?: string; reason: string; kind?: FailureKind }> = {
     ["reason"],
   ),
   async run({ claimId, reason, kind }, call) {
-    return ending(call, claimId, async (hold, _, options) => {
+    return ending(call, claimId, async ({ hold }, options) => {
       const ended = await hold.fail(reason, kind, null, options);
       const next = ended.retry ? "Another attempt follows. " : "";
       return { ...ended, next: `${next}Call redkey_claim_next for other work.` };
@@ -156,9 +118,12 @@ const block: Tool<{ claimId?: string; question: string; blockerType?: BlockerTyp
     ["question"],
   ),
   async run({ claimId, question, blockerType }, call) {
-    return ending(call, claimId, async (hold, _, options) => {
+    return ending(call, claimId, async ({ hold }, options) => {
       const ended = await hold.block(question, blockerType, {}, options);
-      return { ...ended, next: "The task waits for an answer and is out of your hands. Call redkey_claim_next for other work." };
+      return {
+        ...ended,
+        next: "The task waits for an answer and is out of your hands. Call redkey_claim_next for other work.",
+      };
     });
   },
 };
@@ -166,7 +131,8 @@ const block: Tool<{ claimId?: string; question: string; blockerType?: BlockerTyp
 const progress: Tool<{ claimId?: string; text: string; percent?: number }> = {
   name: "redkey_progress",
   label: "Report progress",
-  description: "Say how the work on a task you hold goes, for those who watch it. Also a sign that you are still at it.",
+  description:
+    "Say how the work on a task you hold goes, for those who watch it. Also a sign that you are still at it.",
   parameters: takes(
     {
       claimId,
@@ -253,63 +219,7 @@ const explain: Tool<{ taskId: string }> = {
   },
 };
 
-export const TOOLS: readonly Tool[] = [
-  claimNext,
-  complete,
-  fail,
-  block,
-  progress,
-  createTask,
-  startPlan,
-  explain,
-];
-
-/** Check the arguments of a call, run it, and explain what went wrong. */
-export async function invoke(
-  tool: Tool,
-  gateway: Gateway,
-  agent: string,
-  given: unknown,
-  signal?: AbortSignal,
-): Promise<Record<string, unknown>> {
-  const args = given ?? {};
-  const wrong = findings(tool.parameters, args);
-  if (wrong.length) throw new ToolProblem(`${wrong.join(" ")} Correct the arguments of ${tool.name} and call again.`);
-  const patience = AbortSignal.timeout(PATIENCE_SECONDS * 1000);
-  const options = { signal: signal ? AbortSignal.any([signal, patience]) : patience };
-  const { claimId: _, ...rest } = args as { claimId?: string };
-  const key = createHash("sha256").update(JSON.stringify([tool.name, rest])).digest("hex").slice(0, 32);
-  try {
-    const identity = await gateway.identities.of(agent);
-    return await tool.run(args, { gateway, identity, signal, options, key });
-  } catch (error) {
-    if (error instanceof Unauthorized && !tool.produces) gateway.identities.forget(agent);
-    if (patience.aborted && error === patience.reason) {
-      throw new ToolProblem(
-        `RedKey did not answer in ${PATIENCE_SECONDS} seconds. Nothing is lost: call again with the same arguments.`,
-      );
-    }
-    throw explained(error);
-  }
-}
-
-/** End a claim: the same call again has the same answer. */
-async function ending(
-  { gateway, identity, options, key }: Call,
-  claimId: string | undefined,
-  end: (hold: Hold, answers: Map<string, unknown>, options: CallOptions) => Promise<Record<string, unknown>>,
-): Promise<{ task: unknown }> {
-  if (claimId === undefined && !gateway.holds.of(identity.name).length) {
-    const answer = gateway.holds.answered(identity.name, key);
-    if (answer) return { task: answer };
-  }
-  const { hold, answers } = await gateway.holds.find(identity, claimId, options);
-  if (!answers.has(key)) {
-    if (hold.told) throw new ToolProblem(`The claim ${hold.claimId} has ended. Call redkey_claim_next for other work.`);
-    answers.set(key, await end(hold, answers, { ...options, idempotencyKey: `${hold.claimId}-${key}` }));
-  }
-  return { task: answers.get(key) };
-}
+export const TOOLS: readonly Tool[] = [claimNext, complete, fail, block, progress, createTask, startPlan, explain];
 
 function parsedPlan(given: unknown): Record<string, unknown> {
   let plan = given;

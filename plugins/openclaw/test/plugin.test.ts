@@ -7,7 +7,8 @@ import { after, describe, test } from "node:test";
 import { RedKey } from "redkey";
 import { parseConfig, type Config } from "../src/config.js";
 import { Gateway } from "../src/gateway.js";
-import { invoke, TOOLS } from "../src/tools.js";
+import { invoke } from "../src/invoke.js";
+import { TOOLS } from "../src/tools.js";
 
 type Result = Record<string, any>;
 
@@ -39,7 +40,13 @@ function place(config: Config = {}, directory = stateDirectory()) {
   const gateway = new Gateway(parseConfig(given), directory, quiet);
   gateways.push(gateway);
   const call = (name: string, args: unknown = {}, agent = "main", signal?: AbortSignal): Promise<Result> =>
-    invoke(TOOLS.find((tool) => tool.name === `redkey_${name}`)!, gateway, agent, args, signal);
+    invoke(
+      TOOLS.find((tool) => tool.name === `redkey_${name}`)!,
+      gateway,
+      agent,
+      args,
+      signal,
+    );
   return { queue, gateway, call, directory };
 }
 
@@ -95,7 +102,8 @@ describe("side by side", { concurrency: true }, () => {
     assert.match(claim.next, /redkey_complete.*"output": letter/);
     const said = { output: { letter: "Dear Ida", pages: 1 }, summary: "One page." };
     await assert.rejects(call("complete", { output: null }), isProblem(/missing_artifact/));
-    const done = await call("complete", said);
+    const [done, beside] = await Promise.all([call("complete", said), call("complete", said)]);
+    assert.deepEqual(beside, done);
     assert.equal(done["task"].status, "completed");
     assert.deepEqual(await call("complete", said), done);
     assert.deepEqual(await call("complete", { ...said, claimId: claim.claimId }), { ...done });
@@ -254,6 +262,7 @@ describe("side by side", { concurrency: true }, () => {
     assert.deepEqual(gateway.holds.of("main"), []);
     await call("progress", { text: "Still at it.", claimId: claim.claimId });
     assert.equal((await admin.tasks.get(taskId)).state, "working");
+    assert.equal(gateway.holds.of("main").length, 1);
     await admin.claims.release(gateway.holds.of("main")[0]!.claimId);
     assert.equal((await other.call("claim_next"))["claim"].status, "claimed");
     await assert.rejects(call("complete", { claimId: claim.claimId }), isProblem(/changes nothing|has ended/));

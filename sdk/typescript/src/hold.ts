@@ -126,11 +126,7 @@ export class Hold implements Held {
   progress(said: string, percent?: number, options?: CallOptions) {
     this.#act();
     const metadata = { kind: "progress", ...(percent === undefined ? {} : { percent }) };
-    return this.rk.tasks.addMessage(
-      this.task.taskId,
-      { parts: [{ kind: "text", text: said }], metadata },
-      options,
-    );
+    return this.rk.tasks.addMessage(this.task.taskId, { parts: [{ kind: "text", text: said }], metadata }, options);
   }
 
   /** The task as it is now. */
@@ -183,10 +179,7 @@ export class Hold implements Held {
 
   /** Say what stands in the way. */
   block(reason: string, blockerType: BlockerType = "ambiguity", said: Blocker = {}, options: CallOptions = {}) {
-    return this.#tell(
-      (keyed) => this.rk.claims.block(this.claimId, { reason, blockerType, ...said }, keyed),
-      options,
-    );
+    return this.#tell((keyed) => this.rk.claims.block(this.claimId, { reason, blockerType, ...said }, keyed), options);
   }
 
   /** Give the task back for others. */
@@ -237,11 +230,7 @@ export class Hold implements Held {
   }
 
   /** Tell the end until the server has it, as long as the hold may last; under one key however often. */
-  async #tell<Reply>(
-    send: (keyed: CallOptions) => Promise<Reply>,
-    options: CallOptions,
-    once = false,
-  ): Promise<Reply> {
+  async #tell<Reply>(send: (keyed: CallOptions) => Promise<Reply>, options: CallOptions, once = false): Promise<Reply> {
     if (this.told || this.#telling) throw new CallMisused(`the end of ${this.claimId} was told before`, "claim_ended");
     this.#telling = true;
     const keyed = { idempotencyKey: newKey(), ...options };
