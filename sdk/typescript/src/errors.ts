@@ -122,7 +122,8 @@ export class ApiError extends ClientError {
     }));
     this.requestId = headers.get("x-request-id") ?? "";
     this.retryAfterSeconds = retryAfter(headers.get("retry-after"));
-    this.passing = PASSING.has(status) && headers.get("x-should-retry") !== "false";
+    // 5xx too: the request carries its key, so that it is done once however often it is sent.
+    this.passing = (status === 408 || status === 429 || status >= 500) && headers.get("x-should-retry") !== "false";
   }
 }
 
@@ -157,8 +158,6 @@ export class ServerFailed extends ApiError {
   override name = "ServerFailed";
 }
 
-// 500 too: the request carries its key, so that it is done once however often it is sent.
-const PASSING = new Set([408, 429, 500, 502, 503, 504]);
 const BY_CODE: Record<string, typeof ApiError> = { lease_lost: LeaseLost, already_terminal: AlreadyTerminal };
 const BY_STATUS: Record<number, typeof ApiError> = {
   400: Invalid,

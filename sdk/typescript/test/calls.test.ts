@@ -16,7 +16,7 @@ test("what may succeed later is sent again under one key, and after Retry-After"
     answer(503),
     answer(429, {}, { "retry-after": "0" }),
     answer(408),
-    answer(500, "a page"),
+    answer(520, "a page of a proxy"),
     answer(201, { taskId: "t" }),
   ];
   await scripted(steps, async (rk, heard) => {
