@@ -46,6 +46,8 @@ from redkey.services.costs import Costs
 from redkey.services.counting import Counting
 from redkey.services.keys import KEY_SHAPE, KEY_TEXT, KeyRing, digest_of
 from redkey.services.notices import Notices
+from redkey.services.outbox import Means as OutboxMeans
+from redkey.services.outbox import Outbox
 from redkey.services.recovery import FIRST_KEY_SCOPES
 from redkey.services.signing import SigningSchedule
 from redkey.services.subscriptions import Subscriptions
@@ -55,7 +57,7 @@ from redkey.services.witnessing import Courier, Witnessing
 from redkey.services.workspaces import begin_workspace, workspaces
 from redkey.shapes.operation import Operation
 from redkey.stores.clock import SystemClock
-from redkey.stores.durable import locked, replace_file
+from redkey.stores.durable import OneHolder, locked, replace_file
 from redkey.stores.ids import SystemIds
 from redkey.stores.keys import SignerKeys, issuing_secret
 from redkey.stores.opening import open_signing, open_store
@@ -149,6 +151,20 @@ class App:
             heavy=self._heavy,
             operations=operations_of(surface),
         )
+        self._outbox = Outbox(
+            OutboxMeans(
+                store=store,
+                act=self.coordinator.act,
+                subscriptions=self.subscriptions,
+                clock=clock,
+                settings=config.outbox,
+                public_url=config.public_url,
+                sign=self.tokens.sign,
+                secret=self.keys.webhook_secret,
+                alone=OneHolder(config.data / "outbox.lock"),
+            )
+        )
+        self.coordinator.listen(self._outbox.heard)
         self._authenticator = Authenticator(self.keys, self.tokens, limiter, logins)
         self.api = Api(surface, self.services, self._authenticator, self.metrics)
         self.a2a = A2aDoor(self.services, self._authenticator, self.workspace_id)
@@ -207,6 +223,7 @@ class App:
         self.signing.pass_through(self.coordinator.act_from_thread(asyncio.get_running_loop()))
         self._timers.start()
         self._witnessing.start()
+        self._outbox.start()
         for topic in self.store.topics():
             # A process that died may have left records that no checkpoint covers.
             self._schedule.heard(topic, ())
@@ -224,6 +241,7 @@ class App:
         """Let what was taken be recorded, sign it, and give the data directory back."""
         await self._bus.stop()
         await self.a2a.stop()
+        await self._outbox.stop()
         await self._timers.stop()
         await self._witnessing.stop()
         await self.coordinator.stop()

@@ -98,6 +98,24 @@ class Cards(_Table, frozen=True):
     pinned_keys: tuple[str, ...] = ()
 
 
+class Outbox(_Table, frozen=True):
+    """Where webhooks and A2A push notifications may go, and how long a receiver is tried."""
+
+    # Loopback and private networks, and plain http: for development only.
+    allow_private: bool = False
+    # Ports beside 443.
+    ports: tuple[int, ...] = ()
+    # Hosts that may be called, `.example.com` for all below one; any public host when empty.
+    hosts: tuple[str, ...] = ()
+    # The wait after the first failure; it doubles up to `longest_seconds`.
+    retry_seconds: Seconds = 1.0
+    longest_seconds: Seconds = 300.0
+    # After so many failures in a row a receiver is parked until it is resumed.
+    attempts: Count = 20
+    # How long a receiver may take to answer.
+    answer_seconds: Seconds = 5.0
+
+
 class A2a(_Table, frozen=True):
     """How A2A clients reach this server."""
 
@@ -155,6 +173,7 @@ class Config(_Table, frozen=True):
     logins: Logins = Logins()
     cards: Cards = Cards()
     a2a: A2a = A2a()
+    outbox: Outbox = Outbox()
 
     @property
     def new_block_routes(self) -> dict[str, tuple[str, ...]]:
@@ -193,6 +212,7 @@ _TABLES: Mapping[str, type[_Table]] = {
     "logins": Logins,
     "cards": Cards,
     "a2a": A2a,
+    "outbox": Outbox,
 }
 
 

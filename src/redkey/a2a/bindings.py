@@ -13,6 +13,9 @@ from redkey.a2a.gateway import Gateway
 
 _TASK = r"/tasks/(?P<id>[^/:]+)"
 
+_CONFIGS = r"/tasks/(?P<taskId>[^/:]+)/pushNotificationConfigs"
+_CONFIG = _CONFIGS + r"/(?P<id>[^/]+)"
+
 
 class Binding(msgspec.Struct, frozen=True):
     """One operation on both HTTP bindings; `run` gives its result, or the events of its stream."""
@@ -36,6 +39,10 @@ def bindings(gateway: Gateway) -> tuple[Binding, ...]:
         _bind("GetTask", "GET", _TASK, requests.GetTask, gateway.get_task),
         _bind("CancelTask", "POST", _TASK + ":cancel", named, gateway.cancel_task),
         _bind("SubscribeToTask", "POST", _TASK + ":subscribe", named, gateway.subscribe, streams=True),
+        _bind("CreateTaskPushNotificationConfig", "POST", _CONFIGS, requests.PushConfig, gateway.create_config),
+        _bind("ListTaskPushNotificationConfigs", "GET", _CONFIGS, requests.ListConfigs, gateway.list_configs),
+        _bind("GetTaskPushNotificationConfig", "GET", _CONFIG, requests.NamedConfig, gateway.get_config),
+        _bind("DeleteTaskPushNotificationConfig", "DELETE", _CONFIG, requests.NamedConfig, gateway.delete_config),
         _bind("SubscribeToTask", "GET", _TASK + ":subscribe", named, gateway.subscribe, streams=True),
     )
 

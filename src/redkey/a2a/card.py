@@ -88,6 +88,7 @@ class Cards:
             "documentationUrl": f"{url}/docs",
             "capabilities": {
                 "streaming": True,
+                "pushNotifications": True,
                 "extendedAgentCard": True,
                 "extensions": [
                     {

@@ -18,7 +18,7 @@ from redkey.commands.decision import Refused
 from redkey.errors import RedKeyError
 from redkey.services import repeats
 from redkey.services.caller import Caller
-from redkey.services.use_cases import a2a_tasks, queues
+from redkey.services.use_cases import a2a_push, a2a_tasks, queues
 from redkey.services.use_cases.a2a_cards import list_skills
 from redkey.services.use_cases.a2a_tasks import Sighted, Told, Wanted
 from redkey.shapes.operation import PRODUCE, Operation
@@ -110,6 +110,10 @@ class Gateway:
                 sighted = await self._continue(call, request, sent)
             else:
                 sighted = await self._create(call, request, sent, tenant)
+            wanted = request.configuration and request.configuration.task_push_notification_config
+            if wanted:
+                # Everything after the task as it is answered here is sent.
+                await self._push(call, wanted, sighted.task.task_id, sighted.sequence)
         except Refused as error:
             # A key whose answer is no longer kept is named as such.
             repeats.answer_before(caller, error)
@@ -220,6 +224,51 @@ class Gateway:
             raise invalid("The last event id cannot be read.", "Last-Event-ID", "the id of an event of this stream")
         sequence, skipped = int(found[1]), int(found[2] or 0)
         return a2a_tasks.get_task(call.caller, task_id, sequence - 1 if skipped else sequence), skipped
+
+    # Push notifications.
+
+    async def create_config(self, call: Call, request: requests.PushConfig) -> Json:
+        """Send the updates of a task to a URL."""
+        return _config(await self._push(call, request, request.task_id or ""), request.task_id or "")
+
+    async def _push(self, call: Call, request: requests.PushConfig, task_id: str, after: int = 0) -> Json:
+        given = msgspec.to_builtins(request)
+        for name in ("tenant", "taskId"):
+            given.pop(name, None)
+        for text in (given.get("token"), *(given.get("authentication") or {}).values()):
+            if text and not (text.isascii() and text.isprintable()):
+                raise invalid("A token or credential cannot be sent in a header.", "token", "not printable ASCII")
+        if after:
+            given["after"] = after
+        return await call.beside.settled(a2a_push.set_push(call.beside, task_id, given))
+
+    async def get_config(self, call: Call, request: requests.NamedConfig) -> Json:
+        """One push notification config of a task."""
+        return _config(self._config(call, request), request.task_id)
+
+    async def list_configs(self, call: Call, request: requests.ListConfigs) -> Json:
+        """The push notification configs of a task."""
+        found = a2a_push.list_push(call.caller, request.task_id)
+        return {"configs": [_config(one, request.task_id) for one in found]}
+
+    async def delete_config(self, call: Call, request: requests.NamedConfig) -> Json:
+        """Remove a push notification config; one that is not there stays so."""
+        for one in a2a_push.list_push(call.caller, request.task_id):
+            if one["id"] == request.id:
+                await call.caller.settled(a2a_push.remove_push(call.caller, request.task_id, one[a2a_push.PUSH_ID]))
+        return {}
+
+    def _config(self, call: Call, request: requests.NamedConfig) -> Json:
+        for one in a2a_push.list_push(call.caller, request.task_id):
+            if one["id"] == request.id:
+                return one
+        raise refused("TaskNotFoundError", "The task has no such push notification config.")
+
+
+def _config(settings: Json, task_id: str) -> Json:
+    """A config as its client set it."""
+    shown = {name: settings[name] for name in ("id", "url", "token", "authentication") if settings.get(name)}
+    return shown | {"taskId": task_id}
 
 
 def _position(sighted: Sighted, skipped: int) -> str:

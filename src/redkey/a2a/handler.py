@@ -74,17 +74,26 @@ class LedgerHandler(RequestHandler):
         async for found in _told(context, self._gateway.subscribe(_call(context), _read(params, requests.NamedTask))):
             yield found
 
-    async def on_create_task_push_notification_config(self, params: Any, context: ServerCallContext) -> Any:
-        raise sdk.PushNotificationNotSupportedError
+    async def on_create_task_push_notification_config(
+        self, params: Any, context: ServerCallContext
+    ) -> a2a_pb2.TaskPushNotificationConfig:
+        found = await _done(self._gateway.create_config(_call(context), _read(params, requests.PushConfig)))
+        return _made(found, a2a_pb2.TaskPushNotificationConfig)
 
-    async def on_get_task_push_notification_config(self, params: Any, context: ServerCallContext) -> Any:
-        raise sdk.PushNotificationNotSupportedError
+    async def on_get_task_push_notification_config(
+        self, params: Any, context: ServerCallContext
+    ) -> a2a_pb2.TaskPushNotificationConfig:
+        found = await _done(self._gateway.get_config(_call(context), _read(params, requests.NamedConfig)))
+        return _made(found, a2a_pb2.TaskPushNotificationConfig)
 
-    async def on_list_task_push_notification_configs(self, params: Any, context: ServerCallContext) -> Any:
-        raise sdk.PushNotificationNotSupportedError
+    async def on_list_task_push_notification_configs(
+        self, params: Any, context: ServerCallContext
+    ) -> a2a_pb2.ListTaskPushNotificationConfigsResponse:
+        found = await _done(self._gateway.list_configs(_call(context), _read(params, requests.ListConfigs)))
+        return _made(found, a2a_pb2.ListTaskPushNotificationConfigsResponse)
 
     async def on_delete_task_push_notification_config(self, params: Any, context: ServerCallContext) -> None:
-        raise sdk.PushNotificationNotSupportedError
+        await _done(self._gateway.delete_config(_call(context), _read(params, requests.NamedConfig)))
 
     async def on_get_extended_agent_card(self, params: Any, context: ServerCallContext) -> a2a_pb2.AgentCard:
         found = await _done(self._gateway.extended_card(_call(context), _read(params, requests.Nothing)))

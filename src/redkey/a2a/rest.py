@@ -63,7 +63,7 @@ class RestFace:
         """The fields of a request: of its body or its query, and of its path, which come first."""
         given: Any = {}
         if exchange.method == "POST":
-            given = await self._face.body(exchange, call.caller, optional="id" in named)
+            given = await self._face.body(exchange, call.caller, optional=":" in exchange.path)
             if not isinstance(given, dict):
                 raise refused("InvalidRequestError", "The body of a request is an object.")
         else:

@@ -30,6 +30,7 @@ from redkey.services.use_cases import (
     roles,
     tasks,
     usage,
+    webhooks,
     workspaces,
 )
 from redkey.shapes.operation import OPERATOR
@@ -49,6 +50,7 @@ FAMILIES = (
     workflows,
     gates,
     inbox,
+    webhooks,
     events,
     receipts,
     stream,

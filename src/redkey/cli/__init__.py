@@ -43,6 +43,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "Who may do what": {
         "agent": ("agent", "Register agents, and see how they do."),
         "role": ("role", "Make roles, and grant them to agents."),
+        "webhook": ("webhook", "Send events to URLs, and see what each has got."),
         "key": ("key", "Make, list, revoke and recover API keys."),
         "workspace": ("workspace", "See workspaces, and begin new ones."),
     },

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from redkey.commands import claims, policies, registry, tasks, workflows
+from redkey.commands import claims, policies, registry, tasks, webhooks, workflows
 
 # Commands that set up a workspace.
 RegistryCommand = (
@@ -10,6 +10,10 @@ RegistryCommand = (
     | policies.RaiseRules
     | policies.AddParty
     | policies.RemoveParty
+    | webhooks.SetWebhook
+    | webhooks.RemoveWebhook
+    | webhooks.SetPush
+    | webhooks.RemovePush
     | registry.CreateWorkspace
     | registry.CreateKey
     | registry.RevokeKey

@@ -92,7 +92,7 @@ def raise_rules(world: World, command: RaiseRules, actor: Actor, now: int, ids: 
     if command.rules <= world.workspace.rules:
         detail = f"The workspace is under rules {world.workspace.rules} already; rules are never lowered."
         raise Refused(409, "rules_not_raised", detail)
-    return _on_workspace(world, WorkspaceRulesRaised(rules=command.rules), actor)
+    return on_workspace(world, WorkspaceRulesRaised(rules=command.rules), actor)
 
 
 def add_party(world: World, command: AddParty, actor: Actor, now: int, ids: Ids) -> Decision:
@@ -101,14 +101,14 @@ def add_party(world: World, command: AddParty, actor: Actor, now: int, ids: Ids)
         raise Refused(409, "party_exists", f"The account {command.payer} may write on this topic already.")
     if command.agent_id and command.agent_id not in world.agents:
         raise not_found("agent")
-    return _on_workspace(world, PartyAdded(payer=command.payer, agent_id=command.agent_id or None), actor)
+    return on_workspace(world, PartyAdded(payer=command.payer, agent_id=command.agent_id or None), actor)
 
 
 def remove_party(world: World, command: RemoveParty, actor: Actor, now: int, ids: Ids) -> Decision:
     _check_operator(world, actor)
     if command.payer not in world.parties:
         raise not_found("party")
-    return _on_workspace(world, PartyRemoved(payer=command.payer), actor)
+    return on_workspace(world, PartyRemoved(payer=command.payer), actor)
 
 
 def _check_operator(world: World, actor: Actor) -> None:
@@ -117,7 +117,8 @@ def _check_operator(world: World, actor: Actor) -> None:
     check_rules(world, POLICY_RULES)
 
 
-def _on_workspace(world: World, payload: AnyPayload, actor: Actor) -> Decision:
+def on_workspace(world: World, payload: AnyPayload, actor: Actor) -> Decision:
+    """Record something on the workspace's own stream."""
     where = f"workspace:{world.workspace.workspace_id}"
     return Decision([Draft(payload, where, where, actor.sender(world))])
 

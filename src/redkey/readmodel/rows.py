@@ -32,6 +32,7 @@ from redkey.reducers.entities import (
     Step,
     Task,
     Version,
+    Webhook,
     Workflow,
     Workspace,
 )
@@ -45,7 +46,9 @@ DRAFT = "draft"
 ANSWER = "answer"
 # Nor are these: tasks in the order of their A2A status (`readmodel.a2a_list`), read from the ledger when asked for.
 A2A_TASK, A2A_CONTEXT = "a2a", "a2a_context"
-BESIDE = frozenset({DRAFT, ANSWER, A2A_TASK, A2A_CONTEXT})
+# Nor is this: how far each webhook has got what it wants (`services.outbox`).
+DELIVERY = "delivery"
+BESIDE = frozenset({DRAFT, ANSWER, A2A_TASK, A2A_CONTEXT, DELIVERY})
 LIVE_STATES = ("created", "available", "claimed", "working", "blocked")
 ENDED_STATES = ("completed", "failed", "cancelled")
 _encoder = msgspec.json.Encoder()
@@ -75,6 +78,7 @@ KINDS: dict[str, type[Any]] = {
     "gate": Gate,
     "definition": Definition,
     "version": Version,
+    "webhook": Webhook,
     "void": VoidRecord,
 }
 _DECODERS = {kind: msgspec.json.Decoder(entity) for kind, entity in KINDS.items()}
@@ -163,6 +167,8 @@ def _row(world: World, kind: str, key: str, gone: Any) -> Row:
         return Row(kind, key, _encode(gone), gone.definition_id, gone.version)
     if kind == "party":
         return Row(kind, key, _encode(gone), "removed" if gone.removed_at else "present", gone.sequence)
+    if kind == "webhook":
+        return Row(kind, key, _encode(gone), "removed" if gone.removed else "present", gone.sequence)
     if kind == "gate":
         return Row(kind, key, _encode(gone), "open" if gone.state == "open" else "closed", gone.sequence)
     entities: dict[str, dict[str, Any]] = {"role": world.roles, "queue": world.queues, "key": world.keys}
@@ -186,11 +192,15 @@ def entity(row: Row) -> Any:
 
 def pages(reader: Reader, topic: str, kind: str, listed: str | None = None) -> Iterator[Any]:
     """Every entity of a kind, or of one list, a page at a time."""
+    return map(entity, pages_of(reader, topic, kind, listed))
+
+
+def pages_of(reader: Reader, topic: str, kind: str, listed: str | None = None) -> Iterator[Row]:
+    """Every row of a kind, or of one list, a page at a time."""
     after = (0, "")
     while True:
         rows = reader.rows(topic, kind, listed, after, _PAGE)
-        for row in rows:
-            yield entity(row)
+        yield from rows
         if len(rows) < _PAGE:
             return
         after = (rows[-1].position, rows[-1].key)

@@ -231,6 +231,22 @@ class Party(msgspec.Struct, frozen=True, omit_defaults=True):
     removed_at: int = 0
 
 
+class Webhook(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Who gets events by HTTP: a webhook of the workspace, or a push notification config of one task."""
+
+    webhook_id: str
+    task_id: str
+    changed_at: int
+    sequence: int
+    settings_sha256: str = ""
+    removed: bool = False
+
+    @property
+    def key(self) -> str:
+        """The key of its row: those of a task are next to each other."""
+        return f"{self.task_id}/{self.webhook_id}" if self.task_id else self.webhook_id
+
+
 class Workflow(msgspec.Struct, omit_defaults=True):
     """A run of a plan, as its row has it; the steps have rows of their own."""
 

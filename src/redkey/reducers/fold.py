@@ -42,6 +42,8 @@ from redkey.wire.events import (
     MessageAdded,
     PartyAdded,
     PartyRemoved,
+    PushRemoved,
+    PushSet,
     QueueCreated,
     QueueUpdated,
     ReviewConcern,
@@ -68,6 +70,8 @@ from redkey.wire.events import (
     TaskStarted,
     TaskUnblocked,
     TaskUsageReported,
+    WebhookRemoved,
+    WebhookSet,
     WorkflowCancelled,
     WorkflowCompleted,
     WorkflowFailed,
@@ -92,6 +96,10 @@ _ACT_GRAIN_NANOSECONDS = LOST_AFTER_NANOSECONDS // 9
 # Types that came after the first version, and the rules that they came with.
 _SINCE: dict[type[AnyPayload], int] = {
     WorkspacePolicySet: 2,
+    WebhookSet: 2,
+    WebhookRemoved: 2,
+    PushSet: 2,
+    PushRemoved: 2,
     PartyAdded: 2,
     PartyRemoved: 2,
     TaskStalled: 2,
@@ -221,6 +229,10 @@ _RegistryPayload = (
     | WorkspacePolicySet
     | PartyAdded
     | PartyRemoved
+    | WebhookSet
+    | WebhookRemoved
+    | PushSet
+    | PushRemoved
     | KeyCreated
     | KeyRecovered
     | KeyRevoked
@@ -334,6 +346,10 @@ def _apply_to_registry(world: World, e: Event, p: _RegistryPayload) -> Void:
         return registry.rules_raised(world, e, p)
     if type(p) is WorkspacePolicySet:
         return registry.policy_set(world, e, p)
+    if type(p) is WebhookSet or type(p) is PushSet:
+        return registry.webhook_set(world, e, p)
+    if type(p) is WebhookRemoved or type(p) is PushRemoved:
+        return registry.webhook_removed(world, e, p)
     if type(p) is PartyAdded:
         return registry.party_added(world, e, p)
     if type(p) is PartyRemoved:

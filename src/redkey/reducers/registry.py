@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from redkey.reducers import gate
-from redkey.reducers.entities import Agent, Key, Message, Party, Queue, Role, Settings
+from redkey.reducers.entities import Agent, Key, Message, Party, Queue, Role, Settings, Webhook
 from redkey.reducers.event import Event
 from redkey.reducers.spending import nano_usd
 from redkey.reducers.world import LOST_AFTER_NANOSECONDS, World
@@ -27,6 +27,8 @@ from redkey.wire.events import (
     LedgerRestored,
     PartyAdded,
     PartyRemoved,
+    PushRemoved,
+    PushSet,
     QueueCreated,
     QueueUpdated,
     Ref,
@@ -35,6 +37,8 @@ from redkey.wire.events import (
     RoleRevoked,
     SignerAdded,
     SignerRetired,
+    WebhookRemoved,
+    WebhookSet,
     WorkspaceCreated,
     WorkspacePolicySet,
     WorkspaceRulesRaised,
@@ -275,6 +279,24 @@ def policy_set(world: World, e: Event, p: WorkspacePolicySet) -> Void:
     if cap is not None:
         others = {scope: nano for scope, nano in workspace.cost_caps.items() if scope != cap.scope}
         workspace.cost_caps = others if cap.cost_usd is None else {**others, cap.scope: nano_usd(cap.cost_usd)}
+    return None
+
+
+def webhook_set(world: World, e: Event, p: WebhookSet | PushSet) -> Void:
+    _advance(world, e)
+    task_id = p.task_id if isinstance(p, PushSet) else ""
+    key = p.push_id if isinstance(p, PushSet) else p.webhook_id
+    webhook = Webhook(key, task_id, e.timestamp, e.sequence, _sha256(p.settings_ref))
+    e.changes.touch("webhook", webhook.key, webhook)
+    return None
+
+
+def webhook_removed(world: World, e: Event, p: WebhookRemoved | PushRemoved) -> Void:
+    _advance(world, e)
+    task_id = p.task_id if isinstance(p, PushRemoved) else ""
+    key = p.push_id if isinstance(p, PushRemoved) else p.webhook_id
+    webhook = Webhook(key, task_id, e.timestamp, e.sequence, removed=True)
+    e.changes.touch("webhook", webhook.key, webhook)
     return None
 
 

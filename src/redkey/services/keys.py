@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hmac
 import re
+from base64 import b64encode
 from collections.abc import Callable, Collection, Sequence
 from hashlib import sha256
 
@@ -96,6 +97,11 @@ class KeyRing:
         public = key_id[-16:]
         secret = crockford(hmac.digest(self._issuing, key_id.encode(), "sha256")[:30])
         return f"rk_{public}_{secret}"
+
+    def webhook_secret(self, webhook_id: str) -> str:
+        """The secret that signs what a webhook gets: derived from the issuing secret, so it is kept nowhere."""
+        secret = hmac.digest(self._issuing, b"webhook/" + webhook_id.encode(), "sha256")
+        return "whsec_" + b64encode(secret).decode()
 
     def authenticate(self, key: str) -> Principal | None:
         """The holder of a key; None when it is not one, or was revoked."""

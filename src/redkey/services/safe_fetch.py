@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cache
 from ipaddress import ip_address
 from socket import SOCK_STREAM
@@ -59,7 +59,7 @@ async def safe_fetch(
 ) -> Fetched:
     """The JSON at a URL, or at the well-known places of an origin; FetchRefused when there is none to be had."""
     target = read_target(url)
-    _check_static(target, policy)
+    check_static(target, policy)
     try:
         async with asyncio.timeout(policy.seconds):
             addresses = await _addresses(target, policy, lookup)
@@ -74,11 +74,53 @@ async def safe_fetch(
     raise _flat()
 
 
+async def safe_post(
+    url: str,
+    body: bytes,
+    headers: Mapping[str, str],
+    policy: FetchPolicy,
+    *,
+    lookup: Resolve = resolve,
+    tls: ssl.SSLContext | None = None,
+) -> int:
+    """Send a body to a URL; the status of the answer, of which nothing else is read. FetchRefused when none came."""
+    target = read_target(url)
+    check_static(target, policy)
+    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    head = (
+        f"POST {target.resource} HTTP/1.1\r\nHost: {target.authority}\r\nContent-Length: {len(body)}\r\n"
+        f"User-Agent: redkey\r\nConnection: close\r\n{lines}\r\n"
+    )
+    try:
+        async with asyncio.timeout(policy.seconds):
+            reader, writer = await _connect(target, await _addresses(target, policy, lookup), tls)
+            try:
+                writer.write(head.encode("latin-1") + body)
+                return await _read_status(reader)
+            finally:
+                writer.transport.abort()
+    except (OSError, EOFError, TimeoutError, UnicodeError, *_NOT_HTTP) as cause:
+        raise FetchRefused("No answer came from this URL.", code="fetch_failed") from cause
+
+
+async def _read_status(reader: asyncio.StreamReader) -> int:
+    answer = _Answer()
+    parser = httptools.HttpResponseParser(answer)
+    taken = 0
+    while not answer.has_head:
+        chunk = await reader.read(_CHUNK)
+        taken += len(chunk)
+        if not chunk or taken > _HEAD_LIMIT:
+            raise EOFError("no answer")
+        parser.feed_data(chunk)
+    return int(parser.get_status_code())
+
+
 def _flat() -> FetchRefused:
     return FetchRefused("No JSON document could be fetched from this URL.", code="fetch_failed")
 
 
-def _check_static(target: Target, policy: FetchPolicy) -> None:
+def check_static(target: Target, policy: FetchPolicy) -> None:
     """What the URL alone decides may be told plainly: its sender knows it already."""
     if target.scheme != "https" and not policy.private:
         raise FetchRefused("The URL is refused: only https URLs are fetched.", code="url_refused")

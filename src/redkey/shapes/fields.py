@@ -61,7 +61,7 @@ class SecretReply(Reply, frozen=True, kw_only=True):
         return f"{type(self).__name__}({', '.join(shown)})"
 
 
-_SECRETS = frozenset({"api_key", "access_token"})
+_SECRETS = frozenset({"api_key", "access_token", "secret"})
 
 
 class PageQuery(Body, frozen=True, kw_only=True):

@@ -55,6 +55,32 @@ def locked(path: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
+class OneHolder:
+    """A lock by a file that one process at a time has; the kernel frees it on death."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._descriptor = -1
+
+    def take(self) -> bool:
+        """Take the lock unless another process has it; True when this one does."""
+        if self._descriptor < 0:
+            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                os.close(descriptor)
+                return False
+            self._descriptor = descriptor
+        return True
+
+    def release(self) -> None:
+        """Let another process take it."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
 @contextmanager
 def _written_aside(path: Path, data: bytes, mode: int) -> Iterator[Path]:
     aside = path.with_name(f".{path.name}.{secrets.token_hex(8)}")

@@ -869,6 +869,70 @@ class WorkspacePolicySet(Payload, frozen=True, kw_only=True):
 
 
 @final
+class WebhookSet(Payload, frozen=True, kw_only=True):
+    """The workspace sends chosen events to a URL; the settings (URL, event types) are content."""
+
+    TYPE: ClassVar[str] = "webhook.set"
+    KEYED: ClassVar[bool] = True
+
+    body: str | None = None
+    idem: str | None = None
+    settings_ref: Ref
+    webhook_id: str
+    workspace_id: str | None = None
+
+
+@final
+class WebhookRemoved(Payload, frozen=True, kw_only=True):
+    """A webhook gets nothing any more."""
+
+    TYPE: ClassVar[str] = "webhook.removed"
+    KEYED: ClassVar[bool] = True
+
+    body: str | None = None
+    idem: str | None = None
+    webhook_id: str
+    workspace_id: str | None = None
+
+
+@final
+class PushSet(Payload, frozen=True, kw_only=True):
+    """The updates of a task are sent to a URL, as A2A push notifications; the settings (URL, token, authentication)
+    are content.
+    """
+
+    TYPE: ClassVar[str] = "push.set"
+    KEYED: ClassVar[bool] = True
+
+    body: str | None = None
+    idem: str | None = None
+    push_id: str
+    settings_ref: Ref
+    task_id: str
+    workspace_id: str | None = None
+
+    def named(self) -> tuple[str | None, ...]:
+        return (self.task_id,)
+
+
+@final
+class PushRemoved(Payload, frozen=True, kw_only=True):
+    """A push notification config of a task is gone."""
+
+    TYPE: ClassVar[str] = "push.removed"
+    KEYED: ClassVar[bool] = True
+
+    body: str | None = None
+    idem: str | None = None
+    push_id: str
+    task_id: str
+    workspace_id: str | None = None
+
+    def named(self) -> tuple[str | None, ...]:
+        return (self.task_id,)
+
+
+@final
 class PartyAdded(Payload, frozen=True, kw_only=True):
     """Somebody else may write on this topic: the account that pays for its records. With an agent it writes as that
     agent alone, without one it is another server of the operator.
@@ -1073,6 +1137,10 @@ AnyPayload = (
     | WorkspaceCreated
     | WorkspaceRulesRaised
     | WorkspacePolicySet
+    | WebhookSet
+    | WebhookRemoved
+    | PushSet
+    | PushRemoved
     | PartyAdded
     | PartyRemoved
     | KeyCreated
@@ -1135,6 +1203,10 @@ PAYLOADS: dict[str, type[AnyPayload]] = {
     WorkspaceCreated.TYPE: WorkspaceCreated,
     WorkspaceRulesRaised.TYPE: WorkspaceRulesRaised,
     WorkspacePolicySet.TYPE: WorkspacePolicySet,
+    WebhookSet.TYPE: WebhookSet,
+    WebhookRemoved.TYPE: WebhookRemoved,
+    PushSet.TYPE: PushSet,
+    PushRemoved.TYPE: PushRemoved,
     PartyAdded.TYPE: PartyAdded,
     PartyRemoved.TYPE: PartyRemoved,
     KeyCreated.TYPE: KeyCreated,

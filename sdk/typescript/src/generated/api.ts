@@ -212,6 +212,18 @@ export interface Api {
     /** What the workspace used, by day, type, agent, model or task. */
     get(query?: { from?: string; to?: string; by?: "agent" | "day" | "model" | "task" | "type" }, options?: CallOptions): Promise<T.UsageReport>;
   };
+  webhooks: {
+    /** Send events to a URL. */
+    create(body: T.NewWebhook, options?: CallOptions): Promise<T.CreatedWebhook>;
+    /** The webhooks of the workspace, and how far each has got. */
+    list(query?: { limit?: number; after?: string; kind?: "all" | "push" | "webhook" }, options?: CallOptions): Pages<T.Webhook>;
+    /** One webhook, and how far it has got. */
+    get(webhookId: string, options?: CallOptions): Promise<T.Webhook>;
+    /** Send nothing more to a webhook. */
+    remove(webhookId: string, options?: CallOptions): Promise<T.WebhookChanged>;
+    /** Try a parked webhook again. */
+    resume(webhookId: string, options?: CallOptions): Promise<T.WebhookChanged>;
+  };
   workflows: {
     /** What happened in a run; live with Accept: text/event-stream. */
     events(workflowId: string, query?: { limit?: number; after?: string; type?: string; order?: "asc" | "desc" }, options?: CallOptions): Pages<T.Event>;

@@ -124,6 +124,13 @@ export const OPERATIONS: Record<string, Record<string, string>> = {
   usage: {
     get: "GET /usage",
   },
+  webhooks: {
+    create: "POST /webhooks",
+    list: "GET /webhooks list",
+    get: "GET /webhooks/{} -",
+    remove: "DELETE /webhooks/{} -",
+    resume: "POST /webhooks/{}/resume -",
+  },
   workflows: {
     events: "GET /workflows/{}/events list",
     approve: "POST /workflows/{}/gates/{}/approve",

@@ -491,6 +491,13 @@ export interface CreatedTask {
   warnings?: Advice[];
 }
 
+/** A new webhook. Its secret signs what it gets, and is shown this once. */
+export interface CreatedWebhook {
+  webhookId: string;
+  secret: string;
+  eventId: string;
+}
+
 /** A workspace that was begun, and its first key (scope admin), which is shown here and never again. */
 export interface CreatedWorkspace {
   workspaceId: string;
@@ -943,6 +950,13 @@ export interface NewUsage {
 /** The plan of the next version's draft; that of the last version when none is given. */
 export interface NewVersion {
   plan?: Record<string, unknown> | null;
+}
+
+/** Where to send events, and which; all of them when no type is named. */
+export interface NewWebhook {
+  receiverUrl: string;
+  types?: string[];
+  description?: string | null;
 }
 
 /** A plan to run on a queue, or a published definition and its version, the last one by default. `input` is what this run is given: every task of it sees it. */
@@ -1511,6 +1525,30 @@ export interface Version {
   publishedAt: string;
   publishedBy: string;
   eventId: string;
+}
+
+/** A webhook or a push notification config of A2A, and how far it has got. */
+export interface Webhook {
+  webhookId: string;
+  kind: "push" | "webhook";
+  receiverUrl: string;
+  types?: string[];
+  taskId?: string;
+  description?: string;
+  state: "ended" | "parked" | "retrying" | "waiting";
+  sequence: number;
+  delivered: number;
+  attempts?: number;
+  lastError?: string;
+  lastDeliveredAt?: string | null;
+  nextAttemptAt?: string | null;
+}
+
+/** What became of the webhook. */
+export interface WebhookChanged {
+  webhookId: string;
+  status: "removed" | "resumed";
+  eventId?: string;
 }
 
 /** A run in a list. */

@@ -18,6 +18,7 @@ from redkey.client.calls.ledger import Ledger
 from redkey.client.calls.queues import Queues
 from redkey.client.calls.roles import Roles
 from redkey.client.calls.usage import Usage
+from redkey.client.calls.webhooks import Webhooks
 from redkey.client.calls.workspaces import Workspaces
 from redkey.client.operation import ClientSender, Mode
 from redkey.client.resources.agents import Agents
@@ -51,5 +52,6 @@ class Families(Generic[Mode]):
         self.server: Server[Mode] = Server(sender)
         self.tasks: Tasks[Mode] = Tasks(sender)
         self.usage: Usage[Mode] = Usage(sender)
+        self.webhooks: Webhooks[Mode] = Webhooks(sender)
         self.workflows: Workflows[Mode] = Workflows(sender)
         self.workspaces: Workspaces[Mode] = Workspaces(sender)

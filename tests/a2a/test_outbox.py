@@ -1,0 +1,197 @@
+"""One outbox for webhooks and A2A push: at least once, in order, signed; a dead receiver holds up nobody."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hmac
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from a2a.types import (
+    AuthenticationInfo,
+    DeleteTaskPushNotificationConfigRequest,
+    GetTaskPushNotificationConfigRequest,
+    ListTaskPushNotificationConfigsRequest,
+    TaskPushNotificationConfig,
+)
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from tests.a2a.receiver import Got, Receiver, receiving
+from tests.a2a.talk import GRPC, TRANSPORTS, Worker, talking
+from tests.harness import acts
+from tests.harness.client import Client
+from tests.harness.server import Server, begin, serving
+
+CONFIG = GRPC + "[outbox]\nallow_private = true\nretry_seconds = 0.05\nlongest_seconds = 0.2\nattempts = 4\n"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with serving(tmp_path_factory.mktemp("outbox"), config=CONFIG) as running:
+        yield running
+
+
+@pytest.fixture
+def owner(server: Server) -> Iterator[Client]:
+    with server.client() as client:
+        yield client
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with receiving() as started:
+        yield started
+
+
+def create(owner: Client, receiver: Receiver, *types: str) -> dict[str, str]:
+    reply = owner.post("/webhooks", {"receiverUrl": receiver.url, "types": list(types)})
+    assert reply.status == 201, reply.text
+    found: dict[str, str] = reply.json
+    return found
+
+
+def verified(got: Got, secret: str, server: Server) -> None:
+    """Both signatures of a request hold, as Standard Webhooks makes them."""
+    signed = f"{got.headers['webhook-id']}.{got.headers['webhook-timestamp']}.".encode() + got.body
+    found = dict(one.split(",", 1) for one in got.headers["webhook-signature"].split(" "))
+    if secret:
+        key = base64.b64decode(secret.removeprefix("whsec_"))
+        assert found["v1"] == base64.b64encode(hmac.digest(key, signed, "sha256")).decode()
+    (jwk,) = httpx2.get(f"{server.url}/.well-known/jwks.json").json()["keys"]
+    public = Ed25519PublicKey.from_public_bytes(base64.urlsafe_b64decode(jwk["x"] + "="))
+    public.verify(base64.b64decode(found["v1a"]), signed)
+
+
+def test_a_webhook_gets_the_chosen_events_in_order_and_signed(
+    server: Server, owner: Client, receiver: Receiver
+) -> None:
+    created = create(owner, receiver, "task.created", "task.cancelled")
+    acts.begin_queue(owner, "queue_hooks")
+    made = [acts.create_task(owner, "queue_hooks") for _ in range(5)]
+    owner.post(f"/tasks/{made[0]}/cancel", {})
+    got = receiver.wait(6)
+    assert [one.json["data"]["taskId"] for one in got] == [*made, made[0]]
+    assert got[-1].json["type"] == "task.cancelled"
+    assert got[0].json == owner.get(f"/events/{got[0].json['eventId']}").json
+    for one in got:
+        verified(one, created["secret"], server)
+    acts.until(lambda: _shown(owner, created)["delivered"] == 6)
+    shown = _shown(owner, created)
+    assert (shown["state"], shown["kind"]) == ("waiting", "webhook")
+    assert owner.delete(f"/webhooks/{created['webhookId']}").json["status"] == "removed"
+    assert owner.get(f"/webhooks/{created['webhookId']}").status == 404
+    acts.create_task(owner, "queue_hooks")
+    assert len(receiver.got) == 6
+
+
+def _shown(owner: Client, created: dict[str, str]) -> dict[str, Any]:
+    found: dict[str, Any] = owner.get(f"/webhooks/{created['webhookId']}").json
+    return found
+
+
+def test_a_dead_receiver_is_parked_visible_and_resumed_and_holds_up_nobody(owner: Client, receiver: Receiver) -> None:
+    acts.begin_queue(owner, "queue_dead")
+    with receiving() as dead:
+        dead.status = 500
+        broken = create(owner, dead, "task.created")
+        healthy = create(owner, receiver, "task.created")
+        first = acts.create_task(owner, "queue_dead")
+        assert receiver.wait(1)[0].json["data"]["taskId"] == first
+        acts.until(lambda: _shown(owner, broken)["state"] == "parked")
+        shown = _shown(owner, broken)
+        assert (shown["attempts"], shown["lastError"]) == (4, "status 500")
+        listed = owner.get("/webhooks?kind=webhook").json["items"]
+        assert {one["webhookId"]: one["state"] for one in listed}[broken["webhookId"]] == "parked"
+        second = acts.create_task(owner, "queue_dead")
+        receiver.wait(2)
+        assert dead.refused == 4
+        dead.status = 200
+        assert owner.post(f"/webhooks/{healthy['webhookId']}/resume", {}).status == 409
+        assert owner.post(f"/webhooks/{broken['webhookId']}/resume", {}).json["status"] == "resumed"
+        assert [one.json["data"]["taskId"] for one in dead.wait(2)] == [first, second]
+    for one in (broken, healthy):
+        owner.delete(f"/webhooks/{one['webhookId']}")
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_push_notifications_are_set_delivered_and_removed(
+    server: Server, owner: Client, receiver: Receiver, transport: str
+) -> None:
+    async def run() -> None:
+        worker = Worker(owner)
+        async with talking(server, transport) as talk:
+            config = TaskPushNotificationConfig(
+                url=receiver.url,
+                token="tok-1",
+                authentication=AuthenticationInfo(scheme="Bearer", credentials="opensesame"),
+            )
+            task = await talk.send(configuration={"task_push_notification_config": config})
+            kept = await talk.client.list_task_push_notification_configs(
+                ListTaskPushNotificationConfigsRequest(task_id=task.id), context=talk.context()
+            )
+            (one,) = kept.configs
+            assert (one.url, one.token, one.task_id) == (receiver.url, "tok-1", task.id)
+            again = await talk.client.get_task_push_notification_config(
+                GetTaskPushNotificationConfigRequest(task_id=task.id, id=one.id), context=talk.context()
+            )
+            assert again == one
+            second = await talk.client.create_task_push_notification_config(
+                TaskPushNotificationConfig(task_id=task.id, id="mine", url=receiver.url), context=talk.context()
+            )
+            assert second.id == "mine"
+            await talk.client.delete_task_push_notification_config(
+                DeleteTaskPushNotificationConfigRequest(task_id=task.id, id="mine"), context=talk.context()
+            )
+            await asyncio.to_thread(worker.take, task.id)
+            await asyncio.to_thread(worker.artifact, name="report", content="x")
+            await asyncio.to_thread(worker.complete, summary="Done.")
+        got = await asyncio.to_thread(receiver.wait, 3)
+        assert [next(iter(one.json)) for one in got] == ["statusUpdate", "artifactUpdate", "statusUpdate"]
+        states = [got[index].json["statusUpdate"]["status"]["state"] for index in (0, 2)]
+        assert states == ["TASK_STATE_WORKING", "TASK_STATE_COMPLETED"]
+        for one in got:
+            assert one.headers["x-a2a-notification-token"] == "tok-1"
+            assert one.headers["authorization"] == "Bearer opensesame"
+            verified(one, "", server)
+        await asyncio.to_thread(acts.until, lambda: _ended(owner, task.id))
+        assert len(receiver.got) == 3
+
+    asyncio.run(run())
+
+
+def _ended(owner: Client, task_id: str) -> bool:
+    found = [one for one in owner.get("/webhooks?kind=push&limit=500").json["items"] if one.get("taskId") == task_id]
+    return [one["state"] for one in found] == ["ended"]
+
+
+def test_nothing_is_lost_when_the_server_is_killed(tmp_path: Path, receiver: Receiver) -> None:
+    receiver.status = 503
+    config = CONFIG.replace("attempts = 4", "attempts = 100000")
+    server = begin(tmp_path, config=config)
+    try:
+        with server.client() as owner:
+            create(owner, receiver, "task.created")
+            acts.begin_queue(owner)
+            made = [acts.create_task(owner) for _ in range(3)]
+        receiver.wait(1, refused=True)
+    finally:
+        server.process.kill()
+        server.process.wait()
+    receiver.status = 200
+    with serving(tmp_path, config=config):
+        got = receiver.wait(3)
+    assert [one.json["data"]["taskId"] for one in got] == made
+
+
+def test_urls_that_a_server_must_not_call_are_refused(tmp_path: Path) -> None:
+    refused = ("http://example.com/x", "https://127.0.0.1/x", "https://[::1]/x", "https://10.0.0.1/x")
+    with serving(tmp_path, config='[outbox]\nhosts = [".example.com"]\n') as strict, strict.client() as owner:
+        for url in (*refused, "https://hooks.example.com:22/", "https://example.org/x"):
+            reply = owner.post("/webhooks", {"receiverUrl": url})
+            assert (reply.status, reply.json["code"]) == (422, "url_refused"), url
+        assert owner.get("/webhooks").json["items"] == []
+        assert owner.post("/webhooks", {"receiverUrl": "https://hooks.example.com/x"}).status == 201
