@@ -36,6 +36,7 @@ from redkey.commands.registry import (
     UpdateQueue,
 )
 from redkey.commands.tasks import AddMessage, CancelTask, RaiseConcern, RetryTask, UnblockTask
+from redkey.commands.webhooks import RemovePush, RemoveWebhook, SetPush, SetWebhook
 from redkey.errors import UpgradeNeeded
 from redkey.ledger.record import LOCAL_PAYER
 from redkey.reducers import world as worlds
@@ -97,6 +98,10 @@ def history() -> tuple[tuple[Wire, int], ...]:
     desk.do(GrantCredits(100))
     desk.do(SetPolicy({"ambiguity": ("role_pm",), "auth": ("role_pm",)}, {"task": 2.5, "day": 20}))
     desk.do(SetPolicy(cost_caps={"task": None}))
+    desk.do(SetWebhook("whk_00000000000000000000000001", ref_of("settings")))
+    desk.do(RemoveWebhook("whk_00000000000000000000000001"))
+    desk.do(SetPush("psh_00000000000000000000000001", "task_00000000000000000000000001", ref_of("settings")))
+    desk.do(RemovePush("psh_00000000000000000000000001", "task_00000000000000000000000001"))
     desk.do(HeartbeatAgent(ada, 3, 1))
     desk.do(RevokeRole("role_pm", ada))
     desk.tick(2000)

@@ -11,7 +11,7 @@ import asyncio
 import hmac
 import random
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -41,6 +41,7 @@ from redkey.readmodel.rows import DELIVERY, entity, pages_of
 from redkey.reducers.entities import Webhook
 from redkey.services.addresses import read_target
 from redkey.services.coordinator import Unavailable
+from redkey.services.outcome import Settled
 from redkey.services.safe_fetch import FetchPolicy, check_static, safe_post
 from redkey.services.subscriptions import Filter, Subscriptions
 from redkey.wire.envelope import wire_of
@@ -135,7 +136,7 @@ class Outbox:
         self._running.clear()
         self._means.alone.release()
 
-    def heard(self, topic: str, records: Any) -> None:
+    def heard(self, topic: str, records: Sequence[Settled]) -> None:
         """Records were committed: a listener for the coordinator."""
         if any(record.event.type in _SUBSCRIPTIONS for record in records):
             self._woken.set()

@@ -13,12 +13,14 @@ from redkey.shapes.operation import ADMIN, READ, Operation
 class NewWebhook(Body, frozen=True, kw_only=True):
     """Where to send events, and which; all of them when no type is named."""
 
-    receiver_url: Annotated[str, Meta(min_length=1, max_length=2048, description="An https URL that takes POST requests.")]
+    receiver_url: Annotated[
+        str, Meta(min_length=1, max_length=2048, description="An https URL that takes POST requests.")
+    ]
     types: Annotated[
         tuple[Annotated[str, Meta(max_length=64)], ...],
         Meta(max_length=64, description="Event types to send, such as task.complete; all of them when none is named."),
     ] = ()
-    description: Sentence | None = None
+    description: Annotated[Sentence, Meta(description="What it is for, in a sentence.")] | None = None
 
 
 class CreatedWebhook(SecretReply, frozen=True, kw_only=True):
@@ -61,7 +63,9 @@ class WebhookChanged(Reply, frozen=True, kw_only=True):
 class WebhookQuery(PageQuery, frozen=True, kw_only=True):
     """Which webhooks: those of the workspace, those of tasks, or both."""
 
-    kind: Literal["webhook", "push", "all"] = "all"
+    kind: Annotated[Literal["webhook", "push", "all"], Meta(description="Webhooks, push configs of A2A, or both.")] = (
+        "all"
+    )
 
 
 _WEBHOOK_ID = "whk_01JTMX9A2B3C4D5E6F7G8H9JKM"
