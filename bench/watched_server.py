@@ -23,7 +23,7 @@ _COORDINATOR = "redkey.services.coordinator:Coordinator"
 # Acts (checkpoints, counting) are units too.
 UNIT = {"whole": f"{_COORDINATOR}._commit {_COORDINATOR}._perform", "answer": f"{_COORDINATOR}._answer"}
 PARTS = {
-    "decide": f"{_COORDINATOR}._decide",
+    "decide": f"{_COORDINATOR}._settle_all",
     "finish": "redkey.services.unit_of_work:TopicWork.finish",
     "commit": "redkey.stores.sqlite.writer:Writer.commit",
 }

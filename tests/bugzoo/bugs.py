@@ -90,7 +90,7 @@ def answered_before_the_commit(patch: Patch) -> None:
         try:
             with self._store.write(wait=False) as unit:
                 answers: list[Any] = []
-                self._decide(unit, batch, works, answers)
+                self._settle_all(unit, batch, works, answers)
                 for work in works.values():
                     work.finish()
                 self._answer(batch, answers, works)

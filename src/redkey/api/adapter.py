@@ -169,7 +169,7 @@ class Api:
                 if not isinstance(outcome, Outcome):
                     raise outcome
                 reply = call.take(outcome, pending.part).reply
-                if repeats.must_keep(call, reply):
+                if call.is_unrecorded and repeats.must_keep(call, reply):
                     self._keep_then_reply(call, reply)
                 else:
                     self._reply(call, reply)

@@ -177,10 +177,12 @@ class Connection(asyncio.Protocol):
                     data = self._read_head(data)
         except Declined as declined:
             self.refuse(declined)
-        if self.coming is None and not self._buffer:
-            self._deadlines.arrived()
-        elif not self._deaf:
-            self._deadlines.await_arrival()
+        deadlines = self._deadlines
+        if self.coming is not None or self._buffer:
+            if not self._deaf:
+                deadlines.await_arrival()
+        elif deadlines.arrival is not None:
+            deadlines.arrived()
 
     def _read_head(self, data: bytes) -> bytes:
         """Read a head as far as it has been received; what follows it."""
@@ -189,7 +191,7 @@ class Connection(asyncio.Protocol):
             data = self._buffer + data
         else:
             self.size = len(data)
-            if self._deadlines.awaits_arrival:
+            if self._deadlines.arrival is not None:
                 # The time of the request before it is over.
                 self._deadlines.arriving_since = self._loop.time()
         if data.startswith(b"\r\n") and not self._skipped_line:

@@ -51,9 +51,10 @@ class Deadlines:
 
     def __init__(self, connection: Bounded, loop: asyncio.AbstractEventLoop, limits: Limits) -> None:
         self._connection, self._loop, self._limits = connection, loop, limits
-        # Since when the request that is being received is waited for, and when that is looked at again.
+        # Since when the request that is being received is waited for, and when that is looked at again; None when
+        # nothing is waited for.
         self.arriving_since = 0.0
-        self._arrival: asyncio.TimerHandle | None = None
+        self.arrival: asyncio.TimerHandle | None = None
         # When the last answer was sent.
         self.idle_since = loop.time()
         self._idle = loop.call_later(_KEEP_ALIVE_SECONDS, self._check_idle)
@@ -64,28 +65,23 @@ class Deadlines:
 
     def cancel(self) -> None:
         """The connection has ended."""
-        for timer in (self._arrival, self._idle, self._writing, self.closing):
+        for timer in (self.arrival, self._idle, self._writing, self.closing):
             if timer is not None:
                 timer.cancel()
 
     # Arriving.
 
-    @property
-    def awaits_arrival(self) -> bool:
-        """True while a request is not whole yet."""
-        return self._arrival is not None
-
     def await_arrival(self) -> None:
         """Bound the time in which a request that is not whole yet must arrive."""
-        if self._arrival is None:
+        if self.arrival is None:
             self.arriving_since = self._loop.time()
-            self._arrival = self._loop.call_later(self._allowed(), self._check_arrival)
+            self.arrival = self._loop.call_later(self._allowed(), self._check_arrival)
 
     def arrived(self) -> None:
         """Nothing is waited for any more."""
-        if self._arrival is not None:
-            self._arrival.cancel()
-            self._arrival = None
+        if self.arrival is not None:
+            self.arrival.cancel()
+            self.arrival = None
 
     def _allowed(self) -> float:
         connection, limits = self._connection, self._limits
@@ -104,9 +100,9 @@ class Deadlines:
         if not connection.is_reading:
             left = max(left, self._limits.body_seconds)
         if left > 0:
-            self._arrival = self._loop.call_later(left, self._check_arrival)
+            self.arrival = self._loop.call_later(left, self._check_arrival)
             return
-        self._arrival = None
+        self.arrival = None
         if coming is None:
             detail = f"No request came within {self._limits.header_seconds:g} seconds."
             connection.refuse(Declined(408, "headers_too_slow", detail))
@@ -155,7 +151,7 @@ class Deadlines:
             self.await_closing()
 
     def _check_idle(self) -> None:
-        busy = self._connection.line or self.awaits_arrival
+        busy = self._connection.line or self.arrival is not None
         left = _KEEP_ALIVE_SECONDS if busy else self.idle_since + _KEEP_ALIVE_SECONDS - self._loop.time()
         if left <= 0:
             self._connection.end()

@@ -70,7 +70,8 @@ class Caller:
     # How large the request is.
     body_bytes = 0
     _idem = _body_hash = ""
-    _unrecorded = False
+    # True when the reply tells something that the records of the request do not.
+    is_unrecorded = False
 
     def __init__(self, means: Means) -> None:
         self.means = means
@@ -84,7 +85,7 @@ class Caller:
     def identify(self, operation: Operation, key: str, target: bytes, body: bytes) -> None:
         """Bind the request to its idempotency key: who asks, for which operation, with what."""
         scope = f"{operation.method} {operation.path}"
-        self._unrecorded = operation.repeats == "bytes"
+        self.is_unrecorded = operation.repeats == "bytes"
         self._idem = sha256(f"{self.actor.key_id}\n{scope}\n{key}".encode()).hexdigest()[:32]
         # The path is part of what is asked for: the same key for another task is another request.
         self._body_hash = sha256(target + b"\n" + body).hexdigest()[:16]
@@ -99,11 +100,6 @@ class Caller:
         """True when this request was recorded before: its answer is on the ledger already."""
         return bool(self._idem) and self._idem in self.means.coordinator.peek(self.topic).done
 
-    @property
-    def is_unrecorded(self) -> bool:
-        """True when the reply tells something that the records of the request do not."""
-        return self._unrecorded
-
     def answers_beside_records(self, refused: Refused) -> None:
         """The reply tells that one part of a batch was refused, which is not on the ledger.
 
@@ -111,14 +107,14 @@ class Caller:
         """
         if refused.code == KEY_EXPIRED:
             raise refused
-        self._unrecorded = True
+        self.is_unrecorded = True
 
     def take(self, outcome: Outcome, part: str = "") -> Outcome:
         """See whether an outcome is on record under the request's key; AnsweredBefore when its answer was kept."""
         if outcome.kept is not None:
             raise AnsweredBefore(outcome.kept)
-        if self._idem and not outcome.is_recorded(self._idem_of(part)):
-            self._unrecorded = True
+        if self._idem and not outcome.is_recorded(self._idem_of(part) if part else self._idem):
+            self.is_unrecorded = True
         return outcome
 
     # To the ledger.
@@ -131,7 +127,7 @@ class Caller:
             pending.command,
             pending.contents,
             done,
-            idem=self._idem_of(pending.part),
+            idem=self._idem_of(pending.part) if pending.part else self._idem,
             body=self._body_hash,
             wait_seconds=pending.wait_seconds,
             reply=pending.reply,

@@ -301,7 +301,7 @@ class Coordinator:
         try:
             with self._store.write(wait=False) as unit:
                 begun = self._now()
-                self._decide(unit, batch, works, answers)
+                self._settle_all(unit, batch, works, answers)
                 for work in works.values():
                     work.finish()
                 decided = self._now()
@@ -352,7 +352,9 @@ class Coordinator:
         except Exception as cause:
             act.fail(_internal(cause))
 
-    def _decide(self, unit: Unit, batch: list[Submission], works: dict[str, TopicWork], answers: list[Answer]) -> None:
+    def _settle_all(
+        self, unit: Unit, batch: list[Submission], works: dict[str, TopicWork], answers: list[Answer]
+    ) -> None:
         self._documents.begin(unit)
         broken: dict[str, RedKeyError] = {}
         for submission in batch:

@@ -15,6 +15,7 @@ import hmac
 import re
 from base64 import b64encode
 from collections.abc import Callable, Collection, Sequence
+from functools import lru_cache
 from hashlib import sha256
 
 import msgspec
@@ -25,6 +26,7 @@ from redkey.ledger.ports import SequencedStore
 from redkey.readmodel.rows import entity
 from redkey.reducers.entities import Key
 from redkey.services.outcome import Settled
+from redkey.wire.events import KeyRevoked
 from redkey.wire.ids import crockford
 
 PUBLIC_ID = re.compile(r"[0-9A-Za-z]{4,16}", re.ASCII)
@@ -68,11 +70,15 @@ def passable(scopes: Collection[str]) -> frozenset[str]:
     return frozenset(scopes).union(*(_INCLUDED.get(scope, ()) for scope in scopes))
 
 
+# Every write is checked by it, and few keys differ in their scopes.
+_passable = lru_cache(maxsize=64)(passable)
+
+
 def check_key(key: Key | None, caller: Actor) -> None:
     """Refuse a caller whose key is no longer what the door saw a moment ago: another process may have revoked it."""
     if key is None or key.revoked_at:
         raise Refused(401, "invalid_token", "The key was revoked.")
-    if not caller.scopes <= passable(key.scopes):
+    if not caller.scopes <= _passable(key.scopes):
         raise Refused(403, "insufficient_scope", "The key does not have these scopes any more.")
 
 
@@ -133,8 +139,10 @@ class KeyRing:
 
     def on_commit(self, topic: str, records: Sequence[Settled]) -> None:
         """Forget what this process has revoked."""
-        if any(settled.event.type == "key.revoked" for settled in records):
-            self._known = {name: one for name, one in self._known.items() if one.topic != topic}
+        for settled in records:
+            if type(settled.event.payload) is KeyRevoked:
+                self._known = {name: one for name, one in self._known.items() if one.topic != topic}
+                return
 
     def _read(self, public_id: str) -> Principal | None:
         if not public_id or len(public_id) > 16:

@@ -53,7 +53,7 @@ class Turns:
     @property
     def unit_limit(self) -> int:
         """How many submissions the next unit may take."""
-        if not self.is_shared:
+        if self._now() >= self._shared_until:
             return BATCH_LIMIT
         seconds = max(UNIT_SECONDS, self._commit_seconds)
         return max(_FEWEST, min(BATCH_LIMIT, int(seconds / self._submission_seconds)))

@@ -52,25 +52,25 @@ def _show(caller: Caller, gate: entities.Gate) -> Gate:
 @use_case(gates.APPROVE_GATE)
 def approve_gate(caller: Caller, gate_id: str, said: Approval) -> Pending[GateDecided]:
     """Approve what was done: what depends on it goes on."""
-    return _decide(caller, gate_id, said.note, "approved")
+    return _give_verdict(caller, gate_id, said.note, "approved")
 
 
 @use_case(gates.REJECT_GATE)
 def reject_gate(caller: Caller, gate_id: str, said: Rejection) -> Pending[GateDecided]:
     """Send back what was done: another attempt gets the note, while there are attempts."""
-    return _decide(caller, gate_id, said.note, "rejected")
+    return _give_verdict(caller, gate_id, said.note, "rejected")
 
 
 @use_case(gates.APPROVE_PLAN_TASK)
 def approve_plan_task(caller: Caller, workflow_id: str, plan_task: str, said: Approval) -> Pending[GateDecided]:
     """Approve a task of a run, named by its id in the plan."""
-    return _decide(caller, _gate_of(caller, workflow_id, plan_task), said.note, "approved")
+    return _give_verdict(caller, _gate_of(caller, workflow_id, plan_task), said.note, "approved")
 
 
 @use_case(gates.REJECT_PLAN_TASK)
 def reject_plan_task(caller: Caller, workflow_id: str, plan_task: str, said: Rejection) -> Pending[GateDecided]:
     """Send back a task of a run, named by its id in the plan."""
-    return _decide(caller, _gate_of(caller, workflow_id, plan_task), said.note, "rejected")
+    return _give_verdict(caller, _gate_of(caller, workflow_id, plan_task), said.note, "rejected")
 
 
 def _gate_of(caller: Caller, workflow_id: str, plan_task: str) -> str:
@@ -90,7 +90,7 @@ def _gate_of(caller: Caller, workflow_id: str, plan_task: str) -> str:
     raise Refused(409, "no_gate", "No gate is open on this task; it opens when the task is completed.")
 
 
-def _decide(caller: Caller, gate_id: str, note: str, verdict: Verdict) -> Pending[GateDecided]:
+def _give_verdict(caller: Caller, gate_id: str, note: str, verdict: Verdict) -> Pending[GateDecided]:
     act = ApproveGate if verdict == "approved" else RejectGate
 
     def reply(outcome: Outcome, place: Place) -> GateDecided:
