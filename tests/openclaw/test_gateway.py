@@ -98,7 +98,7 @@ class Gateway:
 
 
 def provider(url: str) -> dict[str, Any]:
-    """A model server on the loopback, as OpenClaw is told of it."""
+    """A model server on the loopback, as a provider of OpenClaw's configuration."""
     model = {"id": "scripted", "name": "Scripted", "input": ["text"], "contextWindow": 128_000, "maxTokens": 4096}
     return {"baseUrl": f"{url}/v1", "apiKey": "none", "api": "openai-completions", "models": [model]}
 
@@ -336,7 +336,7 @@ def test_a_model_works_the_queue(plugin: Path, tmp_path: Path, tool_search: bool
         assert "I wrote the brief." in done.stdout
     offered = [tool["function"]["name"] for tool in seen[0]["tools"] if "redkey" in tool["function"]["name"]]
     assert sorted(offered) == ([] if tool_search else sorted(tools()))
-    # In the words of the directory, a line for each.
+    # Tool Search lists each tool on a line of the prompt.
     assert all(json.dumps(seen[0]["messages"]).count(f"- {name} (redkey)") == tool_search for name in tools())
     assert "Lena Okafor" in json.dumps(seen[1]["messages"]), "the model saw the task"
 

@@ -55,11 +55,20 @@ def test_the_bundle_is_small_and_imports_nothing_but_node_and_openclaw(
     record_property("proven", f"OpenClaw plugin: {size:,} bytes with the SDK, minified and gzipped")
 
 
-def test_the_manifest_names_the_tools_that_there_are() -> None:
+def test_the_manifest_says_what_the_sources_say(node: Node, tmp_path: Path) -> None:
+    """As `openclaw plugins build` wrote it from them."""
+    exported = {name: bundled(node, f"src/{name}.ts", tmp_path / f"{name}.mjs") for name in ("config", "tools")}
+    script = "".join(f"import * as {name} from {json.dumps(file.as_uri())};" for name, file in exported.items())
+    script += "console.log(JSON.stringify([config.configSchema, tools.TOOLS.map((tool) => tool.name)]))"
+    done = subprocess.run(
+        [node.node, "--input-type=module", "--eval", script], capture_output=True, text=True, timeout=PATIENCE_SECONDS
+    )
+    assert done.returncode == 0, done.stderr
+    config_schema, names = json.loads(done.stdout)
     manifest = read(PLUGIN / "openclaw.plugin.json")
-    declared = re.findall(r'^  name: "(redkey_\w+)",$', (PLUGIN / "src" / "tools.ts").read_text(), re.MULTILINE)
-    assert manifest["contracts"]["tools"] == declared
-    assert len(declared) == 8
+    assert manifest["configSchema"] == config_schema
+    assert manifest["contracts"]["tools"] == names
+    assert len(names) == 8
     assert manifest["activation"] == {"onStartup": True}
 
 

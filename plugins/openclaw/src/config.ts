@@ -58,7 +58,7 @@ export const configSchema = {
         additionalProperties: false,
         properties: {
           ...shared,
-          agentId: text("The RedKey agent to act as, together with `apiKey`, where no admin key is at hand."),
+          agentId: text("The RedKey agent to act as, together with `apiKey`, when the gateway has no admin key."),
           apiKey: text("The key of that agent, with the scope agent."),
         },
       },

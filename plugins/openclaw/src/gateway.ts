@@ -45,7 +45,7 @@ export class Gateway {
     clearInterval(this.#timer);
     this.#stopping.abort(new ToolProblem("This gateway is stopping. Call again after the restart."));
     await this.holds.stop();
-    // A claim that is being asked for may be about to win: it is heard to its end, and what it won is given back.
+    // A claim request that is still open may win: wait for its answer; `Holds.add` gives the task back.
     await Promise.allSettled(this.#claims);
   }
 

@@ -90,7 +90,7 @@ export class Holds {
     const found = await identity.rk.holdTask(taskId, { agentId, leaseSeconds: this.leaseSeconds }, options);
     if (found.status !== "claimed") {
       throw new ToolProblem(
-        `The claim ${claimId} has ended, and the task ${taskId} is not to be had again (${found.reason}). ` +
+        `The claim ${claimId} has ended, and the task ${taskId} cannot be claimed again (${found.reason}). ` +
           "What you do for it changes nothing. Call redkey_claim_next for other work.",
       );
     }

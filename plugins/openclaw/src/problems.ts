@@ -1,7 +1,7 @@
 /** Failures as a model and its user can act on them. */
 import { AlreadyTerminal, ApiError, ConfigRefused, LeaseLost, RedKeyError, Unauthorized, Unreachable } from "redkey";
 
-/** An error whose words reach the caller of a tool: OpenClaw knows it by its name and hides the words of others. */
+/** An error whose message reaches the caller of a tool: OpenClaw passes on errors of this name and hides others. */
 export class ToolProblem extends Error {
   override name = "ToolInputError";
   readonly status = 400;

@@ -136,7 +136,7 @@ const progress: Tool<{ claimId?: string; text: string; percent?: number }> = {
   parameters: takes(
     {
       claimId,
-      text: words("Where the work stands."),
+      text: words("What is done and what comes next."),
       percent: { type: "number", minimum: 0, maximum: 100, description: "How much is done." },
     },
     ["text"],
@@ -174,7 +174,7 @@ const createTask: Tool<Omit<types.NewTask, "queueId"> & { queue?: string }> = {
   ),
   async run({ queue, ...task }, { gateway, identity, options }) {
     const created = await gateway.identities.client.tasks.create(queue ?? identity.queue, task, options);
-    return { task: { ...created, next: "Call redkey_explain with its taskId to see where it stands." } };
+    return { task: { ...created, next: "Call redkey_explain with its taskId to see its state." } };
   },
 };
 
@@ -207,7 +207,7 @@ const startPlan: Tool<{ queue?: string; plan?: unknown; definitionId?: string; i
 const explain: Tool<{ taskId: string }> = {
   name: "redkey_explain",
   label: "Explain a RedKey task",
-  description: "Where a task stands, why it does not go on and what would move it, and its result once it is done.",
+  description: "Show the state of a task, what it waits for and how to move it on, and its result once it is done.",
   parameters: takes({ taskId: { type: "string", minLength: 1, description: "The task." } }, ["taskId"]),
   async run({ taskId }, { identity: { rk }, options }) {
     const [task, explanation] = await Promise.all([
