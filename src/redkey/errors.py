@@ -7,44 +7,44 @@
     ├── ProofRefused           a note, checkpoint, proof, receipt or mirror page that cannot be read
     ├── KeyRefused             a key or key file that cannot be used
     ├── WitnessRefused         a checkpoint that a witness does not cosign
-    ├── WitnessAway            a witness from which no cosignature is to be had for now
-    ├── FetchRefused           a URL of a stranger that is not called, or where nothing fitting was found
+    ├── WitnessAway            a witness that gives no cosignature at the moment
+    ├── FetchRefused           an untrusted URL that is not fetched, or has no usable document
     ├── ConfigRefused          a configuration that cannot be used
     ├── CannotListen           an address that cannot be listened on
-    ├── TooManySubscribers     more followers than the server takes
-    ├── UpgradeNeeded          a ledger of newer rules than this code folds
-    ├── RunnerError            an agent cannot be run as asked
+    ├── TooManySubscribers     more subscribers than the server accepts
+    ├── UpgradeNeeded          a ledger with newer rules than this version reads
+    ├── RunnerError            an agent cannot be run
     │   ├── PromptRefused      a prompt that cannot be assembled
     │   ├── SkillRefused       a skill that is missing or malformed
     │   ├── MemoryRefused      a memory that cannot be kept or recalled
-    │   ├── OutputRefused      what an agent handed back and the runner does not take
-    │   ├── WorkplaceRefused   a working directory that cannot be made or used
-    │   └── StepFailed         an agent that ended without handing back an envelope
-    │       └── AgentUnavailable  an agent that cannot work on any task now
-    ├── ClientError            a call of the SDK that did not succeed
-    │   ├── CallMisused        a call that cannot be sent as it was made
+    │   ├── OutputRefused      an agent's output that the runner does not accept
+    │   ├── WorkplaceRefused   a working directory that cannot be created or used
+    │   └── StepFailed         an agent that ended without returning an envelope
+    │       └── AgentUnavailable  an agent that cannot take any task now
+    ├── ClientError            a call of the SDK that failed
+    │   ├── CallMisused        a call with arguments that cannot be sent
     │   ├── Unreachable        no answer came; TimedOut when it did not come in time
-    │   ├── ReplyRefused       an answer that is not one of this API
-    │   ├── WorkInterrupted    a handler is to stop: its claim or its task is no longer there to work on
+    │   ├── ReplyRefused       a reply that does not match this API
+    │   ├── WorkInterrupted    a handler must stop: its claim or its task has ended
     │   └── ApiError           the server refused: Unauthorized, Forbidden, NotFound, Invalid, Conflict (with
     │                          LeaseLost and AlreadyTerminal), CreditsExhausted, RateLimited, ServerFailed
-    ├── BusRefused             what the bus does not do as asked
-    ├── BusLost                the connection to the bus is gone
-    └── LedgerError            the ledger cannot do what was asked
+    ├── BusRefused             a request that the bus refuses
+    ├── BusLost                the connection to the bus was lost
+    └── LedgerError            the ledger cannot do what was requested
         ├── TreeDamaged        stored Merkle tiles are missing or damaged
-        ├── AppendRefused      a message that takes no place: its size, its topic, its place or time
-        ├── ContentRefused     content that cannot be kept as asked, or not be erased
+        ├── AppendRefused      a record that cannot be appended: its size, topic, sequence or time
+        ├── ContentRefused     content that cannot be stored or erased
         ├── BackupRefused      a backup that cannot be taken, or cannot be trusted
-        ├── DumpRefused        a dump that cannot be written, or does not hold together
+        ├── DumpRefused        a dump that cannot be written, or is inconsistent
         └── StoreError         the store cannot be used
             ├── StoreRefused   a data directory that cannot be opened safely
-            ├── StoreMisused   a store used after its end, twice at once, or in a forked process
+            ├── StoreMisused   a store used after it was closed, twice at once, or in a forked process
             ├── WriterBusy     another writer has the lock
-            ├── StoreFull      no space left; nothing of the unit was kept
-            ├── StoreFailed    reading or writing failed; nothing of the unit was kept
-            └── StorePoisoned  an fsync failed: what is on disk is not known, the process must stop
+            ├── StoreFull      no space left; nothing of the unit was stored
+            ├── StoreFailed    reading or writing failed; nothing of the unit was stored
+            └── StorePoisoned  an fsync failed: the state on disk is unknown, the process must stop
 
-A *finding* is one thing wrong with a document; a refusal carries them all, so that a caller can mend
+A *finding* is one thing wrong with a document; a refusal carries them all, so that a caller can fix
 everything at once. A lost race or a refused claim is a result, never an exception.
 """
 
@@ -56,7 +56,7 @@ from typing import Literal
 
 
 def pointer(path: Iterable[str | int]) -> str:
-    """A path of keys and indexes as a JSON pointer (RFC 6901)."""
+    """Write a path of keys and indexes as a JSON pointer (RFC 6901)."""
     return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in path)
 
 
@@ -132,7 +132,7 @@ class WitnessRefused(RedKeyError):
     code = "witness_refused"
 
     def __init__(self, message: str, *, code: str, status: int, size: int | None = None) -> None:
-        """`status` is what C2SP tlog-witness answers over HTTP; `size` the last tree size that was cosigned."""
+        """`status` is what C2SP tlog-witness answers over HTTP; `size` is the last tree size that was cosigned."""
         super().__init__(message, code=code)
         self.status = status
         self.size = size
@@ -144,7 +144,7 @@ class WitnessAway(RedKeyError):
     code = "witness_unreachable"
 
     def __init__(self, message: str, *, code: str | None = None, for_long: bool = False) -> None:
-        """`for_long` when asking again soon would not change it."""
+        """Set `for_long` if a retry soon would fail as well."""
         super().__init__(message, code=code)
         self.for_long = for_long
 
@@ -156,7 +156,7 @@ class FetchRefused(RedKeyError):
 
 
 class UpgradeNeeded(RedKeyError):
-    """The ledger holds records of newer rules; a newer RedKey reads them."""
+    """The ledger has records with newer rules; a newer RedKey reads them."""
 
     code = "upgrade_needed"
 
@@ -174,25 +174,25 @@ class CannotListen(RedKeyError):
 
 
 class TooManySubscribers(RedKeyError):
-    """The server has as many followers as it takes; come back later."""
+    """The server has as many subscribers as it accepts; retry later."""
 
     code = "too_many_subscribers"
 
 
 class BusRefused(RedKeyError):
-    """The bus does not do this as asked."""
+    """The bus refuses the request."""
 
     code = "bus_refused"
 
 
 class BusLost(RedKeyError):
-    """The connection to the bus is gone."""
+    """The connection to the bus was lost."""
 
     code = "bus_lost"
 
 
 class RunnerError(RedKeyError):
-    """The agent cannot be run as asked."""
+    """The agent cannot be run."""
 
     code = "runner_error"
 
@@ -216,19 +216,19 @@ class MemoryRefused(RunnerError):
 
 
 class OutputRefused(RunnerError):
-    """What the agent handed back is not taken."""
+    """The runner does not accept the agent's output."""
 
     code = "output_refused"
 
 
 class WorkplaceRefused(RunnerError):
-    """The working directory cannot be made or used."""
+    """The working directory cannot be created or used."""
 
     code = "workplace_refused"
 
 
 class StepFailed(RunnerError):
-    """The agent ended without handing back an envelope."""
+    """The agent ended without returning an envelope."""
 
     code = "step_failed"
 
@@ -244,7 +244,7 @@ class AgentUnavailable(StepFailed):
 
 
 class LedgerError(RedKeyError):
-    """The ledger cannot do what was asked."""
+    """The ledger cannot do what was requested."""
 
     code = "ledger_error"
 
@@ -256,13 +256,13 @@ class TreeDamaged(LedgerError):
 
 
 class AppendRefused(LedgerError):
-    """The message cannot be appended; it took no sequence number."""
+    """The record cannot be appended; it has no sequence number."""
 
     code = "append_refused"
 
 
 class ContentRefused(LedgerError):
-    """The content cannot be kept or erased as asked."""
+    """The content cannot be stored or erased."""
 
     code = "content_refused"
 
@@ -274,7 +274,7 @@ class BackupRefused(LedgerError):
 
 
 class DumpRefused(LedgerError):
-    """The dump cannot be written, or does not hold together."""
+    """The dump cannot be written, or is inconsistent."""
 
     code = "dump_refused"
 
@@ -304,55 +304,55 @@ class WriterBusy(StoreError):
 
 
 class StoreFull(StoreError):
-    """No space is left; nothing of the unit was kept, and the store goes on when there is space again."""
+    """No space is left; nothing of the unit was stored. The store works again when there is space."""
 
     code = "store_full"
 
 
 class StoreFailed(StoreError):
-    """Reading or writing failed; nothing of the unit was kept."""
+    """Reading or writing failed; nothing of the unit was stored."""
 
     code = "store_failed"
 
 
 class StorePoisoned(StoreError):
-    """An fsync failed, so what is on disk is not known: stop this process and start it again."""
+    """An fsync failed, so the state on disk is unknown: restart this process."""
 
     code = "store_poisoned"
 
 
 class ClientError(RedKeyError):
-    """The call did not succeed."""
+    """The call failed."""
 
     code = "client_error"
 
 
 class CallMisused(ClientError):
-    """The call cannot be sent as it was made."""
+    """The call has arguments that cannot be sent."""
 
     code = "call_misused"
 
 
 class Unreachable(ClientError):
-    """The server did not answer; whether it did what was asked is not known."""
+    """The server did not answer; it is unknown whether it did what was requested."""
 
     code = "unreachable"
 
 
 class TimedOut(Unreachable):
-    """The server did not answer in time; whether it did what was asked is not known."""
+    """The server did not answer in time; it is unknown whether it did what was requested."""
 
     code = "timed_out"
 
 
 class ReplyRefused(ClientError):
-    """What came back is not an answer of this API."""
+    """The reply does not match this API."""
 
     code = "reply_refused"
 
 
 class WorkInterrupted(ClientError):
-    """There is no use in working on: the claim was lost, the task was cancelled, or the worker stops."""
+    """The handler must stop: the claim was lost, the task was cancelled, or the worker is stopping."""
 
     code = "work_interrupted"
 
@@ -374,9 +374,9 @@ class ApiError(ClientError):
         retry_after_seconds: float | None = None,
         origin: str = "",
     ) -> None:
-        """`errors` is everything wrong with the request; `request_id` is what a proxy on the way named it.
+        """`errors` lists everything wrong with the request; `request_id` is the id that a proxy gave it.
 
-        `origin` is the server and where the key comes from, when the key is the reason.
+        `origin` is the server and the source of the key, if the key is the reason.
         """
         whole = detail if detail.endswith((".", "!", "?")) else f"{detail}."
         told = " ".join(part for part in (whole, advice, f"Server: {origin}." if origin else "") if part)
@@ -407,11 +407,11 @@ class NotFound(ApiError):
 
 
 class Invalid(ApiError):
-    """Something in the request is invalid (400, 413, 415, 422); `errors` names all of it."""
+    """Something in the request is invalid (400, 413, 415, 422); `errors` lists all of it."""
 
 
 class Conflict(ApiError):
-    """The state does not allow it, and sending it again will not help (409)."""
+    """The current state does not allow it; a retry fails as well (409)."""
 
 
 class LeaseLost(Conflict):
@@ -446,5 +446,5 @@ _BY_STATUS: Mapping[int, type[ApiError]] = {
 
 
 def api_error_type(status: int, code: str) -> type[ApiError]:
-    """The class of a refusal, by its code, else by its status."""
+    """Return the class of a refusal, by its code, else by its status."""
     return _BY_CODE.get(code) or _BY_STATUS.get(status) or (ServerFailed if status >= 500 else ApiError)

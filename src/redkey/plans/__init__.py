@@ -1,1 +1,1 @@
-"""plan.json: its model, the structure that reducers decide by, the checks before a run, and advice."""
+"""Plans (plan.json): the model, the structure that reducers use, validation and warnings."""

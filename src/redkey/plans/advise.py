@@ -1,7 +1,7 @@
 """Advice on plans: the best-practice warnings, by rules with thresholds that docs/plans.md explains.
 
-Warnings never stand against a run. The rules read words, so they are kept coarse: each is meant to be right when it
-speaks, and may stay silent where a person would not.
+Warnings never keep a plan from running. The rules look at words, so they are coarse: each is meant to be right when it
+warns, and may miss what a person would see.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from redkey.plans.graph import levels
 from redkey.plans.outline import Outline, TaskOutline
 from redkey.wire.names import role_id
 
-# A task is too broad with more than this.
+# A task with more than this is too broad.
 TITLE_WORDS = 16
 TITLE_ACTS = 2
 CRITERIA = 8
 OUTPUTS = 5
-# A task waits for too many others with more than this.
+# A task with more dependencies than this waits for too many others.
 DEPENDENCIES = 8
-# A criterion of fewer words says too little.
+# A criterion with fewer words than this says too little.
 CRITERION_WORDS = 2
-# A plan of at least so many tasks is too serial when fewer than this many of them share a level on average.
+# A plan with at least this many tasks is too serial if fewer than this many tasks share a level on average.
 SERIAL_TASKS = 5
 TASKS_A_LEVEL = 1.5
 
@@ -35,7 +35,7 @@ def _words(text: str) -> frozenset[str]:
 # These divide acts as "and" does: "Collect, rank & publish".
 _DIVIDER = re.compile(r"[,;:/&+]")
 _WORD = re.compile(r"[a-z][a-z'-]*")
-# What can be read in many ways. Most texts hold none of the words, and are not searched for the phrases.
+# Ambiguous words. Most texts contain none of them, and are not searched for the phrases.
 _VAGUE = re.compile(
     r"\b(?:good|nice|great|better|best|fine|okay|ok|proper|properly|appropriate|appropriately|adequate|adequately"
     r"|sufficient|sufficiently|reasonable|reasonably|suitable|suitably|satisfactory|satisfying|user-friendly|etc|tbd|todo"
@@ -82,13 +82,13 @@ _OTHER_ACTS = _words(
     """
 )
 _ACTS = _PRODUCE | _REVIEW | _OTHER_ACTS
-# Behind one of these, or at the beginning, a word of the lists above is an act; elsewhere it may be a thing: in
+# After one of these, or at the beginning, a word of the lists above is an act; elsewhere it may be a thing: in
 # "Review podcast draft" only the review is an act.
 _BEFORE_ACT = frozenset({"and", "then", "to", "also", "or", "finally"})
 
 
 def advise(sketch: Outline) -> Iterator[Finding]:
-    """Everything that could be better about a plan."""
+    """List everything that could be better about a plan."""
     for task in sketch.tasks:
         asked = acts(task.title)
         yield from _breadth(task, asked)
@@ -102,7 +102,7 @@ def advise(sketch: Outline) -> Iterator[Finding]:
 
 
 def acts(title: str) -> list[str]:
-    """The acts that a title asks for, in its order: "Write and review the script" asks for two."""
+    """List the acts that a title asks for, in its order: "Write and review the script" asks for two."""
     found: list[str] = []
     before = "and"
     for word in _WORD.findall(_DIVIDER.sub(" and ", title.lower())):
@@ -130,7 +130,7 @@ def _breadth(task: TaskOutline, asked: list[str]) -> Iterator[Finding]:
 
 
 def _search(phrases: re.Pattern[str], words: frozenset[str], text: str) -> str:
-    """The first of the phrases in a text; empty when there is none."""
+    """Return the first of the phrases in a text; empty if there is none."""
     if words.isdisjoint(_WORD.findall(text.lower())):
         return ""
     found = phrases.search(text)
@@ -193,8 +193,8 @@ def _serial(sketch: Outline) -> Iterator[Finding]:
         return
     depth = len(levels(sketch.upstream))
     if depth and count / depth < TASKS_A_LEVEL:
-        text = f"{count:,} tasks stand on {depth:,} levels, so little of the plan can run at once."
-        yield _warning("plan_too_serial", "/tasks", f"{text} Take out dependencies that no task needs.")
+        text = f"{count:,} tasks are on {depth:,} levels, so little of the plan can run at once."
+        yield _warning("plan_too_serial", "/tasks", f"{text} Remove dependencies that no task needs.")
 
 
 def _role_names(sketch: Outline) -> Iterator[Finding]:

@@ -1,7 +1,7 @@
 """The graph of a plan: levels, the longest chain, cycles. Linear in tasks and dependencies, and never recursive.
 
-Tasks are places in a list; `upstream[i]` are the places that task i waits for. What is said of a graph with cycles
-is said of the part that has none.
+Tasks are places in a list; `upstream[i]` are the places that task i waits for. What is returned for a graph with cycles
+is true of the part that has none.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ Edges = Sequence[Sequence[int]]
 
 
 def downstream(upstream: Edges) -> list[list[int]]:
-    """For each task, those that wait for it."""
+    """List, for each task, the tasks that wait for it."""
     found: list[list[int]] = [[] for _ in upstream]
     for place, above in enumerate(upstream):
         for other in above:
@@ -22,7 +22,7 @@ def downstream(upstream: Edges) -> list[list[int]]:
 
 
 def in_order(upstream: Edges) -> list[int]:
-    """The tasks so that each stands behind what it waits for; tasks on a cycle, and behind one, are left out."""
+    """Sort the tasks so that each comes after what it waits for; tasks on a cycle, and after one, are left out."""
     below = downstream(upstream)
     waits = [len(above) for above in upstream]
     order = [place for place, count in enumerate(waits) if not count]
@@ -35,7 +35,7 @@ def in_order(upstream: Edges) -> list[int]:
 
 
 def levels(upstream: Edges) -> list[list[int]]:
-    """The tasks by the length of the longest chain before them: what one level needs is on the levels before it."""
+    """Group the tasks by the length of the longest chain before them: a level depends only on the levels before it."""
     depth = [0] * len(upstream)
     found: list[list[int]] = []
     for place in in_order(upstream):
@@ -47,7 +47,7 @@ def levels(upstream: Edges) -> list[list[int]]:
 
 
 def critical_path(upstream: Edges, weights: Sequence[float]) -> list[int]:
-    """The chain of tasks with the largest sum of weights: nothing finishes sooner than it."""
+    """Return the chain of tasks with the largest sum of weights: the run cannot finish sooner."""
     total = [0.0] * len(upstream)
     before = [-1] * len(upstream)
     for place in in_order(upstream):
@@ -63,14 +63,14 @@ def critical_path(upstream: Edges, weights: Sequence[float]) -> list[int]:
 
 
 def cycles(upstream: Edges) -> list[list[int]]:
-    """One cycle of each knot of tasks that wait for one another: a shortest one through the knot's first task."""
+    """Return one cycle for each group of tasks that wait for one another: a shortest one through the first task."""
     if len(in_order(upstream)) == len(upstream):
         return []
     return [_cycle(upstream, set(knot), min(knot)) for knot in _knots(upstream)]
 
 
 def _cycle(upstream: Edges, knot: set[int], start: int) -> list[int]:
-    """A shortest way from a task over what it waits for back to it, by breadth."""
+    """Find a shortest way from a task through its dependencies back to it, by breadth-first search."""
     came_from: dict[int, int] = {}
     pending = deque([start])
     while pending:
@@ -84,11 +84,11 @@ def _cycle(upstream: Edges, knot: set[int], start: int) -> list[int]:
             if other in knot and other not in came_from:
                 came_from[other] = place
                 pending.append(other)
-    raise AssertionError("a knot without a cycle")
+    raise AssertionError("a strongly connected component without a cycle")
 
 
 def _knots(upstream: Edges) -> list[list[int]]:
-    """The strongly connected components that hold a cycle (Tarjan's algorithm with its own stack), by first task."""
+    """List the strongly connected components with a cycle (Tarjan's algorithm with its own stack), by first task."""
     number, low = [-1] * len(upstream), [0] * len(upstream)
     stack: list[int] = []
     on_stack = [False] * len(upstream)
@@ -122,7 +122,7 @@ def _knots(upstream: Edges) -> list[list[int]]:
 
 
 def _take(stack: list[int], on_stack: list[bool], place: int) -> list[int]:
-    """Take a task and everything above it from the stack: one component."""
+    """Pop a task and everything above it from the stack: one component."""
     taken: list[int] = []
     while not taken or taken[-1] != place:
         taken.append(stack.pop())

@@ -1,5 +1,5 @@
-"""A plan as people write it: plan.json of a valid plan, field by field. What is checked before is `validate`'s, what
-the reducer needs of it is `structure`'s."""
+"""A plan as people write it: the fields of a valid plan.json. `validate` checks it before it is read, `structure` holds
+what the reducer needs of it."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from redkey.wire.names import role_id
 
 
 class Retry(msgspec.Struct, frozen=True, rename="camel"):
-    """How many attempts a task has in all, and what a failure means."""
+    """How many attempts a task has in all, and what happens when one fails."""
 
     max_attempts: int
     on_failure: str
 
 
 class Policies(msgspec.Struct, frozen=True, rename="camel"):
-    """What holds for every task that does not say otherwise."""
+    """The defaults of every task that does not override them."""
 
     max_parallel_tasks: int
     retry: Retry
@@ -26,7 +26,7 @@ class Policies(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class PlanRole(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """A role that the plan brings; a workspace that does not have it gets it from here."""
+    """A role that the plan declares; a run creates it in a workspace that does not have it."""
 
     name: str = ""
     description: str = ""
@@ -34,7 +34,7 @@ class PlanRole(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 class Output(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """An artifact that a task leaves, and what is expected of it."""
+    """An artifact that a task produces, and what is expected of it."""
 
     name: str
     description: str = ""
@@ -42,7 +42,7 @@ class Output(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 class Gate(msgspec.Struct, frozen=True, rename="camel"):
-    """Who may approve beside the admins, until when, and what happens when nobody does."""
+    """Who may approve besides the admins, until when, and what happens if nobody decides by then."""
 
     approvers: tuple[str, ...] = ()
     deadline_seconds: int = 0
@@ -74,7 +74,7 @@ class Task(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Plan(msgspec.Struct, frozen=True, rename="camel"):
-    """A plan that is valid."""
+    """A valid plan."""
 
     version: str
     name: str
@@ -84,10 +84,10 @@ class Plan(msgspec.Struct, frozen=True, rename="camel"):
     description: str = ""
 
     def roles_by_id(self) -> dict[str, PlanRole]:
-        """The plan's roles under the ids that the workspace knows them by."""
+        """Return the plan's roles by their ids in the workspace."""
         return {role_id(name): role for name, role in self.roles.items()}
 
 
 def read_plan(value: dict[str, Any]) -> Plan:
-    """The plan of JSON that is valid."""
+    """Read the plan from JSON that has passed `validate`."""
     return msgspec.convert(value, Plan)

@@ -1,6 +1,6 @@
-"""An outline: what can be read of a plan, however wrong the rest of it is, so that everything wrong is told at once.
+"""An outline: the readable parts of a plan that may be wrong elsewhere, so that all errors can be reported at once.
 
-Parts of the wrong type are left out here; that they are wrong is for the schema to say (`shape`).
+Parts of the wrong type are left out; the schema (`shape`) reports them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from redkey.wire.names import role_id
 
 
 class TaskOutline(msgspec.Struct, gc=False):
-    """One task as far as it can be read; what is missing, also in a list, is empty."""
+    """The readable parts of one task; a missing part, or a missing entry of a list, is empty."""
 
     place: int
     id: str
@@ -29,29 +29,29 @@ class TaskOutline(msgspec.Struct, gc=False):
 
     @property
     def at(self) -> str:
-        """The JSON pointer of the task."""
+        """Return the JSON pointer of the task."""
         return f"/tasks/{self.place}"
 
     @property
     def called(self) -> str:
-        """How sentences name the task."""
+        """Return the name of the task for messages."""
         return self.id or f"the task at {self.at}"
 
 
 class Outline(msgspec.Struct):
-    """A plan as far as it can be read."""
+    """The readable parts of a plan."""
 
     tasks: list[TaskOutline]
-    # role id -> the names it is written under.
+    # Role id -> the names that the plan writes it with.
     roles: dict[str, list[str]]
-    # id -> the first task that has it.
+    # Task id -> the first task that has it.
     places: dict[str, int]
-    # For each task, the places it waits for, as far as these are known.
+    # For each task, the indexes of the tasks it waits for, if these are known.
     upstream: list[list[int]]
 
 
 def outline(plan: Any) -> Outline:
-    """The outline of any JSON value."""
+    """Read the outline of any JSON value."""
     whole = _object(plan)
     attempts = _attempts(_object(whole.get("policies")).get("retry"), 0)
     tasks = [_task(place, _object(task), attempts) for place, task in enumerate(_list(whole.get("tasks")))]
@@ -96,13 +96,13 @@ def _text(value: Any) -> str:
 
 
 def _texts(value: Any) -> list[str]:
-    """A list of texts; most are one already."""
+    """Return the texts of a list; most lists hold nothing else."""
     found = _list(value)
     return found if all(type(item) is str for item in found) else [_text(item) for item in found]
 
 
 def _name(output: Any) -> str:
-    """The name of an output, which is written alone or in an object."""
+    """Return the name of an output, which is a text or a field of an object."""
     return _text(output.get("name")) if type(output) is dict else _text(output)
 
 

@@ -1,7 +1,7 @@
-"""The shape of a plan: what its schema finds, under the names of the checks that planners know.
+"""The shape of a plan: errors of its JSON schema, under the codes of the checks that authors of plans know.
 
-The schema is the only copy of the rules. A finding that has a name here is told by it and by what to do; any other
-keeps the schema's own code and sentence.
+The schema is the only copy of the rules. A finding listed here gets a code and a sentence of its own; any other keeps
+the code and sentence of the schema.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ROLE = re.compile(r"^/roles/[^/]+")
 _REQUIRED = "schema_required"
 _SLUG = "1 to 32 of a-z, 0-9, dot, dash and underscore, beginning with a letter or digit"
 
-# Pointer (indexes and role names as *) -> code and sentence of a field that is missing.
+# Pointer (indexes and role names as *) -> code and sentence for a missing field.
 _MISSING: Mapping[str, tuple[str, str]] = {
     "/version": ("version_missing", 'Add "version": "1.0" to the plan.'),
     "/name": ("name_missing", "Give the plan a name."),
@@ -50,7 +50,7 @@ _MISSING: Mapping[str, tuple[str, str]] = {
     "/tasks/*/retry/onFailure": ("retry_missing", "Say what a failure means (onFailure): reopen, fail or block."),
     "/tasks/*/outputs/*/name": ("output_unnamed", "Give the output a name."),
 }
-# The same for a field that is there and wrong.
+# The same for a field with a wrong value.
 _WRONG: Mapping[str, tuple[str, str]] = {
     "/version": ("version_unknown", 'Set version to "1.0", the version of plan.json that this RedKey reads.'),
     "/roles": ("roles_missing", "Make roles an object: every role that a task names, with a description."),
@@ -90,7 +90,7 @@ _WRONG: Mapping[str, tuple[str, str]] = {
 }
 
 
-# Findings of one keyword that are told apart from the others at their place.
+# Findings of one schema keyword that differ from the others at the same pointer.
 _BY_KEYWORD: Mapping[tuple[str, str], tuple[str, str]] = {
     ("/tasks", "schema_maxItems"): ("tasks_too_many", TOO_MANY_TASKS),
     ("/tasks/*/dependsOn", "schema_maxItems"): (
@@ -105,7 +105,7 @@ _BY_KEYWORD: Mapping[tuple[str, str], tuple[str, str]] = {
 
 
 def shape(plan: Any, limit: int) -> list[Finding]:
-    """What the schema finds wrong with a plan, at most about `limit`; each check once for a place."""
+    """List the errors that the schema finds in a plan, about `limit` at most; each check once per pointer."""
     found: dict[tuple[str, str], Finding] = {}
     for finding in compile_schema(SCHEMA).findings(plan, limit):
         for code, where, sentence in _named(plan, finding):
@@ -114,10 +114,10 @@ def shape(plan: Any, limit: int) -> list[Finding]:
 
 
 def _named(plan: Any, finding: Finding) -> Iterator[tuple[str, str, str]]:
-    """A finding as (code, pointer, sentence)."""
+    """Return a finding as (code, pointer, sentence)."""
     where, here = _INDEX.sub("*", _ROLE.sub("/roles/*", finding.pointer)), finding.pointer
     if finding.code == _REQUIRED:
-        # Two of the checks look into the policies, so both are told when there are none.
+        # Two checks read the policies, so both are reported when the policies are missing.
         below = ("/maxParallelTasks", "/retry") if where == "/policies" else ("",)
         for name in below:
             code, sentence = _MISSING.get(where + name, (finding.code, finding.message))
@@ -130,7 +130,7 @@ def _named(plan: Any, finding: Finding) -> Iterator[tuple[str, str, str]]:
 
 
 def _about_id(value: Any) -> str:
-    """What is wrong with an id; characters that look like others are called by their names."""
+    """Say what is wrong with an id; characters that look like others are named."""
     if isinstance(value, str):
         strange = next((sign for sign in value if not sign.isascii()), None)
         if strange is not None:
@@ -142,7 +142,7 @@ def _about_id(value: Any) -> str:
 
 
 def _at(plan: Any, pointer: str) -> Any:
-    """The value at a pointer that the schema has found something at."""
+    """Return the value at the pointer of a finding."""
     found = plan
     for step in pointer.split("/")[1:]:
         found = found[int(step)] if isinstance(found, list) else found[step]

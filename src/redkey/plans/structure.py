@@ -1,7 +1,7 @@
-"""The structure of a plan: what the workflow reducer decides by, and nothing that anybody wrote as text.
+"""The structure of a plan: what the workflow reducer needs to decide, without any free text.
 
-It is stored by hash and pinned, so a replay never needs what may be erased. Titles, inputs and criteria stay in
-the plan's document. The same plan has the same structure everywhere.
+It is stored by hash and pinned, so a replay never needs content that may have been erased. Titles, inputs and criteria
+stay in the plan's document. The same plan always has the same structure.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class StructureRefused(RedKeyError):
 
 
 class GatePolicy(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Who may approve beside the admins, until when, and what happens when nobody does. Never the worker."""
+    """Who may approve besides the admins (never the worker), until when, and what happens if nobody decides by then."""
 
     approvers: tuple[str, ...] = ()
     deadline_seconds: int = 0
@@ -30,7 +30,7 @@ class GatePolicy(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class PlanTask(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One task of a plan, as the reducer needs it; dependencies are places in the list of tasks."""
+    """One task of a plan, as the reducer needs it; dependencies are indexes of the list of tasks."""
 
     id: str
     role: str
@@ -46,7 +46,7 @@ class PlanTask(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Structure(msgspec.Struct, frozen=True):
-    """A plan's skeleton."""
+    """A plan without its texts."""
 
     max_parallel_tasks: int
     tasks: tuple[PlanTask, ...]
@@ -54,7 +54,7 @@ class Structure(msgspec.Struct, frozen=True):
 
 
 def to_structure(plan: Plan) -> Structure:
-    """The structure of a valid plan."""
+    """Build the structure of a valid plan."""
     places = {task.id: place for place, task in enumerate(plan.tasks)}
     return Structure(plan.policies.max_parallel_tasks, tuple(_task(plan, task, places) for task in plan.tasks))
 
@@ -77,7 +77,7 @@ def _task(plan: Plan, task: Task, places: dict[str, int]) -> PlanTask:
 
 
 def gate_policy(gate: bool | Gate | None) -> GatePolicy | None:
-    """What an approval gate means to the reducer; roles under any of their names become role ids."""
+    """Read an approval gate for the reducer; any name of a role becomes its role id."""
     if not isinstance(gate, Gate):
         return GatePolicy() if gate else None
     return GatePolicy(tuple(_approver(name) for name in gate.approvers), gate.deadline_seconds, gate.on_deadline)
@@ -88,20 +88,20 @@ def _approver(name: str) -> str:
 
 
 def write_structure(structure: Structure) -> dict[str, Any]:
-    """The structure as the JSON that is pinned."""
+    """Return the structure as the JSON that is pinned."""
     value: dict[str, Any] = msgspec.to_builtins(structure)
     return value
 
 
 def read_structure(value: dict[str, Any]) -> Structure:
-    """The structure of pinned JSON; StructureRefused when a reducer could not follow it."""
+    """Read the structure from pinned JSON; raise StructureRefused if a reducer could not use it."""
     try:
         structure = msgspec.convert(value, Structure)
     except msgspec.ValidationError as cause:
         raise StructureRefused(str(cause)) from cause
     count = len(structure.tasks)
     if len({task.id for task in structure.tasks}) != count:
-        raise StructureRefused("two tasks have one id")
+        raise StructureRefused("two tasks have the same id")
     if any(not 0 <= above < count for task in structure.tasks for above in task.depends_on):
-        raise StructureRefused("a task depends on one that is not there")
+        raise StructureRefused("a task depends on a task that does not exist")
     return structure

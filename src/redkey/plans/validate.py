@@ -1,7 +1,6 @@
-"""May this plan run? The schema first, then what no schema can hold; all findings at once, in linear time.
+"""Validate a plan: the schema first, then the rules that no schema can express; all findings at once, in linear time.
 
-Each error has a code, a JSON pointer and a sentence that says what to do. What could be better and stands against
-nothing is `advise`'s.
+Each error has a code, a JSON pointer and a sentence that says what to do. Warnings come from `advise`.
 """
 
 from __future__ import annotations
@@ -20,35 +19,35 @@ from redkey.plans.shape import TASKS_LIMIT, TOO_MANY_TASKS, shape
 from redkey.plans.validation import Validation
 from redkey.wire.names import role_id
 
-# The largest plan.json that is read.
+# The largest plan.json that is accepted.
 BYTES_LIMIT = 16 * 1024 * 1024
-# A hostile plan can be wrong in a million places; nobody mends more than these at once.
+# A hostile plan can be wrong in a million places; an author fixes no more than this at once.
 ALIKE_LIMIT = 100
 CHECK_LIMIT = 2000
 
 PRINCIPAL = re.compile(r"(?:agt|key)_[0-7][0-9A-HJKMNP-TV-Z]{25}")
 _STEPS = re.compile("([0-9]+)")
 _SEPARATORS = str.maketrans("-.", "__")
-# So many tasks of a cycle are named; the rest is counted.
+# This many tasks of a cycle are named; the rest is counted.
 _CYCLE_SHOWN = 12
-# The nearest name is looked for among so many names at most, and so many times.
+# The nearest name is searched among this many names at most, and this many times.
 _NAMES_COMPARED = 500
 _NAMES_TOLD = 20
 _TEXT_SHOWN = 60
 
 
 def validate(plan: Any) -> Validation:
-    """Everything that stands against a plan, and everything that could be better."""
+    """List the errors that keep a plan from running, and the warnings."""
     tasks = plan.get("tasks") if isinstance(plan, dict) else None
     if isinstance(tasks, list) and len(tasks) > TASKS_LIMIT:
-        # Nothing else is worth the time: the plan must be split first.
+        # Check nothing else: the plan must be split first.
         return Validation((Finding("tasks_too_many", "/tasks", TOO_MANY_TASKS),), ())
     sketch = outline(plan)
     return Validation(_told([*shape(plan, CHECK_LIMIT), *_meaning(sketch)]), _told(advise(sketch)))
 
 
 def _told(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Findings in the order of the plan, each once; of those that are alike the first ones, and that there are more."""
+    """Sort the findings by their place in the plan, each once; of many with one code keep the first, and say so."""
     kinds: dict[str, dict[str, Finding]] = {}
     for one in findings:
         alike = kinds.setdefault(one.code, {})
@@ -60,12 +59,12 @@ def _told(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 def _cut(first: Finding) -> Finding:
-    text = f"More than {ALIKE_LIMIT} findings are {first.code}; mend these and check the plan again."
+    text = f"More than {ALIKE_LIMIT} findings are {first.code}; fix these and validate the plan again."
     return Finding("findings_cut", "", text, first.severity)
 
 
 def _place(finding: Finding) -> list[tuple[bool, int, str]]:
-    """Findings stand in the order of the plan: /tasks/2 before /tasks/10."""
+    """Return the sort key of a finding: /tasks/2 comes before /tasks/10."""
     return [
         (part.isdigit(), int(part) if part.isdigit() else 0, "" if part.isdigit() else part)
         for part in _STEPS.split(finding.pointer)
@@ -127,7 +126,7 @@ def _cycles(sketch: Outline) -> Iterator[Finding]:
             names[_CYCLE_SHOWN - 2 : -1] = [f"... {len(names) - _CYCLE_SHOWN + 1:,} more ..."]
         text = "The task waits for itself" if len(cycle) == 1 else "These tasks wait for one another"
         way = " -> ".join(_short(name) for name in names)
-        yield Finding("dependency_cycle", f"{last.at}/dependsOn/{closing}", f"{text}: {way}. Take one dependency out.")
+        yield Finding("dependency_cycle", f"{last.at}/dependsOn/{closing}", f"{text}: {way}. Remove one dependency.")
 
 
 def _outputs(sketch: Outline) -> Iterator[Finding]:
@@ -165,20 +164,20 @@ def _approvers(sketch: Outline) -> Iterator[Finding]:
 
 
 class _Names:
-    """Names that somebody may have meant. To look for the nearest takes time, so it is done for a few only."""
+    """Known names, to suggest the nearest one. The search is slow, so it is done for a few names only."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = names if len(names) <= _NAMES_COMPARED else ()
         self._left = _NAMES_TOLD
 
     def nearest(self, name: str) -> str:
-        """What to do about a name that is not there."""
+        """Say what to do about an unknown name."""
         self._left -= 1
         near = get_close_matches(name[:_TEXT_SHOWN], self._names, 1) if self._left >= 0 else []
         return f"did you mean {_short(near[0])}" if near else "add it, or take the reference out"
 
 
 def _short(text: str) -> str:
-    """A text of the plan in a sentence: in ASCII, so that nothing hides in it, and not longer than a line."""
+    """Quote a text of the plan: in ASCII, so that no character is hidden, and no longer than a line."""
     shown = ascii(text)[1:-1]
     return shown if len(shown) <= _TEXT_SHOWN else shown[: _TEXT_SHOWN - 3] + "..."

@@ -1,4 +1,4 @@
-"""What a check of a plan gives: whether it may run, what stands against it, and what could be better."""
+"""The result of validating a plan: whether it may run, its errors and its warnings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from redkey.errors import Finding
 
 
 class Validation(msgspec.Struct, frozen=True):
-    """Errors stand against a run; warnings are advice."""
+    """Errors keep the plan from running; warnings are advice."""
 
     errors: tuple[Finding, ...]
     warnings: tuple[Finding, ...]
@@ -20,7 +20,7 @@ class Validation(msgspec.Struct, frozen=True):
         return not self.errors
 
     def as_json(self) -> dict[str, Any]:
-        """As the API and `redkey plan validate --json` show it."""
+        """Return the result as the API and `redkey plan validate --json` show it."""
         return {"valid": self.valid, "errors": _shown(self.errors), "warnings": _shown(self.warnings)}
 
 

@@ -1,1 +1,1 @@
-"""WHAT WE SHOW: the rows of a world, the meter, and the views that the API gives of them."""
+"""The read model: the rows of a world, the usage meter, and the views that replies show."""

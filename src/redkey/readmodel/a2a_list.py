@@ -36,7 +36,7 @@ class Listed(msgspec.Struct, frozen=True, omit_defaults=True):
     state: str
     sequence: int
     at: int
-    # Whether the status says something: then the next status is told even if the state stays.
+    # Whether the status has a message: then the next status is sent even if the state stays the same.
     says: bool = False
 
 
@@ -126,7 +126,7 @@ def _after(known: Listed | None, wire: dict[str, object], sequence: int, timesta
         task = A2ATask(known.task_id, known.context_id, known.state, status=status)
     after, _ = project(task, wire, lambda ref: None, iso_time(timestamp))
     if after is None or after.timestamp is None or (task is not None and task.closed):
-        # A status that is told has its time.
+        # A status that is sent has a time.
         return known
     return Listed(after.task_id, after.context_id, after.state, sequence, timestamp, after.status is not None)
 

@@ -14,7 +14,7 @@ from redkey.shapes.agents import AgentVerification, AuthRequirement, Endpoint, S
 
 
 def agent_view(agent: Agent, document: Document | None, *, whole: bool = False) -> agents.Agent:
-    """An agent with what its card says; the card itself when the whole is asked for."""
+    """Show an agent with the fields of its card; `whole` adds the card itself."""
     stated: dict[str, Any] = {}
     if document is not None:
         normal = document["normal"]
@@ -54,6 +54,7 @@ def agent_view(agent: Agent, document: Document | None, *, whole: bool = False) 
 
 
 def role_view(role: Role, document: Document | None) -> roles.Role:
+    """Show a role."""
     stated = document or {}
     return roles.Role(
         id=role.role_id,

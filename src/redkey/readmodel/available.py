@@ -1,4 +1,4 @@
-"""What may be claimed in a queue: by priority, then oldest first; for one agent only what it is eligible for."""
+"""The tasks of a queue that can be claimed: by priority, then oldest first; for one agent only those it may claim."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from redkey.reducers.entities import Task
 from redkey.reducers.world import World
 
 _PAGE = 500
-# A page ends early, with its cursor, rather than look through more tasks that the agent may not claim.
+# A page ends early, with its cursor, after this many tasks that the agent may not claim.
 _LOOKED_AT = 5000
 
 Place = tuple[int, str]
@@ -18,7 +18,7 @@ Place = tuple[int, str]
 def available(
     reader: Reader, topic: str, world: World, queue_id: str, agent_id: str | None, after: Place, limit: int
 ) -> tuple[list[Task], Place | None]:
-    """A page of what may be claimed after a place in the list, and the place of the next page."""
+    """Return a page of claimable tasks after a place in the list, and the place of the next page."""
     if world.queues[queue_id].settings.paused:
         return [], None
     sets = _open_sets(world, queue_id, agent_id)
@@ -39,7 +39,7 @@ def available(
 
 
 def _open_sets(world: World, queue_id: str, agent_id: str | None) -> set[tuple[tuple[str, ...], tuple[str, ...]]]:
-    """The requirement sets with tasks in the queue that the agent satisfies; all of them for nobody in particular."""
+    """Return the requirement sets with tasks in the queue that the agent satisfies; all of them without an agent."""
     sets = world.heaps.get(queue_id, {}).keys()
     if agent_id is None:
         return set(sets)

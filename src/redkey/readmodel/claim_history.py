@@ -1,4 +1,4 @@
-"""How an agent's claims went, read from the ledger: every attempt has one outcome, and that is the history."""
+"""The history of an agent's claims, read from the ledger: the outcome of each attempt to claim."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from redkey.wire.ids import event_id, parse_stream
 
 _STATUS: dict[type, str] = {TaskClaimed: "claimed", TaskClaimMissed: "missed", TaskClaimRejected: "rejected"}
 _PAGE = 500
-# An agent's events are mostly other things; a page ends early, with its cursor, rather than look through more.
+# Most events of an agent are no outcomes; a page ends early, with its cursor, after this many events.
 _LOOKED_AT = 5000
 
 
 def claim_history(
     reader: Reader, topic: str, agent_id: str, before: int, limit: int
 ) -> tuple[list[ClaimHistoryItem], int | None]:
-    """The outcomes of an agent's claims, newest first, below a sequence; and where the next page begins."""
+    """List the outcomes of an agent's claims, newest first, below a sequence; and where the next page begins."""
     found: list[ClaimHistoryItem] = []
     looked = 0
     while looked < _LOOKED_AT:
@@ -42,7 +42,7 @@ def _item(record: Record, agent_id: str) -> ClaimHistoryItem | None:
     payload = wire.payload
     if not isinstance(payload, TaskClaimed | TaskClaimMissed | TaskClaimRejected):
         return None
-    # A claim that was won is on the task's stream, one that was not on the agent's; the payload names the other.
+    # A won claim is on the task's stream, a lost one on the agent's; the payload names the other.
     subject = parse_stream(wire.stream.stream_id).subject
     if (payload.agent_id or subject) != agent_id:
         return None

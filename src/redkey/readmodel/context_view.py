@@ -1,4 +1,4 @@
-"""The state of a context (a project, a workflow, a queue): all tasks that share its `context_id`, added up."""
+"""The state of a context (a project, a workflow, a queue): a summary of all tasks with its `context_id`."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from redkey.wire.decode import decode
 from redkey.wire.ids import parse_stream
 
 _PAGE = 500
-# Nobody reads more at once; the state then says that it is not complete.
+# The most tasks that are read; a state with more says that it is not complete.
 _TASKS = 10_000
 
 
 def context_state(reader: Reader, topic: str, context_id: str) -> ContextState | None:
-    """The state of a context; None when no task is of it."""
+    """Return the state of a context; None if it has no tasks."""
     found: dict[str, Task] = {}
     for task in _tasks(reader, topic, context_id):
         if task.context_id == context_id:
@@ -45,7 +45,7 @@ def context_state(reader: Reader, topic: str, context_id: str) -> ContextState |
 
 
 def _tasks(reader: Reader, topic: str, context_id: str) -> Iterator[Task]:
-    """The tasks that may be of a context: by its queue, or by the event index for one that callers named."""
+    """Yield the tasks that may belong to a context: by its queue, or by the event index if a caller chose its name."""
     kind, _, subject = context_id.partition(":")
     if kind == "queue":
         for state in (*LIVE_STATES, *ENDED_STATES):

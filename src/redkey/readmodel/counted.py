@@ -1,7 +1,7 @@
 """How far a ledger is counted, and what its records after that place add.
 
 Nothing is decided by the counters, so no unit waits for them: they follow the ledger, at a place that is stored beside
-them (`services.counting` moves both). Whoever shows them adds what the records after the place say.
+them (`services.counting` moves both). Views add what the records after that place say.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A digest of the rows of a topic: what is stored and what replay gives are the same, or they are not.
+"""A digest of the rows of a topic, to compare the stored rows with those of a replay.
 
 Rows are dumped as lines sorted by kind and key, byte for byte, and hashed. The digest of a replay needs nothing but
 the ledger and its pinned structure.
@@ -19,17 +19,17 @@ _PAGE = 1000
 
 
 def rows_digest(reader: Reader, topic: str) -> str:
-    """The digest of the rows that are stored."""
+    """Return the digest of the stored rows."""
     return digest(stored_rows(reader, topic))
 
 
 def replay_digest(reader: Reader, topic: str) -> str:
-    """The digest of the rows that the ledger gives, from its first record."""
+    """Return the digest of the rows that a replay of the whole ledger gives."""
     return digest(replay_rows(reader, topic).values())
 
 
 def digest(rows: Iterable[Row]) -> str:
-    """SHA-256 over one line a row, sorted by kind and key; the body is JSON and has no line end."""
+    """Return the SHA-256 of one line per row, sorted by kind and key; the body is JSON without line ends."""
     found = sha256()
     for row in sorted(rows, key=lambda row: (row.kind, row.key)):
         found.update(f"{row.kind} {row.key} {row.listed} {row.position} ".encode() + row.body + b"\n")
@@ -37,8 +37,8 @@ def digest(rows: Iterable[Row]) -> str:
 
 
 def stored_rows(reader: Reader, topic: str) -> Iterator[Row]:
-    """Every row of a topic."""
-    # The workspace has no key of its own, and lists begin after the empty one.
+    """Yield every row of a topic."""
+    # The key of the workspace row is empty, and lists begin after the empty key.
     workspace = reader.row(topic, "workspace", "")
     if workspace is not None:
         yield workspace
@@ -50,7 +50,7 @@ def stored_rows(reader: Reader, topic: str) -> Iterator[Row]:
 
 
 def replay_rows(reader: Reader, topic: str) -> dict[tuple[str, str], Row]:
-    """The rows that the records of a topic give."""
+    """Yield the rows that a replay of the records of a topic gives."""
     world, changes = World(), Changes()
     rows: dict[tuple[str, str], Row] = {}
 

@@ -1,7 +1,7 @@
 """Events as the public API shows them: the receipt's fields and the wire's payload, in camelCase.
 
-What an event must look like is said by `ledger.event`, for wires that nobody vouches for. Here wires are typed values
-of this server, and what is the same for all events of a type is worked out once.
+`ledger.event` defines how an event looks, for wires of unknown origin. Here wires are typed values of this server, and
+what is the same for all events of a type is computed once.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from redkey.wire.envelope import AnyWire
 from redkey.wire.events import AnyPayload
 from redkey.wire.ids import SUBJECT_FIELD, event_id, parse_stream
 
-# What a payload holds for the server's own use.
+# Payload fields for the server's own use; they are not shown.
 _INTERNAL = frozenset({"idem", "body"})
 _STREAM_FIELDS = {kind: (kind, camel(field)) for kind, field in SUBJECT_FIELD.items()}
 _NO_FIELD = ("", "")
 
 
 class _Shape(NamedTuple):
-    """How events of one type are shown."""
+    """How the events of one type are shown."""
 
     # Name, name as shown, and whether the value is an object with fields to be renamed too.
     fields: tuple[tuple[str, str, bool], ...]
     subject: str
-    # The payload field that names the subject or the agent, where the payload has one.
+    # The payload field with the subject or the agent, if the payload has one.
     subject_field: str
     agent_field: str
-    # Whose act it is: the claiming agent's, whoever wrote it; or the agent's that the stream is about.
+    # Who the actor is: the claiming agent, even if another party wrote the wire; or the agent that the stream is about.
     is_claim: bool
     is_of_agent: bool
 
 
 class _Shapes(dict[type[AnyPayload], _Shape]):
-    """How the events of each type are shown, worked out when the first one comes."""
+    """How the events of each type are shown, computed when the first one comes."""
 
     def __missing__(self, kind: type[AnyPayload]) -> _Shape:
         types, event = get_type_hints(kind), kind.TYPE
@@ -67,13 +67,13 @@ _shapes = _Shapes()
 
 
 def show(wire: AnyWire, sequence: int, timestamp: int) -> Event:
-    """The event that a wire is at its place in the order."""
+    """Show a wire as the event at its place in the ledger."""
     payload = wire.payload
     shape, stream = _shapes[type(payload)], parse_stream(wire.stream.stream_id)
     kind, shown_as = _STREAM_FIELDS.get(stream.kind, _NO_FIELD)
     data: dict[str, Any] = {}
     if kind:
-        # The stream says it, and who reads events should not have to take stream ids apart.
+        # Only the stream names it, and readers of events should not have to parse stream ids.
         data[shown_as] = stream.subject
     if stream.attempt:
         data["attempt"] = stream.attempt
@@ -97,7 +97,7 @@ def show(wire: AnyWire, sequence: int, timestamp: int) -> Event:
 
 
 def _actor(wire: AnyWire, shape: _Shape, about: str | None) -> Party:
-    """Who acted, as `ledger.event` says; `about` is the agent whose stream the wire stands on."""
+    """Return the actor, as `ledger.event` does; `about` is the agent of the wire's stream."""
     kind, _, name = wire.sender.partition(":")
     if not shape.is_claim and kind != "agent":
         return Party(type=kind, id=name or kind)

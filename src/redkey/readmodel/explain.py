@@ -1,4 +1,4 @@
-"""Why a task is not running: every reason that holds now, each with one next step. Pure: a world and a task in."""
+"""Why a task is not running: every reason that applies now, each with one next step."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from redkey.shapes.tasks import Explanation, Reason
 
 
 def explain(world: World, task: Task) -> Explanation:
-    """Why the task is not running; no reasons when an agent is at work on it."""
+    """Explain why the task is not running; no reasons if an agent is working on it."""
     reasons = _REASONS[task.state](world, task)
     running = task.state in ("claimed", "working")
     return Explanation(task_id=task.task_id, state=task.state, running=running, reasons=tuple(reasons))
@@ -36,7 +36,7 @@ def _unmet(world: World, dependencies: tuple[str, ...], code: str, sentence: str
 
 
 def _turn(world: World, task: Task) -> Reason:
-    """Another attempt at a plan's task waits for room, or for the run to go on."""
+    """Explain why another attempt at a plan's task waits: the run is paused, or has enough open tasks."""
     if not world.is_running(task):
         return _paused(task)
     message = "As many tasks of its workflow are open as the plan allows."
@@ -70,7 +70,7 @@ def _available(world: World, task: Task) -> list[Reason]:
 
 
 def _claimants(world: World, task: Task) -> list[Reason]:
-    """What keeps agents from claiming it, from the coarsest reason to the finest."""
+    """List what keeps agents from claiming it, the most general reason first."""
     holders = list(world.agents.values())
     for role in task.roles:
         holders = [agent for agent in holders if role in agent.roles]
@@ -84,21 +84,27 @@ def _claimants(world: World, task: Task) -> list[Reason]:
         return [Reason(code="missing_capability", message=f"No agent with its roles can do {wanted}.", next=register)]
     alive = [agent for agent in able if agent.active and not agent.lost]
     if not alive:
-        return [_nobody_alive(able)]
+        return [_none_alive(able)]
     limit = world.queues[task.queue_id].settings.max_live_claims
     free = [agent for agent in alive if agent.live_claims < limit and not _full(agent)]
     if not free:
         wait = NextStep(action="wait_or_add_agents", queue_id=task.queue_id)
-        return [Reason(code="all_saturated", message="Every eligible agent has all the work it takes.", next=wait)]
+        return [Reason(code="all_saturated", message="Every eligible agent is at its capacity.", next=wait)]
     names = ", ".join(agent.slug for agent in free[:3])
     claim = NextStep(action="claim", task_id=task.task_id, queue_id=task.queue_id, agent_id=free[0].agent_id)
-    return [Reason(code="not_claimed", message=f"It may be claimed, by {names} for one; nobody asked yet.", next=claim)]
+    return [
+        Reason(
+            code="not_claimed",
+            message=f"It may be claimed, for example by {names}; no agent has asked yet.",
+            next=claim,
+        )
+    ]
 
 
-def _nobody_alive(able: list[Agent]) -> Reason:
+def _none_alive(able: list[Agent]) -> Reason:
     lost = next((agent for agent in able if agent.active), None)
     if lost is not None:
-        message = f"No eligible agent is alive; {lost.slug} was last heard of at {iso_time(lost.last_act_at)}."
+        message = f"No eligible agent is alive; {lost.slug} was last seen at {iso_time(lost.last_act_at)}."
         return Reason(
             code="no_agent_alive", message=message, next=NextStep(action="start_agent", agent_id=lost.agent_id)
         )

@@ -1,4 +1,4 @@
-"""Records from a store or a shared topic into a world: read, checked as far as their payer asks for it, and folded."""
+"""Fold records of a store or a shared topic into a world; records of other payers are validated first."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from redkey.reducers.world import World
 from redkey.wire.envelope import AnyWire, wire_of
 from redkey.wire.validate import read_wire
 
-# Why a record is void whose type came with rules that are not in force here.
+# Why a record is void whose type belongs to newer rules than the workspace has.
 UNKNOWN_TYPE = "unknown_type"
 
 
 def fold_record(
     world: World, changes: Changes, record: Record, reader: Reader, *, copied: Callable[[AnyWire], bool] | None = None
 ) -> tuple[AnyWire | None, str | None]:
-    """Fold one record; its wire, when it is one, and why it is void, when it is.
+    """Fold one record: return its wire, if it is one, and why it is void, if it is.
 
-    What a local ledger holds was checked before it was written: if it cannot be read, the store is damaged. On a shared
-    topic anything may stand, so everything is checked here and what does not fit is void. Only the log is asked for the
-    structure that its wires name: what others name may be nowhere. `copied` is for shared topics.
+    Records of a local ledger were validated before they were written: if one cannot be read, the store is damaged. A
+    shared topic may hold anything, so its records are validated here, and an invalid one is void. Structure is read
+    only for wires of the log: others may name structure that does not exist. `copied` is for shared topics.
     """
     local = record.payer == LOCAL_PAYER
     try:
@@ -56,7 +56,7 @@ def fold_record(
 
 
 def _wire_of(record: Record) -> AnyWire:
-    """The wire of a local record; JsonRefused or WireRefused when the store is damaged."""
+    """Read the wire of a local record; JsonRefused or WireRefused mean that the store is damaged."""
     try:
         return wire_of(record.wire)
     except msgspec.DecodeError:

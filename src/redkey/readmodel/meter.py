@@ -1,8 +1,8 @@
 """The meter: every recorded event is counted once, behind the unit that records it (`services.counting`).
 
 Counters are named `type/DAY/TYPE/MEASURE` and `agent/DAY/AGENT/MEASURE`, of costs also `model/DAY/MODEL/MEASURE` and
-`task/DAY/TASK/MEASURE`. Requests cost what the price table in force at their place says, one credit where it says
-nothing; what the system derives and what is void costs nothing. Dollars and tokens are what holders report.
+`task/DAY/TASK/MEASURE`. Requests cost what the price table in force at their place says, one credit by default;
+derived and void records cost nothing. Dollars and tokens are what holders report.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from redkey.wire.envelope import AnyWire
 from redkey.wire.events import PAYLOADS, TaskUsageReported
 from redkey.wire.ids import parse_stream
 
-# The outcomes of claims, as usage tells them.
+# The outcomes of claims, as usage shows them.
 OUTCOMES = {"task.claimed": "claims", "task.claim_missed": "misses", "task.claim_rejected": "rejected"}
 MEASURES = ("events", "claims", "misses", "rejected", "bytes", "credits")
 COSTS = ("nano_usd", "input_tokens", "output_tokens")
@@ -25,7 +25,7 @@ COSTS = ("nano_usd", "input_tokens", "output_tokens")
 UNNAMED = "unnamed"
 _PLACES = {measure: place for place, measure in enumerate(MEASURES)}
 _EVENTS, _BYTES, _CREDITS = _PLACES["events"], _PLACES["bytes"], _PLACES["credits"]
-# So many records are counted together at most: a long replay must not keep all its wires.
+# The most records that are counted together: a long replay must not keep all its wires in memory.
 _AT_ONCE = 1024
 _DAY_NANOSECONDS = 86_400 * SECOND
 _days: dict[int, str] = {}

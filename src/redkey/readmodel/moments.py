@@ -1,4 +1,4 @@
-"""Moments: from times to places in the order, and the records of the last while."""
+"""Find records by time: the sequence at a time, and the records since one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _PAGE = 1000
 
 
 def sequence_at(reader: Reader, topic: str, timestamp: int, head: int) -> int:
-    """The first record at or after a time; head + 1 when there is none. Times increase with the sequence."""
+    """Return the first sequence at or after a time; head + 1 if there is none. Times increase with the sequence."""
     low, high = 1, head + 1
     while low < high:
         middle = (low + high) // 2
@@ -24,9 +24,9 @@ def sequence_at(reader: Reader, topic: str, timestamp: int, head: int) -> int:
 
 
 def since(reader: Reader, topic: str, timestamp: int, containing: bytes) -> Iterator[Record]:
-    """Records later than a time whose wires contain some bytes, newest first.
+    """Yield the records after a time whose wires contain some bytes, newest first.
 
-    The store looks through them, so that a million records that nobody asks for cost no more than reading them.
+    The store filters them, so a million records that do not match cost no more than reading them.
     """
     head = reader.head(topic).sequence
     after = sequence_at(reader, topic, timestamp + 1, head) - 1

@@ -1,5 +1,5 @@
-"""The text of plans, task by task. A plan is one document however many tasks it has; it is read and taken apart once,
-and after that a task of it costs a look-up. What was erased is gone from here too: the store is asked each time.
+"""The text of plans, task by task. A plan is one document for all its tasks; it is parsed once, and then a task of it
+costs one lookup. The store is asked each time, so erased text is never shown from the cache.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import msgspec
 from redkey.readmodel.view import Document, Shelf, read_document
 from redkey.reducers.entities import Task
 
-# So many bytes of plans are kept taken apart; the most recently used ones.
+# How many bytes of parsed plans are cached; the least recently used ones are dropped.
 _KEPT_BYTES = 64 * 1024 * 1024
 
 
 class PlanText(msgspec.Struct, frozen=True):
-    """A plan as it was written, its tasks by their ids, and what one run of it was given."""
+    """A plan as it was written, its tasks by id, and the input of one run."""
 
     plan: dict[str, Any]
     tasks: dict[str, dict[str, Any]]
@@ -25,7 +25,7 @@ class PlanText(msgspec.Struct, frozen=True):
 
 
 class _Kept:
-    """The plans that were read last."""
+    """A cache of the plans that were read last."""
 
     def __init__(self) -> None:
         self._texts: OrderedDict[str, tuple[int, PlanText]] = OrderedDict()
@@ -51,7 +51,7 @@ _kept = _Kept()
 
 
 def plan_text(reader: Shelf, topic: str, sha256: str) -> PlanText | None:
-    """The text of the plan in a document; None when it was erased."""
+    """Read the text of a plan; None if it was erased."""
     facts = reader.content_facts(topic, sha256)
     if facts is None:
         return None
@@ -67,7 +67,7 @@ def plan_text(reader: Shelf, topic: str, sha256: str) -> PlanText | None:
 
 
 def task_document(reader: Shelf, topic: str, task: Task) -> Document | None:
-    """What a task asks, in the shape of a simple task's document: of a plan's task, what the plan says of it."""
+    """Read the document of a task; for a plan's task, its part of the plan."""
     if not task.plan_task:
         return read_document(reader, topic, task.content_sha256)
     text = plan_text(reader, topic, task.content_sha256)

@@ -1,5 +1,5 @@
-"""Replies: what a caller is told of a recorded outcome. Pure functions of the records and of what never changes, so
-that a request that is repeated with its key gets the same bytes without their being stored.
+"""Replies to recorded requests. They are pure functions of the records and of what never changes, so a repeated request
+with the same key gets the same bytes, and no reply has to be stored.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from redkey.wire.events import (
 from redkey.wire.ids import event_id, parse_stream
 
 _POLL = "poll_available_tasks"
-# What an agent can do about a rejection; the rest looks for other work.
+# The next step after a rejection, by reason; after any other, the agent looks for other work.
 _AFTER_REJECTION = {
     "inactive_agent": "ask_for_activation",
     "missing_role": "ask_for_role",
@@ -47,12 +47,12 @@ _AFTER_REJECTION = {
 
 
 def subject(wire: AnyWire) -> str:
-    """What a wire's stream is about: a task, an agent."""
+    """Return the subject of a wire's stream: a task or an agent."""
     return parse_stream(wire.stream.stream_id).subject
 
 
 def claimed(wire: AnyWire, won: TaskClaimed, task: Assignment | None = None) -> Claimed:
-    """The reply of a `task.claimed`."""
+    """Return the reply for a `task.claimed`."""
     return Claimed(
         task_id=subject(wire),
         claim_id=won.claim_id,
@@ -64,12 +64,12 @@ def claimed(wire: AnyWire, won: TaskClaimed, task: Assignment | None = None) -> 
 
 
 def all_claimed(claims: list[Claimed]) -> Claimed:
-    """Several claims at once: the first is told twice, so that who asked for one reads the same."""
+    """Return the reply for several claims; the first is also in the fields of a single claim."""
     return msgspec.structs.replace(claims[0], claims=tuple(claims))
 
 
 def missed(wire: AnyWire, lost: TaskClaimMissed, queue_id: str) -> Missed:
-    """The reply of a `task.claim_missed`."""
+    """Return the reply for a `task.claim_missed`."""
     return Missed(
         task_id=lost.task_id,
         agent_id=subject(wire),
@@ -82,7 +82,7 @@ def missed(wire: AnyWire, lost: TaskClaimMissed, queue_id: str) -> Missed:
 
 
 def rejected(wire: AnyWire, refused: TaskClaimRejected, queue_id: str) -> Rejected:
-    """The reply of a `task.claim_rejected`."""
+    """Return the reply for a `task.claim_rejected`."""
     agent_id, detail = subject(wire), refused.detail or ""
     return Rejected(
         task_id=refused.task_id,
@@ -95,14 +95,14 @@ def rejected(wire: AnyWire, refused: TaskClaimRejected, queue_id: str) -> Reject
 
 
 def may_not_claim(answer: dict[str, Any], agent_id: str, queue_id: str) -> Rejected:
-    """The reply of a claim for the next task that is rejected without a record."""
+    """Return the reply for a claim of the next task that is rejected without a record."""
     reason, detail = answer["reason"], answer.get("detail", "")
     step = _after_rejection(reason, detail, queue_id, agent_id)
     return Rejected(agent_id=agent_id, reason=reason, detail=detail, next=step)
 
 
 def _after_rejection(reason: str, detail: str, queue_id: str, agent_id: str) -> NextStep:
-    """The next step of an agent that may not claim."""
+    """Return the next step for an agent that may not claim."""
     return NextStep(
         action="ask_for_a_higher_cap" if detail.startswith("cost_") else _AFTER_REJECTION.get(reason, _POLL),
         queue_id=queue_id,
@@ -112,6 +112,7 @@ def _after_rejection(reason: str, detail: str, queue_id: str, agent_id: str) -> 
 
 
 def no_tasks(agent_id: str, queue_id: str) -> NoTasks:
+    """Return the reply when no task of the queue can be claimed."""
     return NoTasks(agent_id=agent_id, queue_id=queue_id, next=NextStep(action="wait", queue_id=queue_id))
 
 
@@ -127,7 +128,7 @@ _STATUS: Final = {
 
 
 def changed(wire: AnyWire, act: Held) -> ClaimChanged:
-    """The reply of what a holder did."""
+    """Return the reply for an act of a holder."""
     return ClaimChanged(
         status=_STATUS[type(act)],
         task_id=subject(wire),
@@ -139,7 +140,7 @@ def changed(wire: AnyWire, act: Held) -> ClaimChanged:
 def ended(
     wire: AnyWire, end: TaskComplete | TaskFailed, gate_id: str, following: ClaimNextOutcome | None
 ) -> ClaimEnded:
-    """The reply of a completion or a failure."""
+    """Return the reply for a completion or a failure."""
     return ClaimEnded(
         status=_STATUS[type(end)],
         task_id=subject(wire),
@@ -152,16 +153,16 @@ def ended(
 
 
 def extended(wire: AnyWire, longer: TaskLeaseExtended) -> Heartbeat:
-    """The reply of a heartbeat that was recorded."""
+    """Return the reply for a heartbeat that was recorded."""
     return Heartbeat(state="held", lease_expires_at=longer.lease_expires_at, event_id=event_id(wire.wire_id))
 
 
 def stalled(wire: AnyWire) -> Heartbeat:
-    """The reply of a heartbeat that found its holder idle for too long."""
+    """Return the reply for a heartbeat of a holder that has been idle for too long."""
     return Heartbeat(state="stalled", event_id=event_id(wire.wire_id))
 
 
 def heard(answer: dict[str, Any]) -> Heartbeat:
-    """The reply of a heartbeat that changed nothing."""
+    """Return the reply for a heartbeat that changed nothing."""
     until = answer.get("lease_expires_at")
     return Heartbeat(state=answer["state"], lease_expires_at=iso_time(until) if until else None)

@@ -1,7 +1,7 @@
 """Idempotency keys on the ledger: the window that a world keeps in memory, and the requests that have left it.
 
-A world keeps the keys of the last day, and so many at most. A key that has left this window is still on the record of
-its request, and the event index finds it there: so it is never taken for a new one.
+A world keeps the keys of the last day, up to a limit. A key that has left this window is still in the record of its
+request, where the event index finds it, so it is never mistaken for a new key.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from redkey.wire.payload import request_key
 from redkey.wire.subjects import KEYED, key_subject
 
 _PAGE = 5000
-# Records under the same subject as a key that is looked up: none or one, unless somebody copies keys.
+# Records with the same subject as a key: none or one, unless a client copies keys.
 _SAME = 4
 
 
 def load_window(world: World, reader: Reader, topic: str) -> None:
-    """Fill the window of a world whose parties are loaded, from the records themselves."""
+    """Fill the window of a world from the records; the parties of the world must be loaded."""
     found: list[tuple[str, str, int, int]] = []
     oldest = world.timestamp - IDEMPOTENCY_NANOSECONDS
     for record in _newest_first(reader, topic, KEYED, 0, _PAGE):
@@ -39,9 +39,9 @@ def load_window(world: World, reader: Reader, topic: str) -> None:
 
 
 def dropped_event(reader: Reader, topic: str, world: World, idem: str) -> str:
-    """The id of the request that was recorded under a key and has left the window; "" when there is none.
+    """Return the event id of the request with a key that has left the window; "" if there is none.
 
-    It costs one lookup in the index, and nothing as long as no key has left.
+    It costs one lookup in the index, and none while no key has left.
     """
     if not world.keys_dropped:
         return ""

@@ -1,7 +1,7 @@
-"""Rows: the entities of a world as the store keeps them, and the world loaded from them again.
+"""Rows: the entities of a world as the store keeps them, and loading a world from them.
 
-A row is the snapshot: a unit writes the rows of everything that its fold touched, so rows always match the ledger.
-Tasks are listed by queue and state, so that a list costs what it shows.
+A unit writes the rows of everything that its fold changed, so rows always match the ledger. Tasks are listed by queue
+and state, so reading a list costs only what it shows.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ from redkey.reducers.run import Run
 from redkey.reducers.workflow import ACTIVE
 from redkey.reducers.world import LOST_AFTER_NANOSECONDS, TOMBSTONE_NANOSECONDS, World
 
-# Rows of this kind are not of the ledger: text that nobody works by yet (`services.definitions`).
+# Rows of this kind do not come from the ledger: drafts of definitions (`services.definitions`).
 DRAFT = "draft"
-# Nor are these: replies that a repeated request gets again (`services.answers`).
+# Nor do these: stored replies for repeated requests (`services.answers`).
 ANSWER = "answer"
-# Nor are these: tasks in the order of their A2A status (`readmodel.a2a_list`), read from the ledger when asked for.
+# Nor do these: tasks in the order of their A2A status (`readmodel.a2a_list`), read from the ledger when asked for.
 A2A_TASK, A2A_CONTEXT = "a2a", "a2a_context"
 # Nor is this: how far each webhook has got what it wants (`services.outbox`).
 DELIVERY = "delivery"
@@ -58,7 +58,7 @@ E = TypeVar("E")
 
 
 class VoidRecord(msgspec.Struct, frozen=True):
-    """A record that is kept and changes nothing, and why; its row's key is its sequence."""
+    """A record without effect, and the reason; the key of its row is its sequence."""
 
     reason: str
 
@@ -85,13 +85,13 @@ _DECODERS = {kind: msgspec.json.Decoder(entity) for kind, entity in KINDS.items(
 
 
 def _encode(entity: msgspec.Struct) -> bytes:
-    """The bytes of an entity: the same for equal ones, however they came about."""
+    """Encode an entity: equal entities have the same bytes, however they were built."""
     _share_defaults(entity)
     return _encoder.encode(entity)
 
 
 def _share_defaults(entity: msgspec.Struct) -> None:
-    """Let values that equal their default be the very object: only by that does the encoder know what to leave out."""
+    """Replace values that equal their default with the default itself: the encoder omits defaults by identity."""
     for name, default in _defaults(type(entity)):
         value = getattr(entity, name)
         if value is default:
@@ -104,7 +104,7 @@ def _share_defaults(entity: msgspec.Struct) -> None:
 
 @cache
 def _defaults(kind: type[msgspec.Struct]) -> tuple[tuple[str, Any], ...]:
-    """The defaults of which there may be equal copies; Python itself shares empty ones and small integers."""
+    """Return the defaults that may have equal copies; Python itself shares empty values and small integers."""
     return tuple(
         (field.name, field.default)
         for field in msgspec.structs.fields(kind)
@@ -115,29 +115,29 @@ def _defaults(kind: type[msgspec.Struct]) -> tuple[tuple[str, Any], ...]:
 
 
 def task_list(queue_id: str, state: str) -> str:
-    """The list of a queue's tasks in one state."""
+    """Return the name of the list of a queue's tasks in one state."""
     return f"{queue_id}/{state}"
 
 
 def place(priority: int, sequence: int) -> int:
-    """The place in a list that goes by priority, and by age among equals."""
+    """Return the place in a list that is sorted by priority, then by age."""
     return priority << 48 | sequence
 
 
 def take_rows(world: World, changes: Changes) -> list[Row]:
-    """The rows of everything touched since they were last taken."""
+    """Return the rows of everything that changed since the last call."""
     rows = [_row(world, kind, key, entity) for (kind, key), entity in changes.rows.items()]
     changes.rows.clear()
     return rows
 
 
 def miss_key(task_id: str, agent_id: str) -> str:
-    """Where the last miss or rejection that an agent was told for a task stands."""
+    """Return the key of the row with an agent's last miss or rejection for a task."""
     return f"{task_id}/{agent_id}"
 
 
 def message_list(to: str, *, read: bool) -> str:
-    """The list of what was sent to an agent (`agent:<id>`) or to the humans, read or not."""
+    """Return the name of the list of read or unread messages to an agent (`agent:<id>`) or to the humans."""
     box = to if to.startswith("agent:") else "human"
     return f"{box}/{'read' if read else 'unread'}"
 
@@ -176,27 +176,27 @@ def _row(world: World, kind: str, key: str, gone: Any) -> Row:
 
 
 def void_row(sequence: int, reason: str) -> Row:
-    """The row of a record that is void."""
+    """Build the row of a void record."""
     return Row("void", void_key(sequence), _encode(VoidRecord(reason)))
 
 
 def void_key(sequence: int) -> str:
-    """The key of a void record's row: its sequence, so that rows are in the order of the ledger."""
+    """Return the key of a void record's row: its sequence, so that rows are in the order of the ledger."""
     return f"{sequence:016d}"
 
 
 def entity(row: Row) -> Any:
-    """The entity of a row."""
+    """Decode the entity of a row."""
     return _DECODERS[row.kind].decode(row.body)
 
 
 def pages(reader: Reader, topic: str, kind: str, listed: str | None = None) -> Iterator[Any]:
-    """Every entity of a kind, or of one list, a page at a time."""
+    """Yield every entity of a kind, or of one list, a page at a time."""
     return map(entity, pages_of(reader, topic, kind, listed))
 
 
 def pages_of(reader: Reader, topic: str, kind: str, listed: str | None = None) -> Iterator[Row]:
-    """Every row of a kind, or of one list, a page at a time."""
+    """Yield every row of a kind, or of one list, a page at a time."""
     after = (0, "")
     while True:
         rows = reader.rows(topic, kind, listed, after, _PAGE)
@@ -207,7 +207,7 @@ def pages_of(reader: Reader, topic: str, kind: str, listed: str | None = None) -
 
 
 def load_world(reader: Reader, topic: str) -> World:
-    """The world of a topic as its rows have it at the head."""
+    """Load the world of a topic, as of its head, from its rows."""
     world = World()
     head = reader.head(topic)
     world.sequence, world.timestamp = head.sequence, head.timestamp
@@ -245,7 +245,7 @@ def _load_tasks(world: World, reader: Reader, topic: str) -> None:
 
 
 def _place(world: World, task: Task) -> None:
-    # What thousands of tasks say alike is kept once.
+    # Equal values of thousands of tasks are stored once.
     task.state, task.queue_id, task.context_id = intern(task.state), intern(task.queue_id), intern(task.context_id)
     world.tasks[task.task_id] = task
     if task.deadline_at:
@@ -279,7 +279,7 @@ def _load_runs(world: World, reader: Reader, topic: str) -> None:
 
 
 def _load_tombstones(world: World, reader: Reader, topic: str) -> None:
-    """Tasks that ended a while ago and have not left yet: the records of that while name them."""
+    """Load the tasks that ended recently and are still in the world, from the last records."""
     ended: list[Task] = []
     for record in since(reader, topic, world.timestamp - TOMBSTONE_NANOSECONDS, b'"terminal":true'):
         wire = msgspec.json.decode(record.wire)

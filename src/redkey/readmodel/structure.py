@@ -1,4 +1,4 @@
-"""The structure that a record's fold needs: the pinned document its wire names, read from beside the ledger."""
+"""The structure that folding a record needs: the pinned document that its wire names."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from redkey.wire.events import AnyPayload, CreditsPriced, DefinitionPublished, T
 
 
 def structure_ref(payload: AnyPayload) -> str | None:
-    """The hash of the structure that a wire names; None when it names none."""
+    """Return the hash of the structure that a wire names; None if it names none."""
     if type(payload) is TaskCreated:
         return payload.structure_ref.sha256 if payload.structure_ref is not None else None
     if type(payload) is WorkflowStarted or type(payload) is DefinitionPublished:
@@ -20,7 +20,7 @@ def structure_ref(payload: AnyPayload) -> str | None:
 
 
 def structure_of(reader: Reader, topic: str, payload: AnyPayload) -> dict[str, Any] | None:
-    """What a wire's fold is handed beside it; replay cannot go on without it."""
+    """Read the structure that folding a wire needs; raise if it is missing, since a replay cannot go on without it."""
     sha256 = structure_ref(payload)
     if sha256 is None:
         return None
@@ -28,7 +28,7 @@ def structure_of(reader: Reader, topic: str, payload: AnyPayload) -> dict[str, A
 
 
 def pinned(reader: Reader, topic: str, sha256: str) -> dict[str, Any]:
-    """The structure of that hash."""
+    """Read the structure with this hash."""
     content = reader.content(topic, sha256)
     if content is None:
         raise LedgerError(f"the structure {sha256} is missing", code="structure_missing")
@@ -36,6 +36,6 @@ def pinned(reader: Reader, topic: str, sha256: str) -> dict[str, Any]:
 
 
 def read(content: Content) -> dict[str, Any]:
-    """The structure in pinned content."""
+    """Decode the structure in pinned content."""
     value: dict[str, Any] = decode(content.data, size_limit=len(content.data))
     return value

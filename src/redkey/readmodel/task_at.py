@@ -1,7 +1,7 @@
-"""A task as it was at a place of the ledger: its own stream replayed up to there.
+"""A task as it was at a place of the ledger, by replaying its own stream up to there.
 
-What a task asks for never changes; where it stood is told by the wires of its attempts, folded by the same
-reducers that the fixtures prove.
+What a task asks for never changes; its state comes from the wires of its attempts, folded by the same reducers that the
+fixtures prove.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _PAGE = 500
 
 
 def task_at(reader: Reader, topic: str, task: Task, sequence: int) -> Task | None:
-    """The task after the record with this sequence; None when it had not been created."""
+    """Return the task after the record with this sequence; None if it had not been created."""
     current: Attempt | None = None
     after, begun = 0, 0
     while True:
@@ -47,7 +47,7 @@ def task_at(reader: Reader, topic: str, task: Task, sequence: int) -> Task | Non
 
 
 def _like(task: Task, attempt: Attempt | None, begun: int) -> Task | None:
-    """The task with everything that changes taken from the attempt."""
+    """Return the task with everything that can change taken from the attempt."""
     if attempt is None:
         return None
     then = Task(

@@ -1,4 +1,4 @@
-"""What was said about a task: the messages on its stream, with their parts (seed 001)."""
+"""The messages on the stream of a task, with their parts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LOOKED_AT = 5000
 def task_messages(
     reader: Reader, topic: str, task_id: str, after: int, limit: int
 ) -> tuple[list[TaskMessage], int | None]:
-    """Messages about a task after a sequence, in order; and where the next page begins."""
+    """List the messages about a task after a sequence, in order; and where the next page begins."""
     found: list[TaskMessage] = []
     looked = 0
     while looked < _LOOKED_AT:

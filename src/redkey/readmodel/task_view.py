@@ -19,6 +19,7 @@ Read = Callable[[str], Document | None]
 
 
 def queue_view(queue: Queue, document: Document | None) -> queues.Queue:
+    """Show a queue."""
     stated, settings = document or {}, queue.settings
     return queues.Queue(
         queue_id=queue.queue_id,
@@ -38,7 +39,7 @@ def queue_view(queue: Queue, document: Document | None) -> queues.Queue:
 
 
 def _asked(document: Document | None, task: Task) -> dict[str, Any]:
-    """What the task's document says, by the names of the views."""
+    """Return the fields of the task's document, by the names of the views."""
     stated = document or {}
     return {
         "title": stated.get("title", ""),
@@ -51,7 +52,7 @@ def _asked(document: Document | None, task: Task) -> dict[str, Any]:
 
 
 def planned(document: Document, plan_task: str) -> Document:
-    """What a plan says of one of its tasks."""
+    """Return the part of a plan for one of its tasks."""
     tasks = document["plan"].get("tasks", ())
     found: Document = next((task for task in tasks if task.get("id") == plan_task), {})
     return found
@@ -80,6 +81,7 @@ def _where(task: Task) -> dict[str, Any]:
 
 
 def summary_view(task: Task, document: Document | None) -> TaskSummary:
+    """Show a task as an item of a list."""
     asked = _asked(document, task)
     return TaskSummary(**_named(task), **_where(task), title=asked["title"], erased=asked["erased"])
 
@@ -95,6 +97,7 @@ def assignment(
     answer: str = "",
     prior_context: tuple[str, ...] = (),
 ) -> Assignment:
+    """Show a task to the agent that has claimed it."""
     stated = document or {}
     return Assignment(
         **_named(task),
@@ -115,7 +118,7 @@ def assignment(
 
 
 def task_view(task: Task, read: Read, sequence: int | None = None) -> tasks.Task:
-    """A task in full; `read` gives documents by hash."""
+    """Show a task in full; `read` returns documents by hash."""
     document = read(task.content_sha256)
     if document is not None and task.plan_task:
         document = planned(document, task.plan_task)
@@ -162,7 +165,7 @@ def _duration(task: Task) -> int | None:
 
 
 def claim_view(task: Task) -> TaskHold | None:
-    """Who holds the task; None when nobody does."""
+    """Show who holds the task; None if no agent does."""
     if not task.claim_id:
         return None
     return TaskHold(
@@ -211,11 +214,12 @@ def _artifact(artifact: Artifact, read: Read) -> tasks.Artifact:
     )
 
 
-# What a message says that RedKey itself sent: its text is the document of what happened.
+# The subject of a message that RedKey itself sent; its body is the document of the event.
 _SUBJECTS = {"task.blocked": "A task is blocked", "exec.gate": "A task waits for approval"}
 
 
 def message_view(message: Message, document: Document | None) -> InboxMessage:
+    """Show a message of an inbox."""
     said = document or {}
     return InboxMessage(
         message_id=message.message_id,

@@ -1,6 +1,6 @@
-"""What reaches a task from those before it: the artifacts and notes of what it depends on, and what an approver said.
+"""What a claim brings from earlier work: artifacts and notes of the tasks it depends on, and what people said.
 
-All are told from what never changes, so that the same claim is told alike.
+All of it comes from data that never changes, so a repeated claim gets the same reply.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from redkey.shapes.claims import Upstream
 from redkey.wire.decode import decode
 
 _PAGE = 100
-# A task may depend on a thousand others; what does not fit is at their own views.
+# A task may depend on a thousand others; beyond these limits, read the views of those tasks.
 _NOTES_CHARACTERS = 256 * 1024
 
 
 def upstream(reader: Shelf, topic: str, world: World, task: Task) -> tuple[Upstream, ...]:
-    """The artifacts that the tasks a plan's task depends on have left, by task and name."""
+    """Return the artifacts of the tasks that a plan's task depends on, by task and name."""
     found: list[Upstream] = []
     for key, task_id in _depends_on(reader, topic, world, task):
         above = _task(reader, topic, world, task_id)
@@ -34,7 +34,7 @@ def upstream(reader: Shelf, topic: str, world: World, task: Task) -> tuple[Upstr
 
 
 def prior_context(reader: Shelf, topic: str, world: World, task: Task, document: Document | None) -> tuple[str, ...]:
-    """The notes that the tasks before this one ended with, in their order; nobody is named."""
+    """Return the notes of the tasks before this one, in their order, without names of agents."""
     if task.workflow_id:
         named = [task_id for _, task_id in _depends_on(reader, topic, world, task)]
     else:
@@ -79,8 +79,7 @@ def _shown(reader: Shelf, topic: str, above: Task, key: str, artifact: Artifact)
 
 
 def _depends_on(reader: Shelf, topic: str, world: World, task: Task) -> list[tuple[str, str]]:
-    """What the task depends on, as (id in the plan, task id): from the live run, or from the plan's text when it has
-    ended."""
+    """Return what the task depends on, as (id in the plan, task id): from the run, or from the plan if it has ended."""
     run = world.runs.get(task.workflow_id)
     if run is not None:
         planned = run.plan.tasks[run.places[task.plan_task]]
@@ -91,8 +90,8 @@ def _depends_on(reader: Shelf, topic: str, world: World, task: Task) -> list[tup
 
 
 def said(reader: Shelf, topic: str, task: Task, attempt: int, claim_id: str) -> tuple[str, str]:
-    """What people said before this claim: the approver's note who sent the attempt before it back, and the answer that
-    lifted the task's last block. Empty where there is none."""
+    """Return what people said before this claim: the note of the approver who rejected the last attempt, and the answer
+    that lifted the task's last block. Empty if there is none."""
     if task.attempt == 1 and not task.answer_sha256:
         return "", ""
     note_sha256 = answer_sha256 = ""

@@ -1,4 +1,4 @@
-"""What views read: documents beside the ledger, and where they come from."""
+"""What views read: documents of the content store, and where they come from."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Document = Mapping[str, Any]
 
 
 class Shelf(Protocol):
-    """What views read from: the store, or a unit with what it brings."""
+    """What views read from: the store, or a unit with the content it is about to store."""
 
     def row(self, topic: str, kind: str, key: str) -> Row | None: ...
 
@@ -27,18 +27,18 @@ class Shelf(Protocol):
 
 
 def read_document(reader: Shelf, topic: str, sha256: str) -> Document | None:
-    """A document of the server's making, without its nonce; None when it was erased."""
+    """Read a document that the server wrote, without its nonce; None if it was erased."""
     found = reader.content(topic, sha256) if sha256 else None
     return document_of(found.data) if found is not None else None
 
 
 def document_of(data: bytes) -> Document:
-    """The bytes of such a document, read: they are canonical JSON, and have the hash that names them."""
+    """Decode the bytes of a document: canonical JSON, whose hash is its name."""
     value: dict[str, Any] = load(data)
     value.pop("nonce", None)
     return value
 
 
 def moment(timestamp: int) -> str | None:
-    """A time of the ledger as people read it; None when it has not come."""
+    """Return a ledger time as ISO 8601; None for 0."""
     return iso_time(timestamp) if timestamp else None

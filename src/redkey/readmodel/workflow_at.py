@@ -1,7 +1,7 @@
 """A run with its tasks and gates, now or as it was at any place of the ledger.
 
-Now is read from rows. Then is the run's own records, up to that place, folded by the same reducers into a world that
-holds nothing else; so it costs what the run has, however much the workspace holds.
+The present state is read from rows. A past state is a fold of the run's own records, up to that place, into a world
+without anything else; so its cost depends on the run, not on the workspace.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class RunSnapshot(msgspec.Struct, frozen=True):
 
 
 def run_now(reader: Reader, topic: str, workflow: Workflow) -> RunSnapshot:
-    """The run as its rows have it."""
+    """Read the run from its rows."""
     sequence = reader.head(topic).sequence
     structure = read_structure(pinned(reader, topic, workflow.structure_sha256))
     run = Run(workflow, structure, pages(reader, topic, "step", workflow.workflow_id))
@@ -57,14 +57,14 @@ def run_now(reader: Reader, topic: str, workflow: Workflow) -> RunSnapshot:
 
 
 def run_at(reader: Reader, topic: str, workflow: Workflow, sequence: int) -> RunSnapshot | None:
-    """The run after the record with this sequence; None when it had not started."""
+    """Return the run after the record with this sequence; None if it had not started."""
     if workflow.sequence > sequence:
         return None
     world = World()
     world.queues[workflow.queue_id] = Queue(workflow.queue_id, 0)
     records = list(_records(reader, topic, workflow.workflow_id, sequence))
     wires = [wire_of(record.wire) for record in records]
-    # A gate may have been asked for by a message that is not the run's; it shows by having opened.
+    # The message that asked for a gate may belong to another stream; that the gate opened shows that it was sent.
     gated = {wire.payload.task_id for wire in wires if isinstance(wire.payload, GateOpened)}
     void = {int(row.key) for row in reader.rows(topic, "void", None, (0, ""), 100_000)}
     run: Run | None = None

@@ -16,7 +16,7 @@ from redkey.shapes.gates import Gate
 from redkey.shapes.tasks import Failure
 from redkey.shapes.workflows import Counts, Edge, Graph, Node, Step, Workflow, WorkflowState
 
-# What a step is called outside, where its own state does not come from its task.
+# The public name of a step's state, if it does not come from its task.
 _STATES = {
     "waiting": "waiting",
     "opening": "waiting",
@@ -31,7 +31,7 @@ _STATES = {
 
 
 def workflow_view(workflow: entities.Workflow, text: PlanText | None) -> Workflow:
-    """A run in a list."""
+    """Show a run as an item of a list."""
     return Workflow(**_header(workflow, text))
 
 
@@ -65,7 +65,7 @@ def _counts(workflow: entities.Workflow) -> Counts:
 
 
 def workflow_state(found: RunSnapshot, text: PlanText | None) -> WorkflowState:
-    """Everything about a run."""
+    """Show a run in full."""
     run = found.run
     steps = tuple(_step(found, step, text) for step in run.steps)
     path = critical_path([task.depends_on for task in run.plan.tasks], [1.0] * len(run.steps))
@@ -80,7 +80,7 @@ def workflow_state(found: RunSnapshot, text: PlanText | None) -> WorkflowState:
 
 
 def step_state(run: Run, step: entities.Step, task: entities.Task | None) -> str:
-    """Where a task of a run stands, in one word."""
+    """Return the state of a task of a run."""
     if task is not None and (step.state == "open" or (step.state == "failed" and task.state == "cancelled")):
         return task.state
     if run.workflow.state == "cancelled" and step.state in ("waiting", "opening", "retry", "again", "gated", "stuck"):
@@ -140,7 +140,7 @@ def _cause(run: Run, step: entities.Step, task: entities.Task | None) -> str:
 
 
 def gate_view(gate: entities.Gate, task: entities.Task | None, title: str, note: Document | None) -> Gate:
-    """A gate; `note` is the document of what was said when it was decided."""
+    """Show a gate; `note` is the document with the note of its decision."""
     return Gate(
         gate_id=gate.gate_id,
         state=gate.state,
@@ -163,7 +163,7 @@ def gate_view(gate: entities.Gate, task: entities.Task | None, title: str, note:
 
 
 def workflow_graph(found: RunSnapshot, text: PlanText | None) -> Graph:
-    """A run as nodes, on levels, and edges."""
+    """Show a run as a graph: nodes on levels, and edges."""
     run = found.run
     depth = _levels(run)
     nodes = tuple(

@@ -1,4 +1,4 @@
-"""Workspaces and keys as they are shown."""
+"""Workspaces and keys as the API shows them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from redkey.shapes.workspaces import Key, Workspace
 
 
 def workspace_view(shelf: Shelf, topic: str, workspace: entities.Workspace) -> Workspace:
+    """Show a workspace."""
     return Workspace(
         workspace_id=workspace.workspace_id,
         name=_name(shelf, topic, workspace.name_sha256),
@@ -17,6 +18,7 @@ def workspace_view(shelf: Shelf, topic: str, workspace: entities.Workspace) -> W
 
 
 def key_view(shelf: Shelf, topic: str, key: entities.Key) -> Key:
+    """Show a key; its secret is never shown."""
     return Key(
         key_id=key.key_id,
         prefix=key.prefix,
@@ -29,6 +31,6 @@ def key_view(shelf: Shelf, topic: str, key: entities.Key) -> Key:
 
 
 def _name(shelf: Shelf, topic: str, sha256: str) -> str | None:
-    """A name, if it was given one that is not erased."""
+    """Read a name; None if there is none or it was erased."""
     document = read_document(shelf, topic, sha256)
     return document["name"] if document is not None else None
