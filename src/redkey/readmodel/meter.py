@@ -114,7 +114,7 @@ def _add(tallies: _Tallies, key: tuple[str, str], size: int, credits: int) -> li
 
 
 def acting_agent(wire: AnyWire) -> str:
-    """The agent an event belongs to: the one whose stream it stands on, or whom its payload names."""
+    """The agent an event belongs to: the agent of its stream, or of its payload."""
     stream_id = wire.stream.stream_id
     if stream_id.startswith("agent:"):
         return stream_id[6:]
