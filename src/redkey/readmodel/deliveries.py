@@ -1,4 +1,4 @@
-"""How far each webhook has got: rows beside the ledger, written by the outbox and read by whoever asks."""
+"""The progress of each webhook: rows outside the ledger that the outbox writes."""
 
 from __future__ import annotations
 
