@@ -21,6 +21,7 @@ from redkey.reducers import registry as registry_reducer
 from redkey.services import worlds
 from redkey.services.coordinator import Unavailable
 from redkey.services.outcome import Outcome
+from redkey.services.submission import Submission
 from redkey.services.turns import BATCH_LIMIT
 from redkey.services.unit_of_work import BrokenInvariant, TopicWork
 from redkey.wire.events import WorkspaceRulesRaised
@@ -242,6 +243,47 @@ async def test_a_waiter_whose_caller_is_gone_gets_no_claim(office: Office, store
     task = await office.task()
     await turns()
     assert office.coordinator.peek(office.topic).tasks[task].state == "available"
+
+
+@in_office
+async def test_callers_learn_when_they_begin_to_wait_each_of_them_once(office: Office, store: FlakyStore) -> None:
+    """A door holds the authority of a caller from then on: what a unit answers at once needs no hold."""
+    agent, begun, answered = await office.agent("ada"), list[str](), list[str]()
+
+    def claim(name: str) -> Submission:
+        submission = office.coordinator.enqueue(
+            office.topic,
+            office.admin,
+            ClaimNext(QUEUE, agent, 60),
+            (),
+            lambda _: answered.append(name),
+            idem="same",
+            wait_seconds=30,
+        )
+        submission.when_waiting(lambda: begun.append(name))
+        return submission
+
+    assert claim("first") is claim("sent again")
+    assert begun == []
+    await turns()
+    assert begun == ["first", "sent again"]
+    claim("sent late")
+    assert begun == ["first", "sent again", "sent late"]
+    await office.task()
+    await turns()
+    assert answered == ["first", "sent again", "sent late"]
+    await office.task()
+    office.coordinator.enqueue(
+        office.topic,
+        office.admin,
+        ClaimNext(QUEUE, agent, 60),
+        (),
+        lambda _: answered.append("at once"),
+        wait_seconds=30,
+    ).when_waiting(lambda: begun.append("at once"))
+    await turns()
+    assert answered[-1] == "at once"
+    assert "at once" not in begun
 
 
 @in_office
