@@ -81,7 +81,8 @@ class Scene:
         return path
 
     def run(self, *arguments: str, card: str = "quinn", **environment: str) -> Runner:
-        """Begin a runner, and wait until it is ready."""
+        """Begin a runner, and wait until it is ready. A failed task of the queue is not tried again by itself."""
+        self.ensure_queue()
         work = str(self.directory / f"work-{card}")
         command = ["--card", str(self.card(card)), "--queue", self.queue, "--work", work]
         return self.start([*command, "--memory", "words", *arguments], **environment)
@@ -113,10 +114,13 @@ class Scene:
         path.write_text(text)
         return f"sh {path}"
 
-    def task(self, title: str = "Do it", **more: Any) -> str:
-        """A task on the queue, by its id."""
+    def ensure_queue(self) -> None:
         with contextlib.suppress(Conflict):
             self.rk.queues.create(self.queue)
+
+    def task(self, title: str = "Do it", **more: Any) -> str:
+        """A task on the queue, by its id."""
+        self.ensure_queue()
         return self.rk.tasks.create(self.queue, title=title, **more).task_id
 
     def state(self, task_id: str) -> str:

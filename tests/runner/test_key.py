@@ -87,3 +87,34 @@ def test_an_agent_cannot_read_the_key_from_its_fleet(stage: Scene) -> None:
     assert seen[fleet.process.pid, "environ"] == "PermissionError"
     assert seen[fleet.process.pid, "mem"] == "PermissionError"
     assert True not in seen.values()
+
+
+def test_the_work_is_the_runners_and_the_claims_are_the_agents(stage: Scene) -> None:
+    """The runner is started with an admin's key: nothing of the work is recorded as a human's."""
+    said = output(artifacts=[{"path": "a.txt", "operation": "create", "content": "x"}])
+    (stage.directory / "said.json").write_text(said)
+    first = stage.run("--exec", f"cat {stage.directory}/said.json")
+    task_id = stage.task(outputs=["a"])
+    stage.ends(task_id, "completed")
+    (agent,) = stage.rk.agents.list(slug=f"quinn{stage.suffix}")
+    shown = {one.type: one for one in stage.rk.tasks.events(task_id)}
+    for name in ("task.claimed", "task.started", "task.complete"):
+        assert (shown[name].actor.type, shown[name].actor.id) == ("agent", agent.agent_id), name
+    assert shown["artifact.ready"].actor.type == "runner"
+    senders = {name: stage.rk.receipts.get(one.event_id) for name, one in shown.items() if name == "task.complete"}
+    assert senders["task.complete"].actor.id == agent.agent_id
+    # The key is kept for the next start, readable by its owner alone, and only one is made.
+    kept = stage.directory / "work-quinn" / "runner-keys.json"
+    assert kept.stat().st_mode & 0o777 == 0o600
+    before = kept.read_bytes()
+    first.stop()
+    second = stage.run("--exec", f"cat {stage.directory}/said.json")
+    assert kept.read_bytes() == before
+    second.stop()
+    # A key that was revoked meanwhile is replaced.
+    key_id = shown["artifact.ready"].actor.id
+    stage.rk.keys.revoke(stage.server.workspace_id, key_id)
+    third = stage.run("--exec", f"cat {stage.directory}/said.json")
+    stage.ends(stage.task(outputs=["a"]), "completed")
+    assert kept.read_bytes() != before
+    assert third.stop() == 0

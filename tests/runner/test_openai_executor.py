@@ -240,5 +240,9 @@ def test_a_limit_of_the_account_gives_the_task_back_and_pauses_every_runner(api:
     assert task.attempt == 1
     told = [one for runner in runners for one in runner.told()]
     assert "paused" in [one["event"] for one in told]
+    # It was shown at the server, and is over now.
+    agents = [next(iter(stage.rk.agents.list(slug=f"{name}{stage.suffix}"))) for name in ("ada", "bob")]
+    beats = [one.data.get("pause") for agent in agents for one in stage.rk.agents.events(agent.agent_id)]
+    assert "usage_limit" in beats
     # One call met the limit. Nobody asked again before it ended.
     assert len([at for at in calls if at < calls[0] + 5.5]) == 1

@@ -219,6 +219,7 @@ def test_what_the_documentation_shows_is_there(tmp_path: Path) -> None:
     (tmp_path / "fleet.toml").write_text(block)
     assert set(read_fleet(tmp_path / "fleet.toml")) == {"quinn", "ada"}
     commands = (["run"], ["prompt", "show"], ["card", "show"], ["task", "create"], ["task", "logs"])
+    commands += (["workspace", "policy"], ["usage", "show"])
     helped = "".join(_call(None, *command, "--help").stdout for command in commands)
     foreign = {"--no-deps"}
     named = set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]+", text)) - foreign

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -125,7 +126,11 @@ def activate(rk: RedKey, agent: str, as_json: bool) -> None:
 
 
 def _state(agent: Agent) -> str:
-    return "inactive" if not agent.active else "lost" if agent.lost else "active"
+    if not agent.active or agent.lost:
+        return "lost" if agent.active else "inactive"
+    if agent.paused_until and agent.paused_until > datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"):
+        return f"paused until {agent.paused_until[:16]}Z ({agent.pause.replace('_', ' ')})"
+    return "active"
 
 
 add_declared(

@@ -19,6 +19,11 @@ class Actor(msgspec.Struct, frozen=True):
     def is_admin(self) -> bool:
         return "admin" in self.scopes or "operator" in self.scopes
 
+    @property
+    def is_runner(self) -> bool:
+        """True for a key that acts for agents and is none itself."""
+        return "runner" in self.scopes and not self.agent_id
+
     def may_act_as(self, agent_id: str) -> bool:
         """An agent key acts only as its agent; admin and runner keys act as any agent of the workspace."""
         return self.agent_id == agent_id if self.agent_id else self.is_admin or "runner" in self.scopes

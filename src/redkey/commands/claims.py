@@ -199,7 +199,9 @@ def _attempt(world: World, task: Task, agent: Agent, actor: Actor, lease: int, i
         lease_seconds=max(0, lease),
     )
     wire_id = "wire_" + ids.ulid()
-    return Draft(payload, f"agent:{agent.agent_id}", task.context_id, actor.sender(world), wire_id=wire_id)
+    # A claim is the agent's own, also where a runner asks for it.
+    sender = f"agent:{agent.slug}" if actor.is_runner else actor.sender(world)
+    return Draft(payload, f"agent:{agent.agent_id}", task.context_id, sender, wire_id=wire_id)
 
 
 def _settle_past(world: World, attempted: Draft, task: Task, agent: Agent, lease: int, now: int) -> Draft:

@@ -13,7 +13,7 @@ from redkey.commands.decision import Decision, Refused, not_found
 from redkey.commands.draft import Draft, Ids
 from redkey.commands.past import Past
 from redkey.reducers.entities import Key
-from redkey.reducers.world import LOST_AFTER_NANOSECONDS, RULES, World
+from redkey.reducers.world import LOST_AFTER_NANOSECONDS, RULES, SECOND, World
 from redkey.wire.events import (
     AgentDeactivated,
     AgentHeartbeat,
@@ -36,10 +36,15 @@ from redkey.wire.events import (
     RoleRevoked,
     WorkspaceCreated,
 )
+from redkey.wire.times import write_time
 
 CAPABILITIES_A_WIRE = 8
 # Settings of a queue by name; what is not named stays, or is as the rules have it.
 QueueChoices = Mapping[str, int | str | bool]
+
+
+# Pauses of agents are recorded from these rules on.
+PAUSE_RULES = 2
 
 
 @final
@@ -108,11 +113,14 @@ class DeactivateAgent(msgspec.Struct, frozen=True):
 
 @final
 class HeartbeatAgent(msgspec.Struct, frozen=True):
-    """Report that an agent is alive, and how much work it can take."""
+    """Report that an agent is alive, how much work it can take, and whether it claims nothing for a while."""
 
     agent_id: str
     capacity: int | None = None
     in_use: int | None = None
+    # Why it pauses, `none` to end a pause, None to say nothing of it.
+    pause: str | None = None
+    pause_seconds: int = 0
 
 
 @final
@@ -331,11 +339,19 @@ def heartbeat_agent(world: World, command: HeartbeatAgent, actor: Actor, now: in
     if not agent.active:
         raise Refused(409, "inactive_agent", "The agent is not active; ask an admin to activate it.")
     changed = command.capacity not in (None, agent.capacity) or command.in_use not in (None, agent.in_use)
+    pause = command.pause if world.workspace.rules >= PAUSE_RULES else None
+    until = now + command.pause_seconds * SECOND if pause not in (None, "none") else 0
+    changed = changed or (pause is not None and (pause.replace("none", ""), until) != (agent.pause, agent.paused_until))
     quiet = now - max(agent.heartbeat_at, agent.last_act_at) < LOST_AFTER_NANOSECONDS // 3
     if quiet and not changed and not agent.lost:
         return Decision(answer={"active": agent.active})
     where, context, sender = _agent_place(world, command.agent_id, actor)
-    payload = AgentHeartbeat(capacity=command.capacity, in_use=command.in_use)
+    payload = AgentHeartbeat(
+        capacity=command.capacity,
+        in_use=command.in_use,
+        pause=pause,
+        paused_until=write_time(until) if until else None,
+    )
     return Decision([Draft(payload, where, context, sender)])
 
 

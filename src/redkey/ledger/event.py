@@ -43,11 +43,18 @@ def _actor(wire: dict[str, Any]) -> Party:
     # The system settles a claim, but the agent that asked is the one who acted, as seed 004 shows it.
     if wire["type"].startswith("task.claim"):
         return Party(type="agent", id=str(stated(wire, "agent_id") or name or kind))
-    if kind == "agent":
+    if kind in ("agent", "runner"):
         # An agent's stream names the agent, except where somebody else writes to it, as an inbox.
         own = wire["type"].startswith("agent.")
         named = stated(wire, "agent_id") if own else wire["payload"].get("agent_id")
-        return Party(type=kind, id=str(named or name))
+        # A runner acts for the agent that it names.
+        return Party(type="agent" if named else kind, id=str(named or name))
+    return sender_of(wire)
+
+
+def sender_of(wire: dict[str, Any]) -> Party:
+    """The sender as a party. Receipts of the first version show it as the actor of what a runner did for an agent."""
+    kind, _, name = wire["sender"].partition(":")
     return Party(type=kind, id=name or kind)
 
 

@@ -46,6 +46,8 @@ def agent_view(agent: Agent, document: Document | None, *, whole: bool = False) 
         live_claims=agent.live_claims,
         capacity=agent.capacity if agent.capacity >= 0 else None,
         in_use=agent.in_use if agent.in_use >= 0 else None,
+        pause=agent.pause,
+        paused_until=moment(agent.paused_until),
         registered_at=iso_time(agent.registered_at),
         last_act_at=iso_time(agent.last_act_at),
         erased=document is None,

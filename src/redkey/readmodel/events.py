@@ -99,12 +99,13 @@ def show(wire: AnyWire, sequence: int, timestamp: int) -> Event:
 def _actor(wire: AnyWire, shape: _Shape, about: str | None) -> Party:
     """Return the actor, as `ledger.event` does; `about` is the agent of the wire's stream."""
     kind, _, name = wire.sender.partition(":")
-    if not shape.is_claim and kind != "agent":
+    if not shape.is_claim and kind not in ("agent", "runner"):
         return Party(type=kind, id=name or kind)
     named = getattr(wire.payload, shape.agent_field) if shape.agent_field else None
     if named is None and (shape.is_claim or shape.is_of_agent):
         named = about
-    return Party(type="agent", id=named or name or kind)
+    acted = "agent" if named or shape.is_claim else kind
+    return Party(type=acted, id=named or name or kind)
 
 
 def _renamed(value: Any) -> Any:

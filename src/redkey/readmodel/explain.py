@@ -85,6 +85,10 @@ def _claimants(world: World, task: Task) -> list[Reason]:
     alive = [agent for agent in able if agent.active and not agent.lost]
     if not alive:
         return [_none_alive(able)]
+    awake = [agent for agent in alive if agent.paused_until <= world.timestamp]
+    if not awake:
+        return [_all_paused(alive)]
+    alive = awake
     limit = world.queues[task.queue_id].settings.max_live_claims
     free = [agent for agent in alive if agent.live_claims < limit and not _full(agent)]
     if not free:
@@ -111,6 +115,13 @@ def _none_alive(able: list[Agent]) -> Reason:
     message = "Every eligible agent is deactivated."
     step = NextStep(action="activate_agent", agent_id=able[0].agent_id)
     return Reason(code="no_agent_active", message=message, next=step)
+
+
+def _all_paused(alive: list[Agent]) -> Reason:
+    first = min(alive, key=lambda agent: agent.paused_until)
+    why = first.pause.replace("_", " ")
+    message = f"Every eligible agent is paused; {first.slug} until {iso_time(first.paused_until)} ({why})."
+    return Reason(code="agents_paused", message=message, next=NextStep(action="wait", agent_id=first.agent_id))
 
 
 def _full(agent: Agent) -> bool:

@@ -132,6 +132,9 @@ class Agent(msgspec.Struct, omit_defaults=True):
     in_use: int = -1
     heartbeat_at: int = 0
     nano_usd: int = 0
+    # Why and until when it claims nothing, as it said itself.
+    pause: str = ""
+    paused_until: int = 0
 
 
 class Role(msgspec.Struct, omit_defaults=True):

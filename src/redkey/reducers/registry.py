@@ -43,6 +43,7 @@ from redkey.wire.events import (
     WorkspacePolicySet,
     WorkspaceRulesRaised,
 )
+from redkey.wire.times import parse_time
 
 Void = str | None
 
@@ -128,6 +129,9 @@ def agent_heartbeat(world: World, e: Event, p: AgentHeartbeat) -> Void:
         agent.capacity = p.capacity
     if p.in_use is not None:
         agent.in_use = p.in_use
+    if p.pause is not None:
+        agent.pause = "" if p.pause == "none" else p.pause
+        agent.paused_until = parse_time(p.paused_until) if agent.pause and p.paused_until else 0
     agent.heartbeat_at = e.timestamp
     acted(world, agent, e)
     return None

@@ -23,10 +23,11 @@ _LONGEST_SECONDS: Final = 300.0
 
 
 class Pause(msgspec.Struct, frozen=True):
-    """Until when nothing is claimed (Unix seconds), and why."""
+    """Until when nothing is claimed (Unix seconds), and why; `code` is the kind of reason."""
 
     until: float
     reason: str
+    code: str = "start_failed"
 
 
 class Pauses:
@@ -51,11 +52,11 @@ class Pauses:
         """Pause because the agent cannot work: until its limit ends, or longer each time."""
         with self._lock:
             if away.code == "usage_limit" and away.until is not None:
-                pause = Pause(away.until, away.message[:500])
+                pause = Pause(away.until, away.message[:500], away.code)
                 self._share(pause)
                 return pause
             if away.until is not None:
-                self._own = Pause(away.until, away.message[:500])
+                self._own = Pause(away.until, away.message[:500], away.code)
                 return self._own
             current = self._own
             if current is not None and current.until > self._clock():
@@ -63,7 +64,7 @@ class Pauses:
                 return current
             seconds = min(self._first_seconds * 2**self._failures, _LONGEST_SECONDS)
             self._failures += 1
-            self._own = Pause(self._clock() + seconds, away.message[:500])
+            self._own = Pause(self._clock() + seconds, away.message[:500], away.code)
             return self._own
 
     def worked(self) -> None:

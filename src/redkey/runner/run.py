@@ -4,23 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 import time
 from collections.abc import Callable
+from contextlib import closing
 from datetime import UTC, datetime
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 import msgspec
 
 from redkey.client import RedKey
+from redkey.client.connection import Connection, SyncSender
 from redkey.client.worker import AsyncContext, Block, Done, Fail, Release, Tally
-from redkey.errors import AgentUnavailable, ConfigRefused, Finding
+from redkey.client.worker.enlist import enlist
+from redkey.errors import AgentUnavailable, ClientError, ConfigRefused, Finding
 from redkey.runner.agent import Agent
 from redkey.runner.cycle import Cycle
+from redkey.runner.keys import acting
+from redkey.runner.pausing import Pause, Pauses
 from redkey.runner.reporting import Reports
 from redkey.runner.spec import Spec, build
 from redkey.wire.lint import Registry, lint_routes
 
 _log = logging.getLogger("redkey.runner")
+# The tasks of a queue that a runner creates are tried so often, unless they say otherwise.
+_ATTEMPTS: Final = 3
+_PAUSES: Final = frozenset({"usage_limit", "cost_cap", "start_failed"})
+_LONGEST_PAUSE_SECONDS: Final = 31_536_000
 
 
 class Told(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -48,14 +59,23 @@ def run_agent(spec: Spec, rk: RedKey, tell: Tell) -> Tally:
     agent.logs.sweep()
     for finding in _unknown_routes(agent, rk):
         _log.warning("the card's %s: %s; such messages go to the humans", finding.pointer, finding.message)
-    handler = _Told(Cycle(agent, rk, workspace_of(rk)), agent, tell)
+    workspace_id, agent_id = workspace_of(rk), _registered(agent, rk)
+    # What only an admin may do is done under the key that was given; the work is done under the runner's own.
+    with closing(Connection(rk.settings, rk.policy)) as connection:
+        enlist(SyncSender(connection, rk.policy), agent_id, agent.slug, spec.queue, spec.roles, _ATTEMPTS)
+    with acting(rk, Path(spec.work), workspace_id) as own:
+        return _work(spec, agent, own, agent_id, workspace_id, tell)
+
+
+def _work(spec: Spec, agent: Agent, rk: RedKey, agent_id: str, workspace_id: str, tell: Tell) -> Tally:
+    handler = _Told(Cycle(agent, rk, workspace_id), agent, tell)
     rk.worker(
         queue=spec.queue,
         roles=spec.roles,
-        agent=_registered(agent, rk),
+        agent=agent_id,
         concurrency=spec.concurrency,
         lease_seconds=spec.lease_seconds,
-        pause=agent.pauses.seconds,
+        pause=_ShownPauses(agent.pauses, rk, agent_id).seconds,
     )(handler)
     tell(Told(agent.slug, "ready", _now()))
     return rk.run(grace_seconds=spec.grace_seconds)
@@ -91,6 +111,33 @@ def workspace_of(rk: RedKey) -> str:
     for found in rk.workspaces.list():
         return found.workspace_id
     raise ConfigRefused("the key opens no workspace")
+
+
+class _ShownPauses:
+    """The pauses of a runner, its own and those of its account, shown at the server while they last."""
+
+    def __init__(self, pauses: Pauses, rk: RedKey, agent_id: str) -> None:
+        self._pauses, self._rk, self._agent_id = pauses, rk, agent_id
+        # A pause that a runner before this one showed has ended with it.
+        self._shown: Pause | None = Pause(0, "")
+        self._lock = threading.Lock()
+
+    def seconds(self) -> float:
+        """How long the next claim has to wait; a pause that begins or ends is shown."""
+        pause = self._pauses.current()
+        with self._lock:
+            changed, self._shown = pause != self._shown, pause
+        if changed:
+            self._show(pause)
+        return self._pauses.seconds()
+
+    def _show(self, pause: Pause | None) -> None:
+        seconds = 0 if pause is None else round(min(max(1.0, pause.until - time.time()), _LONGEST_PAUSE_SECONDS))
+        code: Any = "none" if pause is None else pause.code if pause.code in _PAUSES else "start_failed"
+        try:
+            self._rk.agents.heartbeat(self._agent_id, pause=code, pause_seconds=seconds)
+        except ClientError as failed:
+            _log.warning("the server does not know of the pause: %s", failed.code)
 
 
 class _Told:

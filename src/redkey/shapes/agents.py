@@ -38,11 +38,17 @@ class AgentPatch(Body, frozen=True, kw_only=True):
     active: bool | None = None
 
 
+Pause = Literal["none", "usage_limit", "cost_cap", "start_failed"]
+
+
 class AgentBeat(Body, frozen=True, kw_only=True):
-    """A heartbeat, and how much work the agent can take and has."""
+    """A heartbeat, how much work the agent can take and has, and whether it claims nothing for a while."""
 
     capacity: Many | None = None
     in_use: Many | None = None
+    # Why it claims nothing for now, and for how long; `none` ends a pause.
+    pause: Pause | None = None
+    pause_seconds: Annotated[int, Meta(ge=0, le=31_536_000)] = 0
 
 
 class AgentFilter(PageQuery, frozen=True, kw_only=True):
@@ -111,6 +117,9 @@ class Agent(Reply, frozen=True, kw_only=True):
     live_claims: int
     capacity: int | None = None
     in_use: int | None = None
+    # Why and until when it claims nothing, as it said itself; the time may have passed.
+    pause: str = ""
+    paused_until: str | None = None
     registered_at: str
     last_act_at: str
     card_url: str = ""

@@ -555,6 +555,8 @@ class AgentHeartbeat(Payload, frozen=True, kw_only=True):
     capacity: int | None = None
     idem: str | None = None
     in_use: int | None = None
+    pause: str | None = None
+    paused_until: str | None = None
 
     def named(self) -> tuple[str | None, ...]:
         return (self.agent_id,)

@@ -51,6 +51,8 @@ export interface Agent {
   liveClaims: number;
   capacity?: number | null;
   inUse?: number | null;
+  pause?: string;
+  pausedUntil?: string | null;
   registeredAt: string;
   lastActAt: string;
   cardUrl?: string;
@@ -58,10 +60,12 @@ export interface Agent {
   erased?: boolean;
 }
 
-/** A heartbeat, and how much work the agent can take and has. */
+/** A heartbeat, how much work the agent can take and has, and whether it claims nothing for a while. */
 export interface AgentBeat {
   capacity?: number | null;
   inUse?: number | null;
+  pause?: "cost_cap" | "none" | "start_failed" | "usage_limit" | null;
+  pauseSeconds?: number;
 }
 
 /** The heartbeat was received; only one that changes something is an event. */
@@ -1212,6 +1216,8 @@ export interface RegisteredAgent {
   liveClaims: number;
   capacity?: number | null;
   inUse?: number | null;
+  pause?: string;
+  pausedUntil?: string | null;
   registeredAt: string;
   lastActAt: string;
   cardUrl?: string;

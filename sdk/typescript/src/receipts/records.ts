@@ -155,10 +155,11 @@ function actorOf(
   const name = rest.join(":");
   // The system settles a claim, but the agent that asked is the one who acted.
   if (wire.type.startsWith("task.claim")) return { type: "agent", id: text(stated("agent_id") || name || kind) };
-  if (kind !== "agent") return { type: kind, id: name || kind };
+  if (kind !== "agent" && kind !== "runner") return { type: kind, id: name || kind };
   // An agent's stream names the agent, except where somebody else writes to it, as an inbox.
   const named = wire.type.startsWith("agent.") ? stated("agent_id") : wire.payload["agent_id"];
-  return { type: kind, id: text(named || name) };
+  // A runner acts for the agent that it names.
+  return { type: named ? "agent" : kind, id: text(named || name) };
 }
 
 /** An id as text. */

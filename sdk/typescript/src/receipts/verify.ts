@@ -156,6 +156,13 @@ function bitLength(value: bigint): number {
   return value === 0n ? 0 : value.toString(2).length;
 }
 
+/** Receipts of the first version show the sender as the actor of what a runner did for an agent. */
+function isSender(actor: ProvenEvent["actor"], wire: string): boolean {
+  const { sender } = JSON.parse(wire) as { sender: string };
+  const [kind = "", ...rest] = sender.split(":");
+  return actor.type === kind && actor.id === (rest.join(":") || kind);
+}
+
 /** What the receipt says that its wire and proof do not. */
 function agreement(
   receipt: ReceiptParts,
@@ -167,6 +174,7 @@ function agreement(
   const differs = (code: string, pointer: string, message: string) => found.push({ code, pointer, message });
   for (const [name, value] of Object.entries(event)) {
     const stated = receipt[name as keyof ProvenEvent];
+    if (name === "actor" && isSender(receipt.actor, offline.wire)) continue;
     if (JSON.stringify(sortedPair(stated)) !== JSON.stringify(sortedPair(value))) {
       differs(
         "field_mismatch",

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from redkey.client.operation import Listing, Mode, Operation, Resource
 from redkey.client.request import Request, at, beat, get, patch, post
-from redkey.shapes.agents import Agent, AgentHeard, ClaimHistoryItem, DeactivatedAgent, RegisteredAgent
+from redkey.shapes.agents import Agent, AgentHeard, ClaimHistoryItem, DeactivatedAgent, Pause, RegisteredAgent
 from redkey.shapes.events import Event, Order
 from redkey.shapes.fields import Page
 from redkey.shapes.inbox import InboxMessage
@@ -86,10 +86,23 @@ class Agents(Resource[Mode]):
 
     @Operation
     def heartbeat(
-        self, agent_id: str, *, capacity: int | None = None, in_use: int | None = None
+        self,
+        agent_id: str,
+        *,
+        capacity: int | None = None,
+        in_use: int | None = None,
+        pause: Pause | None = None,
+        pause_seconds: int | None = None,
     ) -> Request[AgentHeard]:
         """Tell that the agent is alive; recorded when something changed or it was silent for a while."""
-        return beat(at("agents", agent_id, "heartbeat"), AgentHeard, capacity=capacity, in_use=in_use)
+        return beat(
+            at("agents", agent_id, "heartbeat"),
+            AgentHeard,
+            capacity=capacity,
+            in_use=in_use,
+            pause=pause,
+            pause_seconds=pause_seconds,
+        )
 
     @Operation
     def deactivate(self, agent_id: str) -> Request[DeactivatedAgent]:

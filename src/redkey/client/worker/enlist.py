@@ -34,9 +34,14 @@ class Enlisted:
 
 
 def enlist(
-    sender: SyncSender, agent: str | dict[str, Any] | None, name: str, queue: str, roles: tuple[str, ...]
+    sender: SyncSender,
+    agent: str | dict[str, Any] | None,
+    name: str,
+    queue: str,
+    roles: tuple[str, ...],
+    max_attempts: int | None = None,
 ) -> Enlisted:
-    """The agent, with its roles, before its queue."""
+    """The agent, with its roles, before its queue; `max_attempts` is for a queue that is created now."""
     agents: Agents[Sync] = Agents(sender)
     try:
         found = _agent(agents, agent, name)
@@ -49,7 +54,7 @@ def enlist(
             code="agent_missing",
         ) from None
     _grant(sender, found, roles)
-    _queue(Queues(sender), queue)
+    _queue(Queues(sender), queue, max_attempts)
     return Enlisted(found.agent_id, agent is None)
 
 
@@ -131,12 +136,12 @@ def _create_role(roles: Roles[Sync], named: str) -> None:
             return
 
 
-def _queue(queues: Queues[Sync], name: str) -> None:
+def _queue(queues: Queues[Sync], name: str, max_attempts: int | None) -> None:
     try:
         queues.get(name)
     except NotFound:
         try:
-            made = queues.create(name.removeprefix("queue_").removeprefix("queues."))
+            made = queues.create(name.removeprefix("queue_").removeprefix("queues."), max_attempts=max_attempts)
             _log.warning("there was no %s; it was made", made.queue_id)
         except Conflict:
             return
