@@ -47,12 +47,8 @@ def handler(
         copy.step_callback = step
         try:
             result = copy.kickoff(inputs=given)
-        except Block:
-            raise
-        except Exception:
-            if stopped:
-                raise stopped[0] from None
-            raise
+        except Exception as failed:
+            raise failed if isinstance(failed, Block) or not stopped else stopped[0] from None
         if stopped:
             raise stopped[0]
         outputs = {one.name: one.raw for one in result.tasks_output}

@@ -57,6 +57,7 @@ def agent_options(function: Any) -> Any:
         click.option("--merge-into", metavar="BRANCH", help="Merge finished work into this branch, one by one."),
         click.option("--push", is_flag=True, default=None, help="Push the branch of a pull request to its repository."),
         click.option("--sandbox", type=click.Choice(["offline", "online"]), help="Run programs in bubblewrap."),
+        click.option("--sandbox-image", metavar="IMAGE", help="Run them in containers of this image instead."),
         click.option("--sandbox-write", multiple=True, type=_DIRECTORY, help="A directory they may write there."),
         click.option("--keep-days", type=float, help="Days that logs of failed attempts are kept [7]."),
         click.option("--env", multiple=True, metavar="NAME", help="A variable that the agent gets; may be repeated."),

@@ -45,10 +45,18 @@ def _asked(document: Document | None, task: Task) -> dict[str, Any]:
         "title": stated.get("title", ""),
         "description": stated.get("description", ""),
         "input": stated.get("input"),
-        "brief": stated.get("brief"),
+        "brief": _brief(stated["brief"], task) if stated.get("brief") else None,
         "completion_criteria": tuple(stated.get("completionCriteria", ())),
         "erased": document is None,
     }
+
+
+def _brief(brief: dict[str, Any], task: Task) -> dict[str, Any]:
+    """A Brief Wire with the ids that its author could not know: of the task, and of the project it is of."""
+    payload = brief["payload"]
+    kind, _, project_id = task.context_id.partition(":")
+    filled = {"task_id": task.task_id, **({"project_id": project_id} if kind == "project" else {})}
+    return {**brief, "payload": {**payload, "env": {**payload["env"], **filled}}}
 
 
 def planned(document: Document, plan_task: str) -> Document:

@@ -16,7 +16,7 @@ def brief_of(task: Assignment, workspace_id: str) -> Brief:
     wire = read_wire_1_0(task.brief)
     if not isinstance(wire.payload, Brief):
         raise WireRefused([Finding("brief_type", "/type", "a task's brief is a wire of type brief")])
-    # Whoever wrote the brief could not know the task's id.
+    # A server of an earlier version does not fill it in.
     env = msgspec.structs.replace(wire.payload.env, task_id=task.task_id)
     return msgspec.structs.replace(wire.payload, env=env)
 
@@ -33,8 +33,13 @@ def _made(task: Assignment, workspace_id: str) -> Brief:
         acceptance_criteria=task.completion_criteria,
         output_contract=_contract(task),
         escalation_triggers=(),
-        env=Env(client_id=workspace_id, task_id=task.task_id),
+        env=Env(client_id=workspace_id, task_id=task.task_id, project_id=_project(task)),
     )
+
+
+def _project(task: Assignment) -> str | None:
+    kind, _, project_id = task.context_id.partition(":")
+    return project_id if kind == "project" else None
 
 
 def _contract(task: Assignment) -> OutputContract:

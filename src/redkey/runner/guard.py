@@ -1,13 +1,14 @@
 """The guard: a small program between the runner and an agent's program, so that nothing of it outlives the runner.
 
-    python -I -S guard.py CONTROL_FD GRACE_SECONDS ORPHAN_SECONDS PROGRAM [ARGUMENT...]
+    python -I -S guard.py CONTROL_FD GRACE_SECONDS ORPHAN_SECONDS AFTER PROGRAM [ARGUMENT...]
 
 The runner holds the other end of the control pipe. A byte on it asks for a stop: SIGTERM to the process group, and
 after the grace time SIGKILL to everything. Its end means that the runner is gone, however it died: the same, with
 ORPHAN_SECONDS as the grace time, or SIGKILL at once where these are 0.
 On Linux the guard adopts whatever the program leaves behind (PR_SET_CHILD_SUBREAPER), daemons of their own sessions
 too, and the program dies with the guard (PR_SET_PDEATHSIG); elsewhere the process group has to do. The guard ends
-with the program's exit code, 128 + n for signal n, once all of it is gone.
+with the program's exit code, 128 + n for signal n, once all of it is gone. AFTER is a command that is run then, its
+words separated by U+001F, or nothing: what a program started through a daemon is ended by it.
 
 It is run by itself, without RedKey and without site-packages, because it starts with every step.
 """
@@ -27,6 +28,7 @@ _PR_CAPBSET_DROP = 24
 _PR_SET_CHILD_SUBREAPER = 36
 # Linux lets a holder of any of these read the memory of every process: ptrace, sys_admin, perfmon.
 _CAPABILITIES_TO_READ_MEMORY = (19, 21, 38)
+_AFTER_SECONDS = 20.0
 NOT_FOUND = 127
 NOT_EXECUTABLE = 126
 
@@ -143,7 +145,8 @@ def _watch(program: int, control: int, wakeup: int, grace_seconds: float, orphan
 
 
 def main() -> int:
-    control, grace_seconds, orphan_seconds, command = int(sys.argv[1]), *map(float, sys.argv[2:4]), sys.argv[4:]
+    control, grace_seconds, orphan_seconds = int(sys.argv[1]), float(sys.argv[2]), float(sys.argv[3])
+    after, command = sys.argv[4], sys.argv[5:]
     wakeup, woken = os.pipe()
     for end in (wakeup, woken):
         os.set_blocking(end, False)
@@ -160,7 +163,23 @@ def main() -> int:
         os.dup2(quiet, stream)
     code = _watch(program, control, wakeup, grace_seconds, orphan_seconds)
     _kill_all(program)
+    if after:
+        _run_after(after.split("\x1f"))
     return code
+
+
+def _run_after(command: list[str]) -> None:
+    """Run a command to its end, for some seconds at most."""
+    try:
+        pid = os.posix_spawnp(command[0], command, os.environ)
+    except OSError:
+        return
+    deadline = time.monotonic() + _AFTER_SECONDS
+    while not os.waitpid(pid, os.WNOHANG)[0]:
+        if time.monotonic() > deadline:
+            _kill_all(pid)
+            return
+        time.sleep(0.05)
 
 
 if __name__ == "__main__":

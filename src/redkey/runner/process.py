@@ -7,7 +7,7 @@ import contextlib
 import ctypes
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -43,6 +43,13 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     orphan_seconds: float = 0.0
 
 
+class Guarded(msgspec.Struct, frozen=True):
+    """A command that is built from the names of its variables, and one that ends what it leaves to a daemon."""
+
+    build: Callable[[Iterable[str]], Sequence[str]]
+    after: tuple[str, ...] = ()
+
+
 class Ended(msgspec.Struct, frozen=True):
     """How a program ended by itself."""
 
@@ -52,7 +59,7 @@ class Ended(msgspec.Struct, frozen=True):
 
 
 async def run(
-    command: Sequence[str],
+    command: Sequence[str] | Guarded,
     *,
     directory: Path,
     environment: Mapping[str, str],
@@ -67,10 +74,13 @@ async def run(
     said until it was stopped. Whoever cancels this gets the cancellation only when all of the program is gone.
     """
     limits = limits or Limits()
+    after: Sequence[str] = ()
+    if isinstance(command, Guarded):
+        after, command = command.after, command.build(environment)
     output, complaint = bytearray() if heard is None else heard, bytearray()
     theirs, ours = os.pipe()
     try:
-        process = await _start(command, theirs, directory, environment, limits)
+        process = await _start(command, after, theirs, directory, environment, limits)
     except BaseException:
         os.close(ours)
         raise
@@ -87,10 +97,15 @@ async def run(
 
 
 async def _start(
-    command: Sequence[str], control: int, directory: Path, environment: Mapping[str, str], limits: Limits
+    command: Sequence[str],
+    after: Sequence[str],
+    control: int,
+    directory: Path,
+    environment: Mapping[str, str],
+    limits: Limits,
 ) -> asyncio.subprocess.Process:
     seconds = [str(limits.grace_seconds), str(limits.orphan_seconds)]
-    guarded = [sys.executable, "-I", "-S", str(GUARD), str(control), *seconds, *command]
+    guarded = [sys.executable, "-I", "-S", str(GUARD), str(control), *seconds, "\x1f".join(after), *command]
     try:
         return await asyncio.create_subprocess_exec(
             *guarded,

@@ -1,27 +1,41 @@
-"""A sandbox for programs of agents, by bubblewrap where it is installed (Linux): what they may write and reach.
+"""A sandbox for programs of agents, by bubblewrap (Linux) or in a container: what they may write and reach.
 
-Everything is read-only but the working directory, the scratch directory of the step, the clone that a worktree belongs
-to, and folders that the operator names. `/tmp` is empty. The runner's own directory and the usual homes of credentials
-are hidden. There is no network, unless the operator wants it: command lines that call their model need it. Processes
-see only each other.
+With bubblewrap, everything is read-only but the working directory, the scratch directory of the step, the clone that a
+worktree belongs to, and folders that the operator names. `/tmp` is empty. The runner's own directory and the usual
+homes of credentials are hidden. There is no network, unless the operator wants it: command lines that call their model
+need it. Processes see only each other. A container has the image's files in place of the machine's, and of the machine
+only what may be written.
 """
 
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from redkey.errors import ConfigRefused
+from redkey.runner.process import Guarded
 
 # Folders of the home directory that hold credentials of other programs.
 _HIDDEN: Final = (".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".netrc", ".config/gcloud", ".config/gh")
+_CLIENTS: Final = ("docker", "podman")
+# Variables that describe this machine, and mean nothing in an image.
+_OF_THE_MACHINE: Final = frozenset({"PATH", "HOME", "SHELL", "USER", "LOGNAME"})
 
 
-class Sandbox:
+class Sandbox(Protocol):
+    """Wraps commands so that they may write and reach little."""
+
+    def wrap(self, command: Sequence[str], directory: Path, writable: Sequence[Path] = ()) -> Sequence[str] | Guarded:
+        """The command that runs a command in the sandbox, in a directory that it may write."""
+        ...
+
+
+class Bubblewrap:
     """Wraps commands; `online` lets them use the network. ConfigRefused where bubblewrap is missing or may not work."""
 
     def __init__(self, *, online: bool = False, hidden: Iterable[Path] = (), writable: Iterable[Path] = ()) -> None:
@@ -56,3 +70,43 @@ class Sandbox:
         for path in (*self._writable, *writable, *places):
             wrapped += ["--bind", str(path), str(path)]
         return [*wrapped, "--chdir", str(directory), "--", *command]
+
+
+class Container:
+    """Runs commands in containers of an image, by docker or podman; ConfigRefused where no engine answers.
+
+    The root of the container is read-only, the user is the runner's, there are no capabilities and no new ones, and the
+    only folders of the machine are those that may be written. The container is removed by the guard of the program,
+    because it belongs to the engine and outlives its client.
+    """
+
+    def __init__(self, image: str, *, online: bool = False, writable: Iterable[Path] = ()) -> None:
+        client = next((found for name in _CLIENTS if (found := shutil.which(name))), None)
+        if client is None:
+            text = f"there is neither {' nor '.join(_CLIENTS)} on the PATH, which --sandbox-image needs"
+            raise ConfigRefused(text, code="sandbox_missing")
+        self._client, self._image, self._online = client, image, online
+        self._writable = [path.resolve() for path in writable if path.exists()]
+        tried = subprocess.run([client, "version"], capture_output=True, check=False, timeout=60)  # noqa: S603
+        if tried.returncode:
+            said = tried.stderr.decode("utf-8", "replace").strip()[-200:]
+            raise ConfigRefused(f"the container engine does not answer: {said}", code="sandbox_missing")
+
+    def wrap(self, command: Sequence[str], directory: Path, writable: Sequence[Path] = ()) -> Guarded:
+        """A container for one command; its name is known before it runs, so that it can be removed."""
+        name = f"redkey-{secrets.token_hex(8)}"
+        places = dict.fromkeys(str(path) for path in (*self._writable, *writable, directory))
+
+        def build(variables: Iterable[str]) -> list[str]:
+            passed = sorted(set(variables) - _OF_THE_MACHINE)
+            return [
+                *(self._client, "run", "--rm", "--interactive", "--init", "--name", name),
+                *("--network", "bridge" if self._online else "none"),
+                *("--read-only", "--tmpfs", "/tmp", "--cap-drop", "ALL"),  # noqa: S108
+                *("--security-opt", "no-new-privileges", "--user", f"{os.getuid()}:{os.getgid()}"),
+                *(word for place in places for word in ("--volume", f"{place}:{place}")),
+                *(word for variable in passed for word in ("--env", variable)),
+                *("--workdir", str(directory), self._image, *command),
+            ]
+
+        return Guarded(build, (self._client, "rm", "--force", name))

@@ -82,6 +82,7 @@ class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     # Where bubblewrap is installed: without the network or with it; and what may be written beside the directory.
     sandbox: Literal["offline", "online"] | None = None
     sandbox_write: tuple[str, ...] = ()
+    sandbox_image: str | None = None
     # How long logs and files of failed and blocked attempts are kept.
     keep_days: Annotated[float, msgspec.Meta(ge=0)] = KEEP_DAYS
     # Names of variables that the agent's program gets beside the usual ones.

@@ -16,7 +16,7 @@ from redkey.errors import ConfigRefused
 from redkey.runner.executors.command import CommandExecutor
 from redkey.runner.executors.port import Executor, Terms
 from redkey.runner.executors.python import PythonExecutor
-from redkey.runner.sandbox import Sandbox
+from redkey.runner.sandbox import Bubblewrap, Container, Sandbox
 from redkey.wire.card import AgentCard
 
 if TYPE_CHECKING:
@@ -113,7 +113,10 @@ def sandbox_of(spec: Spec, settings: Sequence[str] = ()) -> Sandbox | None:
     work = Path(spec.work)
     hidden = [work, *([work.parent] if work.parent.name == ".redkey" else [])]
     writable = [*(Path.home() / name for name in settings), *map(Path, spec.sandbox_write)]
-    return Sandbox(online=spec.sandbox == "online", hidden=hidden, writable=writable)
+    online = spec.sandbox == "online"
+    if spec.sandbox_image is not None:
+        return Container(spec.sandbox_image, online=online, writable=map(Path, spec.sandbox_write))
+    return Bubblewrap(online=online, hidden=hidden, writable=writable)
 
 
 def model_of(who: AgentCard | str) -> str:

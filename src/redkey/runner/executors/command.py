@@ -30,7 +30,7 @@ from redkey.runner.cost import read_usage
 from redkey.runner.envelope import input_bytes, read_output
 from redkey.runner.executors.port import Produced, Step, Terms
 from redkey.runner.mail import read_outbox
-from redkey.runner.process import run
+from redkey.runner.process import Guarded, run
 from redkey.runner.sandbox import Sandbox
 from redkey.wire.step import StepOutput
 
@@ -85,7 +85,7 @@ def environment(pass_on: Sequence[str] = ()) -> dict[str, str]:
     return {name: os.environ[name] for name in (*PASSED_ON, *pass_on) if name in os.environ}
 
 
-def wrapped(sandbox: Sandbox | None, command: Sequence[str], step: Step, scratch: Path) -> Sequence[str]:
+def wrapped(sandbox: Sandbox | None, command: Sequence[str], step: Step, scratch: Path) -> Sequence[str] | Guarded:
     """The command as it is run for a step: in the sandbox, where there is one."""
     if sandbox is None:
         return command
