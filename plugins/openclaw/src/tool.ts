@@ -1,5 +1,6 @@
 /** What a tool is, and what several tools share: their common parameters, and how a claim is ended. */
-import type { CallOptions } from "redkey";
+import { setTimeout as sleep } from "node:timers/promises";
+import { Unreachable, type CallOptions } from "redkey";
 import type { Gateway } from "./gateway.js";
 import type { Kept } from "./holds.js";
 import type { Identity } from "./identities.js";
@@ -58,9 +59,22 @@ export async function ending(
   let answer = answers.get(key);
   if (!answer) {
     if (hold.told) throw new ToolProblem(`The claim ${hold.claimId} has ended. Call redkey_claim_next for other work.`);
-    answer = end(kept, { ...options, idempotencyKey: `${hold.claimId}-${key}` });
+    const keyed = { ...options, idempotencyKey: `${hold.claimId}-${key}` };
+    answer = patiently(() => end(kept, keyed), options.signal);
     answers.set(key, answer);
     answer.catch(() => answers.delete(key));
   }
   return { task: await answer };
+}
+
+/** Work that is done must not be lost to a server that restarts: try until the patience of the call is over. */
+async function patiently<Result>(run: () => Promise<Result>, signal: AbortSignal | undefined): Promise<Result> {
+  for (;;) {
+    try {
+      return await run();
+    } catch (error) {
+      if (!(error instanceof Unreachable) || signal?.aborted) throw error;
+      await sleep(1000, undefined, signal ? { signal } : {}).catch(() => signal?.throwIfAborted());
+    }
+  }
 }

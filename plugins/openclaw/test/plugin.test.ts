@@ -1,6 +1,7 @@
 /** The tools and the service without a gateway, against a real server: `REDKEY_URL` and `REDKEY_API_KEY` name it. */
 import assert from "node:assert/strict";
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
@@ -297,6 +298,34 @@ describe("side by side", { concurrency: true }, () => {
     await broken.gateway.identities.of("main");
     writeFileSync(join(broken.directory, "redkey", "agents.json"), "{");
     await assert.rejects(broken.call("claim_next", {}, "writer"), isProblem(/agents\.json cannot be read.*remove it/));
+  });
+
+  test("work that is handed in while the server is away is recorded when it is back", async () => {
+    let refused = 0;
+    let isAway = false;
+    // A way to the real server that can be cut.
+    const proxy = createServer((socket) => {
+      // Back after so many tries that the retries of one call are used up.
+      if (isAway && ++refused > 8) isAway = false;
+      const server = connect(Number(new URL(admin.url).port), "127.0.0.1");
+      for (const end of [socket, server]) end.on("error", () => end.destroy()).on("close", () => server.destroy());
+      if (isAway) socket.destroy();
+      else socket.pipe(server).pipe(socket);
+      cut.push(socket);
+    });
+    const cut: Socket[] = [];
+    await new Promise<void>((resolve) => proxy.listen(0, "127.0.0.1", resolve));
+    const { call } = place({ url: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}` });
+    const { task } = await call("create_task", { title: "T", outputs: ["letter"] });
+    await call("claim_next");
+    isAway = true;
+    cut.forEach((socket) => socket.destroy());
+    const done = await call("complete", { output: "Dear Ida" });
+    assert.equal(done["task"].status, "completed");
+    assert.ok(refused > 8);
+    assert.equal((await admin.tasks.get(task.taskId)).artifacts?.length, 1);
+    cut.forEach((socket) => socket.destroy());
+    proxy.close();
   });
 
   test("a revoked key of an agent is replaced at the next call, and keys of the configuration are used as they are", async () => {
