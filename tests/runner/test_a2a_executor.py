@@ -15,6 +15,7 @@ import pytest
 from redkey.errors import ConfigRefused, RedKeyError, StepFailed
 from redkey.runner.envelope import step_input
 from redkey.runner.executors.a2a import A2aExecutor
+from redkey.runner.executors.a2a_login import Login
 from redkey.runner.executors.port import Produced, Step
 from redkey.runner.process import Limits
 from tests.harness.samples import assignment
@@ -108,8 +109,9 @@ async def serving(act: Act, *, streaming: bool = True) -> AsyncIterator[tuple[st
         listening.close()
 
 
-def step(directory: Path) -> Step:
-    return Step("You are Quinn.", step_input(assignment(input={"n": 1}), workflow="w"), directory)
+def step(directory: Path, *, say: Any = None, **task: Any) -> Step:
+    given = assignment(input={"n": 1}, **task)
+    return Step("You are Quinn.", step_input(given, workflow="w"), directory, task=given, say=say)
 
 
 def run(directory: Path, act: Act, *, streaming: bool = True, **options: Any) -> tuple[Produced, Remote]:
@@ -151,20 +153,104 @@ def test_an_agent_that_needs_something_is_blocked_in_its_own_words(tmp_path: Pat
     produced, remote = run(tmp_path, act)
     assert (produced.output.recommendation, produced.output.summary) == ("escalate", "Which audience?")
     assert produced.output.notes == ("blocker_type: ambiguity",)
-    # Nobody answers it there any more: it does not wait for ever.
-    assert remote.cancelled.is_set()
+    # It waits for the answer.
+    assert not remote.cancelled.is_set()
+
+
+def test_the_answer_continues_the_same_remote_task(tmp_path: Path) -> None:
+    seen: list[tuple[str | None, str | None, str]] = []
+
+    async def act(context: RequestContext, updater: TaskUpdater) -> None:
+        said = context.message.parts[0].text if context.message is not None else ""
+        seen.append((context.task_id, context.context_id, said))
+        if len(seen) == 1:
+            await updater.requires_input(words("Which audience?"))
+        else:
+            await updater.add_artifact([Part(text=f"For {said}.")], name="draft")
+            await updater.complete(words("Written."))
+
+    async def scene() -> tuple[Produced, Produced]:
+        async with serving(act) as (url, _):
+            executor = A2aExecutor(url, poll_seconds=0.05, kept=tmp_path / "kept")
+            asked = await executor.run(step(tmp_path, reference_task_ids=("task_1",)))
+            return asked, await executor.run(step(tmp_path, answer="beginners"))
+
+    asked, done = asyncio.run(scene())
+    assert asked.output.recommendation == "escalate"
+    (first, context, prompt), (second, again, answer) = seen
+    assert (first, context) == (second, again)
+    assert (prompt, answer) == ("You are Quinn.", "beginners")
+    assert (done.output.summary, [one.content for one in done.output.artifacts]) == ("Written.", ["For beginners."])
+    assert list((tmp_path / "kept").iterdir()) == []
+
+
+def test_artifacts_of_any_agent_become_files_and_its_words_progress(tmp_path: Path) -> None:
+    said: list[str] = []
+
+    async def say(text: str) -> None:
+        said.append(text)
+
+    async def act(context: RequestContext, updater: TaskUpdater) -> None:
+        assert context.message is not None
+        assert list(context.message.reference_task_ids) == ["task_1"]
+        await updater.update_status(TaskState.TASK_STATE_WORKING, words("Half of it is done."))
+        await updater.add_artifact([Part(text="# Fine", media_type="text/markdown")], name="report")
+        await updater.add_artifact([data({"score": 3})], name="scores")
+        await updater.add_artifact([Part(raw=b"\x89PNG", media_type="image/png")], name="../picture")
+        await updater.add_artifact([Part(url="https://example.org/big.iso")], name="big")
+        await updater.complete(words("All done."))
+
+    async def scene() -> Produced:
+        async with serving(act) as (url, _):
+            return await A2aExecutor(url).run(step(tmp_path, say=say, reference_task_ids=("task_1",)))
+
+    output = asyncio.run(scene()).output
+    assert (output.success, output.summary, output.recommendation) == (True, "All done.", "proceed")
+    found = {one.path: one.content for one in output.artifacts}
+    assert found.pop("scores.json").split() == ["{", '"score":', "3", "}"]
+    assert found == {"report.md": "# Fine", "big.url": "https://example.org/big.iso\n"}
+    assert (tmp_path / "picture.png").read_bytes() == b"\x89PNG"
+    assert said == ["Half of it is done."]
+
+
+def test_credentials_go_to_the_agents_own_origin_alone() -> None:
+    import httpx
+
+    login = Login.read("https://agent.example/a2a", ["X-Key: s3cret"], None, {})
+    auth = login.auth({"x-key": "s3cret"})
+
+    async def sent(url: str) -> dict[str, str]:
+        request = httpx.Request("GET", url)
+        await anext(auth.async_auth_flow(request))
+        return dict(request.headers)
+
+    assert asyncio.run(sent("https://agent.example/rpc"))["x-key"] == "s3cret"
+    assert "x-key" not in asyncio.run(sent("https://elsewhere.example/rpc"))
+    assert "x-key" not in asyncio.run(sent("http://agent.example/rpc"))
+    for wrong in ("no colon", "X-Key: a\r\nb"):
+        with pytest.raises(ConfigRefused):
+            Login.read("https://agent.example", [wrong], None, {})
+    with pytest.raises(ConfigRefused):
+        Login.read("https://agent.example", [], "https://agent.example/token", {})
 
 
 async def _fails(context: RequestContext, updater: TaskUpdater) -> None:
     await updater.failed(words("out of paper"))
 
 
-async def _nonsense(context: RequestContext, updater: TaskUpdater) -> None:
-    await updater.add_artifact([Part(text="hello"), data({"x": 1})])
+async def _rejects(context: RequestContext, updater: TaskUpdater) -> None:
+    await updater.reject(words("not my job"))
+
+
+async def _half_an_envelope(context: RequestContext, updater: TaskUpdater) -> None:
+    await updater.add_artifact([data({**ENVELOPE, "recommendation": "perhaps"})])
     await updater.complete()
 
 
-@pytest.mark.parametrize(("act", "code"), [(_fails, "remote_failed"), (_nonsense, "envelope_invalid")])
+@pytest.mark.parametrize(
+    ("act", "code"),
+    [(_fails, "remote_failed"), (_rejects, "remote_rejected"), (_half_an_envelope, "envelope_invalid")],
+)
 def test_every_wrong_end_has_its_code(act: Act, code: str, tmp_path: Path) -> None:
     with pytest.raises(RedKeyError) as failed:
         run(tmp_path, act)

@@ -40,6 +40,8 @@ def agent_options(function: Any) -> Any:
         click.option("--anthropic", is_flag=True, default=None, help="The agent is the card's model at Anthropic."),
         click.option("--openai", metavar="URL", help="The agent is the card's model at an OpenAI-compatible server."),
         click.option("--a2a", metavar="URL", help="The agent is a remote one that speaks A2A."),
+        click.option("--a2a-header", "a2a_headers", multiple=True, metavar="NAME: VALUE", help="A header it gets."),
+        click.option("--a2a-oauth", metavar="URL", help="Where its tokens come from (A2A_CLIENT_ID, _SECRET)."),
         click.option("--executor", metavar="NAME,NAME", help="Of several the first that is there, as in codex,exec."),
         click.option("--allow", "allowed", multiple=True, metavar="COMMAND", help="A command that a model may run."),
         click.option(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
 
@@ -47,5 +47,7 @@ class Attempt(msgspec.Struct):
     at_first: Snapshot = msgspec.field(default_factory=dict)
     at_try: Snapshot = msgspec.field(default_factory=dict)
     log: AttemptLog | None = None
+    # Tells those who watch the task how the work goes.
+    say: Callable[[str], Awaitable[object]] | None = None
     # path -> id of the artifact once it is announced: what this attempt wrote it may write again.
     own: dict[str, str] = msgspec.field(default_factory=dict)

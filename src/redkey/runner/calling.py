@@ -28,6 +28,7 @@ _FAILURES: Final[dict[str, FailureKind]] = {
     "timed_out": "timeout",
     "output_too_large": "error",
     "remote_failed": "error",
+    "remote_rejected": "rejected",
 }
 
 
@@ -104,7 +105,8 @@ async def _call(agent: Agent, attempt: Attempt, prompt: Prompt) -> Produced:
         raise Block(text, "spec_gap") from refused
     try:
         log = attempt.log.begin_try(attempt.tries, prompt.text, input_bytes(given)) if attempt.log is not None else None
-        step = Step(prompt.text, given, attempt.place.directory, attempt.meter, log, attempt.place.beside)
+        place = attempt.place
+        step = Step(prompt.text, given, place.directory, attempt.meter, log, place.beside, attempt.task, attempt.say)
         await attempt.meter.settle()
         produced = await agent.executor.run(step)
         agent.pauses.worked()

@@ -152,6 +152,7 @@ class Cycle:
             remarks=await asyncio.to_thread(remarks_on, self._rk, ctx.task.task_id, ctx.answer),
             mailbox=Mailbox(self._rk, ctx.agent_id, self._agent.habits.messages),
             meter=meter,
+            say=ctx.progress,
             said=[f"The block was lifted with this answer: {ctx.answer}"] if ctx.answer else [],
         )
 

@@ -57,6 +57,10 @@ class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     anthropic: bool = False
     openai: str | None = None
     a2a: str | None = None
+    # Headers that the remote agent gets, `NAME: VALUE`; and where tokens come from, for the client that the variables
+    # A2A_CLIENT_ID and A2A_CLIENT_SECRET name.
+    a2a_headers: tuple[str, ...] = ()
+    a2a_oauth: str | None = None
     executor: tuple[str, ...] = ()
     python_path: tuple[str, ...] = ()
     # Beginnings of commands that a model may run.

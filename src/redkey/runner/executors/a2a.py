@@ -1,36 +1,58 @@
 """A remote agent that speaks A2A, by the official client (extra `redkey[a2a]`).
 
-It gets one message: the prompt as text, the input envelope as data. Its output envelope is data or text in an artifact
-of its task, in the task's last status message, or in the message that it answers with. Where the agent streams, it is
-followed; where it does not, or the stream breaks, its task is asked for. When the lease is lost the task is cancelled.
+It gets one message: the prompt as text, the input envelope as data, the context of the task and the tasks that it
+refers to. Where the agent streams, it is followed, and what it says on the way is progress; where it does not, or the
+stream breaks, its task is asked for. What it returns becomes artifacts (`a2a_results`). A question of the agent blocks
+the task, and the answer goes on with the same remote task. When the lease is lost the remote task is cancelled.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import logging
-from collections.abc import Iterable
+from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
 
-from redkey.errors import ConfigRefused, StepFailed
-from redkey.runner.envelope import input_bytes, read_output
+import msgspec
+
+from redkey.errors import ConfigRefused, RedKeyError, StepFailed
+from redkey.runner.envelope import input_bytes
+from redkey.runner.executors.a2a_login import Login
+from redkey.runner.executors.a2a_results import read_results, words_of
 from redkey.runner.executors.port import Produced, Step
 from redkey.runner.process import Limits
-from redkey.wire.step import StepOutput, kind_of
+from redkey.wire.step import StepOutput
 
 _log = logging.getLogger("redkey.runner")
 _POLL_SECONDS: Final = 1.0
 _CANCEL_SECONDS: Final = 10.0
-_ENDED: Final = frozenset({"COMPLETED", "FAILED", "CANCELED", "REJECTED", "INPUT_REQUIRED", "AUTH_REQUIRED"})
+_WAITING: Final = frozenset({"INPUT_REQUIRED", "AUTH_REQUIRED"})
+_ENDED: Final = frozenset({"COMPLETED", "FAILED", "CANCELED", "REJECTED", *_WAITING})
+
+
+class Remote(msgspec.Struct, frozen=True):
+    """A task of the remote agent that waits for an answer."""
+
+    url: str
+    task_id: str
+    context_id: str
 
 
 class A2aExecutor:
     """Calls one remote agent, found by the card at its URL."""
 
-    def __init__(self, url: str, *, limits: Limits | None = None, poll_seconds: float = _POLL_SECONDS) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        login: Login | None = None,
+        kept: Path | None = None,
+        limits: Limits | None = None,
+        poll_seconds: float = _POLL_SECONDS,
+    ) -> None:
+        """`kept` is where remote tasks that wait for an answer are remembered."""
         try:
             import a2a.client  # noqa: F401
         except ImportError as cause:
@@ -40,120 +62,186 @@ class A2aExecutor:
         if not url.startswith(("http://", "https://")):
             raise ConfigRefused("an A2A agent is named by its http or https URL")
         self._url, self._limits, self._poll_seconds = url, limits or Limits(), poll_seconds
+        self._login, self._kept = login or Login(url, {}), kept
 
     async def run(self, step: Step) -> Produced:
         import httpx
-        from a2a.client import A2AClientError, ClientConfig, create_client
+        from a2a.client import ClientConfig, create_client
 
         call = None
         async with httpx.AsyncClient(timeout=httpx.Timeout(30.0, read=None)) as http:
             try:
                 async with asyncio.timeout(self._limits.seconds):
+                    http.auth = self._login.auth(await self._login.headers(http))
                     # An agent that does not stream answers at once with its task, so that it can be cancelled.
                     client = await create_client(self._url, ClientConfig(httpx_client=http, polling=True))
-                    call = _Call(client, self._poll_seconds)
-                    return Produced(await call.run(step))
+                    call = _Call(client, self._poll_seconds, step)
+                    return Produced(await self._answered(call, step))
             except TimeoutError as cause:
                 text = f"the remote agent was stopped after {self._limits.seconds:g} seconds"
                 raise StepFailed(text, code="timed_out") from cause
-            except (A2AClientError, httpx.HTTPError) as cause:
+            except RedKeyError:
+                raise
+            except Exception as cause:
+                # The client raises errors of its own, of HTTP and of JSON: each is one line here.
                 code = "remote_failed" if call is not None else "spawn_failed"
-                raise StepFailed(f"the remote agent cannot be reached: {cause}", code=code) from cause
+                text = " ".join(str(cause).split())[:300] or type(cause).__name__
+                raise StepFailed(f"the remote agent cannot be reached: {text}", code=code) from cause
             finally:
                 if call is not None:
                     await call.close()
+
+    async def _answered(self, call: _Call, step: Step) -> StepOutput:
+        """What comes of the task; a question that it asks is remembered with its task."""
+        from a2a.utils.errors import A2AError
+
+        remote = self._read(step)
+        if remote is not None:
+            try:
+                return await self._ended(call, step, await call.run(remote))
+            except A2AError as lost:
+                _log.warning("the remote task %s cannot be continued (%s); another one begins", remote.task_id, lost)
+                call.forget()
+        return await self._ended(call, step, await call.run(None))
+
+    async def _ended(self, call: _Call, step: Step, output: StepOutput) -> StepOutput:
+        path = self._path(step)
+        if path is not None:
+            if call.waits:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(msgspec.json.encode(Remote(self._url, call.task_id, call.context_id)))
+            else:
+                path.unlink(missing_ok=True)
+        return output
+
+    def _path(self, step: Step) -> Path | None:
+        return None if self._kept is None or step.task is None else self._kept / f"{step.task.task_id}.json"
+
+    def _read(self, step: Step) -> Remote | None:
+        """The remote task that asked what was answered since; None when there is none."""
+        path = self._path(step)
+        if path is None or step.task is None or not step.task.answer:
+            return None
+        try:
+            remote = msgspec.json.decode(path.read_bytes(), type=Remote)
+        except (OSError, msgspec.DecodeError):
+            return None
+        return remote if remote.url == self._url else None
 
 
 class _Call:
     """One message to the agent, and the task that it began there."""
 
-    def __init__(self, client: Any, poll_seconds: float) -> None:
-        self._client, self._poll_seconds = client, poll_seconds
-        self._task_id = ""
+    def __init__(self, client: Any, poll_seconds: float, step: Step) -> None:
+        self._client, self._poll_seconds, self._step = client, poll_seconds, step
+        self.task_id = self.context_id = ""
         self._ended = False
+        # The remote task waits for an answer: it is neither over nor to be cancelled.
+        self.waits = False
+        self._told = ""
 
-    async def run(self, step: Step) -> StepOutput:
+    def forget(self) -> None:
+        """The remote task is gone."""
+        self.task_id = self.context_id = ""
+
+    async def run(self, remote: Remote | None) -> StepOutput:
         from a2a.client import A2AClientError
 
         try:
-            async for event in self._client.send_message(_request(step)):
+            async for event in self._client.send_message(_request(self._step, remote)):
                 kind = event.WhichOneof("payload")
                 if kind == "message":
-                    return _read([event.message.parts])
-                self._follow(event, kind)
+                    return read_results([], words_of(event.message.parts), event.message.parts, self._step.directory)
+                await self._follow(event, kind)
         except A2AClientError as broken:
-            if not self._task_id:
+            if not self.task_id:
                 raise
             _log.warning("the stream of the remote agent broke (%s); its task is asked for", broken)
         return await self._poll()
 
-    def _follow(self, event: Any, kind: str) -> None:
-        """Remember the task as soon as it has a name: only then can it be cancelled."""
+    async def _follow(self, event: Any, kind: str) -> None:
+        """Remember the task as soon as it has a name: only then can it be cancelled. What it says is progress."""
         task_id: str = event.task.id if kind == "task" else getattr(event, kind).task_id
-        if task_id != self._task_id:
+        if task_id != self.task_id:
             _log.info("the remote agent calls its task %s", task_id)
-        self._task_id = task_id
+        self.task_id = task_id
+        self.context_id = getattr(event, kind).context_id or self.context_id
+        if kind == "status_update":
+            await self._tell(event.status_update.status)
+
+    async def _tell(self, status: Any) -> None:
+        """Pass on what the agent says while it works; a task that cannot be told of goes on all the same."""
+        from a2a.types import TaskState
+
+        words = words_of(status.message.parts)
+        if status.state != TaskState.TASK_STATE_WORKING or not words or words == self._told:
+            return
+        self._told = words
+        _log.info("the remote agent says: %s", words[:200])
+        if self._step.say is not None:
+            with contextlib.suppress(RedKeyError):
+                await self._step.say(words[:1000])
 
     async def _poll(self) -> StepOutput:
         """Ask for the task until it has ended; what a stream told of it is all there."""
         from a2a.types import GetTaskRequest, TaskState
 
-        if not self._task_id:
+        if not self.task_id:
             raise StepFailed("the remote agent answered nothing", code="remote_failed")
         while True:
-            task = await self._client.get_task(GetTaskRequest(id=self._task_id))
+            task = await self._client.get_task(GetTaskRequest(id=self.task_id))
             state = TaskState.Name(task.status.state).removeprefix("TASK_STATE_")
+            self.context_id = task.context_id or self.context_id
             if state in _ENDED:
-                self._ended = state not in ("INPUT_REQUIRED", "AUTH_REQUIRED")
-                return _result(task, state)
+                self.waits = state in _WAITING
+                self._ended = True
+                return _result(task, state, self._step.directory)
+            await self._tell(task.status)
             await asyncio.sleep(self._poll_seconds)
 
     async def close(self) -> None:
         """Cancel the task if it still runs, whatever cancels us meanwhile."""
-        if not self._task_id or self._ended:
+        if not self.task_id or self._ended:
             return
         from a2a.types import CancelTaskRequest
 
         async def cancel() -> None:
             with contextlib.suppress(Exception):
                 async with asyncio.timeout(_CANCEL_SECONDS):
-                    await self._client.cancel_task(CancelTaskRequest(id=self._task_id))
+                    await self._client.cancel_task(CancelTaskRequest(id=self.task_id))
 
         await asyncio.shield(asyncio.ensure_future(cancel()))
 
 
-def _request(step: Step) -> Any:
+def _request(step: Step, remote: Remote | None) -> Any:
+    """The message: the whole step, or the answer that a remote task waits for."""
     from a2a.types import Message, Part, Role, SendMessageRequest
     from google.protobuf import json_format, struct_pb2
 
+    task = step.task
+    message = Message(message_id=uuid4().hex, role=Role.ROLE_USER)
+    if remote is not None:
+        message.task_id, message.context_id = remote.task_id, remote.context_id
+        message.parts.append(Part(text=task.answer if task is not None else ""))
+        return SendMessageRequest(message=message)
     data = json_format.Parse(input_bytes(step.given), struct_pb2.Value())
-    parts = [Part(text=step.prompt), Part(data=data, media_type="application/json")]
-    return SendMessageRequest(message=Message(message_id=uuid4().hex, role=Role.ROLE_USER, parts=parts))
+    message.parts.extend([Part(text=step.prompt), Part(data=data, media_type="application/json")])
+    if task is not None:
+        # Tasks that share only a queue have nothing to do with each other.
+        message.context_id = task.task_id if task.context_id.startswith("queue:") else task.context_id
+        message.reference_task_ids.extend(task.reference_task_ids)
+    return SendMessageRequest(message=message)
 
 
-def _result(task: Any, state: str) -> StepOutput:
-    """The envelope of a task that has ended; one that needs somebody is an escalation in the agent's own words."""
-    groups = [*(artifact.parts for artifact in reversed(task.artifacts)), task.status.message.parts]
-    words = " ".join(part.text for part in task.status.message.parts if part.text).strip()
-    if state in ("INPUT_REQUIRED", "AUTH_REQUIRED"):
+def _result(task: Any, state: str, directory: Path) -> StepOutput:
+    """The output of a task that has ended; one that needs somebody is an escalation in the agent's own words."""
+    words = words_of(task.status.message.parts)
+    if state in _WAITING:
         kind = "ambiguity" if state == "INPUT_REQUIRED" else "auth"
         asked = words or "The remote agent needs more than it was given."
         return StepOutput(False, asked[:4000], (), "escalate", (f"blocker_type: {kind}",))
+    if state == "REJECTED":
+        raise StepFailed(f"the remote agent rejected the task: {words or 'no reason'}", code="remote_rejected")
     if state != "COMPLETED":
         raise StepFailed(f"the remote agent's task is {state.lower()}: {words or 'no reason'}", code="remote_failed")
-    return _read(groups)
-
-
-def _read(groups: Iterable[Any]) -> StepOutput:
-    """The envelope in the first part that holds one: data, or text."""
-    from google.protobuf import json_format
-
-    texts: list[str] = []
-    for part in (part for parts in groups for part in parts):
-        if part.WhichOneof("content") == "data":
-            value = json_format.MessageToDict(part.data)
-            if kind_of(value) == "output":
-                return read_output(json.dumps(value).encode())
-        elif part.text:
-            texts.append(part.text)
-    return read_output("\n".join(texts).encode())
+    return read_results(task.artifacts, words, task.status.message.parts, directory)

@@ -59,8 +59,10 @@ def _python(spec: Spec, who: AgentCard | str) -> Executor:
 
 def _a2a(spec: Spec, who: AgentCard | str) -> Executor:
     from redkey.runner.executors.a2a import A2aExecutor
+    from redkey.runner.executors.a2a_login import Login
 
-    return A2aExecutor(spec.a2a or "", limits=spec.limits)
+    login = Login.read(spec.a2a or "", spec.a2a_headers, spec.a2a_oauth, os.environ)
+    return A2aExecutor(spec.a2a or "", login=login, kept=Path(spec.work) / "a2a", limits=spec.limits)
 
 
 def _anthropic(spec: Spec, who: AgentCard | str) -> Executor:

@@ -5,11 +5,13 @@ An executor is cancelled when the lease is lost, and returns only when nothing o
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Protocol
 
 import msgspec
 
+from redkey.client import Assignment
 from redkey.runner.cost import Meter
 from redkey.runner.mail import Mail
 from redkey.runner.process import Limits
@@ -29,6 +31,10 @@ class Step(msgspec.Struct, frozen=True):
     log: Path | None = None
     # What the agent may write beside its directory: the repository that a worktree belongs to.
     writable: tuple[Path, ...] = ()
+    # The task itself, for agents that are told of it in words of their own; None in tests of single executors.
+    task: Assignment | None = None
+    # Tells those who watch the task how the work goes.
+    say: Callable[[str], Awaitable[object]] | None = None
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True):

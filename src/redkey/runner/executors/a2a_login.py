@@ -1,0 +1,78 @@
+"""How a runner shows a remote agent who it is: headers of the operator, or tokens by OAuth client credentials.
+
+What is secret goes to the agent's own origin and nowhere else, whatever addresses its card names.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+from redkey.errors import ConfigRefused, StepFailed
+
+# A token is asked for anew this long before it ends.
+_EARLY_SECONDS = 30.0
+_LIFE_SECONDS = 300.0
+
+
+class Login:
+    """The credentials for one agent."""
+
+    def __init__(
+        self, origin: str, headers: Mapping[str, str], token_url: str = "", client: tuple[str, str] = ("", "")
+    ) -> None:
+        self._origin, self._headers, self._token_url, self._client = origin, dict(headers), token_url, client
+        self._token, self._until = "", 0.0
+
+    @classmethod
+    def read(cls, url: str, headers: Sequence[str], token_url: str | None, environment: Mapping[str, str]) -> Login:
+        """The credentials that options name; ConfigRefused when one cannot be used."""
+        found: dict[str, str] = {}
+        for header in headers:
+            name, colon, value = header.partition(":")
+            text = value.strip()
+            if not colon or not name.strip().replace("-", "").isalnum() or not (text.isascii() and text.isprintable()):
+                raise ConfigRefused("--a2a-header takes NAME: VALUE")
+            found[name.strip().lower()] = text
+        client = environment.get("A2A_CLIENT_ID", ""), environment.get("A2A_CLIENT_SECRET", "")
+        if token_url and not all(client):
+            raise ConfigRefused("--a2a-oauth needs the variables A2A_CLIENT_ID and A2A_CLIENT_SECRET")
+        if token_url and not token_url.startswith(("http://", "https://")):
+            raise ConfigRefused("--a2a-oauth takes the http or https URL of a token endpoint")
+        return cls(_origin(url), found, token_url or "", client)
+
+    async def headers(self, http: Any) -> dict[str, str]:
+        """The headers for the next call, with a token that still lasts."""
+        if not self._token_url:
+            return self._headers
+        if time.monotonic() >= self._until:
+            answer = await http.post(self._token_url, data={"grant_type": "client_credentials"}, auth=self._client)
+            if answer.status_code != 200:
+                text = f"the token endpoint answers {answer.status_code}"
+                raise StepFailed(f"the remote agent cannot be reached: {text}", code="spawn_failed")
+            found = answer.json()
+            self._token = str(found["access_token"])
+            self._until = time.monotonic() + float(found.get("expires_in", _LIFE_SECONDS)) - _EARLY_SECONDS
+        return {**self._headers, "authorization": f"Bearer {self._token}"}
+
+    def auth(self, headers: Mapping[str, str]) -> Any:
+        """Adds headers to requests to the agent's own origin alone."""
+        import httpx
+
+        origin = self._origin
+
+        class SameOrigin(httpx.Auth):
+            async def async_auth_flow(self, request: httpx.Request) -> AsyncGenerator[httpx.Request, httpx.Response]:
+                if _origin(str(request.url)) == origin:
+                    request.headers.update(headers)
+                yield request
+
+        return SameOrigin()
+
+
+def _origin(url: str) -> str:
+    parts = urlsplit(url)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    return f"{parts.scheme}://{parts.hostname}:{port}"
