@@ -1,0 +1,345 @@
+"""What A2A 1.0 requires of a server, one function for each requirement, by the official client on any transport.
+
+Each is named after what must hold and raises AssertionError when it does not; `REQUIREMENTS` is the table.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+from a2a.types import (
+    CancelTaskRequest,
+    GetExtendedAgentCardRequest,
+    GetTaskPushNotificationConfigRequest,
+    GetTaskRequest,
+    ListTasksRequest,
+    Message,
+    Part,
+    SubscribeToTaskRequest,
+    Task,
+    TaskPushNotificationConfig,
+    TaskState,
+)
+from a2a.utils import errors
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from tests.a2a.talk import Talk, Worker, asked, state
+from tests.harness import acts
+from tests.harness.client import Client
+
+NOWHERE = "task_01KQVJDB00H6WRB0S2CTBXP2YD"
+
+
+@dataclass
+class Scene:
+    """The client of a test, one that streams, one of another workspace, and the owner of the first."""
+
+    talk: Talk
+    streaming: Talk
+    stranger: Talk
+    owner: Client
+
+    async def worker(self) -> Worker:
+        return await asyncio.to_thread(Worker, self.owner)
+
+    async def head(self) -> int:
+        return await asyncio.to_thread(acts.head, self.owner)
+
+    async def completed(self, **more: Any) -> Task:
+        """A task that a worker has completed with an artifact."""
+        task, worker = await self.talk.send(**more), await self.worker()
+        await asyncio.to_thread(worker.take, task.id)
+        await asyncio.to_thread(worker.artifact, name="report", content="x")
+        await asyncio.to_thread(worker.complete, summary="Done.")
+        return task
+
+
+async def refused(kind: type[errors.A2AError], call: Awaitable[Any]) -> None:
+    """The call is refused in this way and no other."""
+    caught: list[Exception] = []
+    try:
+        await call
+    except errors.A2AError as error:
+        caught.append(error)
+    assert [type(one) for one in caught] == [kind], caught
+
+
+async def _first(stream: Any) -> Any:
+    async with aclosing(stream) as events:
+        return await anext(aiter(events))
+
+
+async def _list(talk: Talk, **wanted: Any) -> Any:
+    return await talk.client.list_tasks(ListTasksRequest(**wanted), context=talk.context())
+
+
+async def _everything_about(scene: Scene, talk: Talk, task_id: str) -> None:
+    """Every operation that names a task answers TaskNotFound, and nothing is recorded."""
+    before, client, context = await scene.head(), talk.client, talk.context()
+    config = TaskPushNotificationConfig(task_id=task_id, url="https://example.com/x")
+    await refused(errors.TaskNotFoundError, client.get_task(GetTaskRequest(id=task_id), context=context))
+    await refused(errors.TaskNotFoundError, client.cancel_task(CancelTaskRequest(id=task_id), context=context))
+    subscribed = client.subscribe(SubscribeToTaskRequest(id=task_id), context=context)
+    await refused(errors.TaskNotFoundError, _first(subscribed))
+    await refused(errors.TaskNotFoundError, talk.send(message={"task_id": task_id}))
+    await refused(errors.TaskNotFoundError, client.create_task_push_notification_config(config, context=context))
+    wanted = GetTaskPushNotificationConfigRequest(task_id=task_id, id="x")
+    await refused(errors.TaskNotFoundError, client.get_task_push_notification_config(wanted, context=context))
+    assert await scene.head() == before
+
+
+async def an_unknown_task_is_not_found(scene: Scene) -> None:
+    for task_id in (NOWHERE, "x", "task_" + "Z" * 26):
+        await _everything_about(scene, scene.streaming, task_id)
+
+
+async def a_task_of_another_workspace_is_not_found(scene: Scene) -> None:
+    task = await scene.talk.send()
+    await _everything_about(scene, scene.stranger, task.id)
+    assert task.id not in [one.id for one in (await _list(scene.stranger)).tasks]
+
+
+async def a_terminal_task_is_not_cancelable(scene: Scene) -> None:
+    task = await scene.completed()
+    call = scene.talk.client.cancel_task(CancelTaskRequest(id=task.id), context=scene.talk.context())
+    await refused(errors.TaskNotCancelableError, call)
+
+
+async def cancelling_cancels(scene: Scene) -> None:
+    task = await scene.talk.send()
+    found = await scene.talk.client.cancel_task(CancelTaskRequest(id=task.id), context=scene.talk.context())
+    assert state(found) == "CANCELED"
+    assert state(await scene.talk.get(task.id)) == "CANCELED"
+
+
+async def a_terminal_task_takes_no_message(scene: Scene) -> None:
+    task = await scene.completed()
+    await refused(errors.UnsupportedOperationError, scene.talk.send(message={"task_id": task.id}))
+
+
+async def a_terminal_task_cannot_be_followed(scene: Scene) -> None:
+    task = await scene.completed()
+    talk = scene.streaming
+    subscribed = talk.client.subscribe(SubscribeToTaskRequest(id=task.id), context=talk.context())
+    await refused(errors.UnsupportedOperationError, _first(subscribed))
+
+
+async def a_context_is_kept_or_made(scene: Scene) -> None:
+    context = str(uuid4())
+    one, other = await scene.talk.send(message={"context_id": context}), await scene.talk.send()
+    assert one.context_id == context
+    assert other.context_id not in ("", context)
+    assert {one.history[0].context_id, one.history[0].task_id} == {context, one.id}
+
+
+async def the_context_of_a_message_is_that_of_its_task(scene: Scene) -> None:
+    task = await scene.talk.send()
+    wrong = {"task_id": task.id, "context_id": str(uuid4())}
+    await refused(errors.InvalidParamsError, scene.talk.send(message=wrong))
+    assert len((await scene.talk.get(task.id)).history) == 1
+
+
+async def return_immediately_does_not_wait(scene: Scene) -> None:
+    task = await asyncio.wait_for(scene.talk.send(immediately=True), 60)
+    assert state(task) == "SUBMITTED"
+
+
+async def a_send_waits_until_the_task_needs_its_client(scene: Scene) -> None:
+    context, worker = str(uuid4()), await scene.worker()
+    sending = asyncio.ensure_future(scene.talk.send(immediately=False, message={"context_id": context}))
+    while not (found := (await _list(scene.streaming, context_id=context)).tasks):
+        assert not sending.done(), "it did not wait"
+        await asyncio.sleep(0.02)
+    await asyncio.to_thread(worker.take, found[0].id)
+    await asyncio.to_thread(worker.block)
+    assert state(await asyncio.wait_for(sending, 60)) == "INPUT_REQUIRED"
+
+
+async def history_is_as_long_as_asked_for(scene: Scene) -> None:
+    task = await scene.talk.send("one")
+    await scene.talk.send("two", message={"task_id": task.id})
+    texts = [one.parts[0].text for one in (await scene.talk.get(task.id)).history]
+    assert texts == ["one", "two"]
+    assert [one.parts[0].text for one in (await scene.talk.get(task.id, history_length=1)).history] == ["two"]
+    assert not (await scene.talk.get(task.id, history_length=0)).history
+    assert not (await scene.talk.send(configuration={"history_length": 0})).history
+    await refused(errors.InvalidParamsError, scene.talk.get(task.id, history_length=-1))
+
+
+async def equal_message_ids_are_two_messages(scene: Scene) -> None:
+    first = await scene.talk.send(message={"message_id": "same"})
+    second = await scene.talk.send(message={"message_id": "same"})
+    assert first.id != second.id
+    assert first.history[0].message_id == second.history[0].message_id == "same"
+
+
+async def an_idempotency_key_makes_one_task(scene: Scene) -> None:
+    key, message = {"idempotency_key": uuid4().hex}, {"message_id": "m-1"}
+    first = await scene.talk.send("once", message=message, parameters=key)
+    again = await scene.talk.send("once", message=message, parameters=key)
+    assert again == first
+    await refused(errors.InvalidParamsError, scene.talk.send("another", message=message, parameters=key))
+
+
+async def tasks_are_listed_newest_status_first(scene: Scene) -> None:
+    context = str(uuid4())
+    made = [(await scene.talk.send(message={"context_id": context})).id for _ in range(4)]
+    worker = await scene.worker()
+    await asyncio.to_thread(worker.take, made[1])
+    found = await _list(scene.talk, context_id=context)
+    assert [one.id for one in found.tasks] == [made[1], made[3], made[2], made[0]]
+    times = [one.status.timestamp.ToNanoseconds() for one in found.tasks]
+    assert times == sorted(times, reverse=True)
+    assert (found.total_size, found.page_size, found.next_page_token) == (4, 50, "")
+
+
+async def a_list_comes_in_pages_without_gap_or_copy(scene: Scene) -> None:
+    context = str(uuid4())
+    made = [(await scene.talk.send(message={"context_id": context})).id for _ in range(5)]
+    seen: list[str] = []
+    token = ""
+    for _ in range(3):
+        found = await _list(scene.talk, context_id=context, page_size=2, page_token=token)
+        assert (found.total_size, found.page_size) == (5, 2)
+        seen += [one.id for one in found.tasks]
+        token = found.next_page_token
+    assert (seen, token) == (made[::-1], "")
+    for wrong in ({"page_size": -1}, {"page_size": 101}, {"page_token": "what"}):
+        await refused(errors.InvalidParamsError, _list(scene.talk, **wrong))
+
+
+async def a_list_is_filtered_by_status_and_time(scene: Scene) -> None:
+    context, worker = str(uuid4()), await scene.worker()
+    made = [(await scene.talk.send(message={"context_id": context})).id for _ in range(3)]
+    await asyncio.to_thread(worker.take, made[0])
+    working = await _list(scene.talk, context_id=context, status=TaskState.TASK_STATE_WORKING)
+    assert ([one.id for one in working.tasks], working.total_size) == ([made[0]], 1)
+    every = await _list(scene.talk, context_id=context)
+    since = Timestamp()
+    since.FromNanoseconds(every.tasks[1].status.timestamp.ToNanoseconds())
+    later = await _list(scene.talk, context_id=context, status_timestamp_after=since)
+    assert [one.id for one in later.tasks] == [made[0]]
+    assert made[0] in [one.id for one in (await _list(scene.talk, status=TaskState.TASK_STATE_WORKING)).tasks]
+
+
+async def a_list_has_artifacts_only_when_asked(scene: Scene) -> None:
+    context = str(uuid4())
+    await scene.completed(message={"context_id": context})
+    without = await _list(scene.talk, context_id=context)
+    full = await _list(scene.talk, context_id=context, include_artifacts=True)
+    assert [len(one.artifacts) for one in (*without.tasks, *full.tasks)] == [0, 1]
+
+
+async def a_stream_begins_with_its_task_and_tells_everything_once(scene: Scene) -> None:
+    worker = await scene.worker()
+    stream = aiter(scene.streaming.client.send_message(asked(), context=scene.streaming.context()))
+    first = await anext(stream)
+    assert first.WhichOneof("payload") == "task"
+    await asyncio.to_thread(worker.take, first.task.id)
+    await asyncio.to_thread(worker.artifact, name="report", content="x")
+    await asyncio.to_thread(worker.complete, output={"all": 1}, summary="Done.")
+    rest = [one async for one in stream]
+    kinds = [one.WhichOneof("payload") for one in rest]
+    assert kinds == ["status_update", "artifact_update", "artifact_update", "status_update"]
+    done = await scene.talk.get(first.task.id)
+    assert rest[-1].status_update.status == done.status
+    assert [one.artifact_update.artifact for one in rest[1:3]] == list(done.artifacts)
+
+
+async def a_stream_of_a_message_ends_when_its_client_is_needed(scene: Scene) -> None:
+    worker = await scene.worker()
+    stream = aiter(scene.streaming.client.send_message(asked(), context=scene.streaming.context()))
+    first = await anext(stream)
+    await asyncio.to_thread(worker.take, first.task.id)
+    await asyncio.to_thread(worker.block, "Whose key?", "auth")
+    rest = [one async for one in stream]
+    assert state(rest[-1].status_update) == "AUTH_REQUIRED"
+    assert rest[-1].status_update.status.message.parts[0].text == "Whose key?"
+
+
+async def a_failure_and_a_rejection_are_told_apart(scene: Scene) -> None:
+    for kind, expected in (("error", "FAILED"), ("rejected", "REJECTED")):
+        task, worker = await scene.talk.send(), await scene.worker()
+        await asyncio.to_thread(worker.take, task.id)
+        await asyncio.to_thread(worker.fail, "No.", kind)
+        found = await scene.talk.get(task.id)
+        assert (state(found), found.status.message.parts[0].text) == (expected, "No.")
+
+
+async def a_message_has_parts_of_a_known_kind(scene: Scene) -> None:
+    before = await scene.head()
+    await refused(errors.ContentTypeNotSupportedError, scene.talk.send(parts=[Part(media_type="text/plain")]))
+    await refused(errors.ContentTypeNotSupportedError, scene.talk.send(parts=[Part(url="file:///etc/passwd")]))
+    empty = asked()
+    del empty.message.parts[:]
+    await refused(
+        errors.InvalidParamsError, _first(scene.talk.client.send_message(empty, context=scene.talk.context()))
+    )
+    nameless = asked()
+    nameless.message.ClearField("message_id")
+    call = scene.talk.client.send_message(nameless, context=scene.talk.context())
+    await refused(errors.InvalidParamsError, _first(call))
+    assert await scene.head() == before
+
+
+async def references_are_kept_and_must_exist(scene: Scene) -> None:
+    first = await scene.talk.send()
+    second = await scene.talk.send(message={"reference_task_ids": [first.id]})
+    assert list(second.history[0].reference_task_ids) == [first.id]
+    await refused(errors.InvalidParamsError, scene.talk.send(message={"reference_task_ids": [NOWHERE]}))
+
+
+async def an_unknown_tenant_is_refused(scene: Scene) -> None:
+    await refused(errors.InvalidParamsError, scene.talk.send(tenant="nowhere"))
+
+
+async def the_extended_card_has_the_roles_as_skills(scene: Scene) -> None:
+    reply = await asyncio.to_thread(scene.owner.post, "/roles", {"id": f"role_r{uuid4().hex[:8]}", "name": "Reviewer"})
+    card = await scene.talk.client.get_extended_agent_card(GetExtendedAgentCardRequest(), context=scene.talk.context())
+    assert reply.json["id"].removeprefix("role_") in [skill.id for skill in card.skills]
+    task = await scene.talk.send(message={"metadata": {"skill": reply.json["id"]}})
+    shown = await asyncio.to_thread(scene.owner.get, f"/tasks/{task.id}")
+    assert shown.json["requiredRoles"] == [reply.json["id"]]
+    wrong = Message(metadata={"skill": "flying"})
+    await refused(errors.InvalidParamsError, scene.talk.send(message={"metadata": wrong.metadata}))
+
+
+async def a_large_text_comes_back_whole(scene: Scene) -> None:
+    text = "ü" * 60_000
+    task = await scene.talk.send(text)
+    assert task.history[0].parts[0].text == text
+    await refused(errors.InvalidParamsError, scene.talk.send("x" * 70_000))
+
+
+REQUIREMENTS: tuple[Callable[[Scene], Awaitable[None]], ...] = (
+    an_unknown_task_is_not_found,
+    a_task_of_another_workspace_is_not_found,
+    a_terminal_task_is_not_cancelable,
+    cancelling_cancels,
+    a_terminal_task_takes_no_message,
+    a_terminal_task_cannot_be_followed,
+    a_context_is_kept_or_made,
+    the_context_of_a_message_is_that_of_its_task,
+    return_immediately_does_not_wait,
+    a_send_waits_until_the_task_needs_its_client,
+    history_is_as_long_as_asked_for,
+    equal_message_ids_are_two_messages,
+    an_idempotency_key_makes_one_task,
+    tasks_are_listed_newest_status_first,
+    a_list_comes_in_pages_without_gap_or_copy,
+    a_list_is_filtered_by_status_and_time,
+    a_list_has_artifacts_only_when_asked,
+    a_stream_begins_with_its_task_and_tells_everything_once,
+    a_stream_of_a_message_ends_when_its_client_is_needed,
+    a_failure_and_a_rejection_are_told_apart,
+    a_message_has_parts_of_a_known_kind,
+    references_are_kept_and_must_exist,
+    an_unknown_tenant_is_refused,
+    the_extended_card_has_the_roles_as_skills,
+    a_large_text_comes_back_whole,
+)

@@ -1,0 +1,156 @@
+"""What is wrong with a request is answered as the protocol says, on every transport, and nothing is recorded."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import grpc
+import grpc.aio
+import httpx2
+import pytest
+from a2a.types import GetTaskRequest, a2a_pb2_grpc
+
+from tests.a2a.talk import asked
+from tests.harness import acts
+from tests.harness.client import Client
+from tests.harness.server import Server
+
+MESSAGE = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "x"}]}
+SEND = {"jsonrpc": "2.0", "id": 7, "method": "SendMessage", "params": {"message": MESSAGE}}
+
+
+@pytest.fixture
+def recorded(owner: Client) -> Iterator[None]:
+    """Nothing is recorded by the test."""
+    before = acts.head(owner)
+    yield
+    assert acts.head(owner) == before
+
+
+def post(server: Server, path: str, body: Any, **headers: str) -> httpx2.Response:
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    sent = {"authorization": f"Bearer {server.key}", "content-type": "application/json", "a2a-version": "1.0"}
+    sent |= {name.replace("_", "-"): value for name, value in headers.items()}
+    return httpx2.post(server.url + path, content=data, headers={k: v for k, v in sent.items() if v}, timeout=60)
+
+
+RPC: list[tuple[str, Any, dict[str, str], int]] = [
+    ("not JSON", b"{", {}, -32700),
+    ("a key twice", b'{"jsonrpc":"2.0","id":1,"id":2,"method":"GetTask"}', {}, -32700),
+    ("a batch", [SEND], {}, -32600),
+    ("another JSON-RPC", {**SEND, "jsonrpc": "1.0"}, {}, -32600),
+    ("an id that is an object", {**SEND, "id": {}}, {}, -32600),
+    ("no method", {"jsonrpc": "2.0", "id": 1}, {}, -32600),
+    ("an unknown method", {**SEND, "method": "Fly"}, {}, -32601),
+    ("params that are a list", {**SEND, "params": []}, {}, -32602),
+    ("no message", {**SEND, "params": {}}, {}, -32602),
+    ("a role that is none", {**SEND, "params": {"message": {**MESSAGE, "role": "ROLE_KING"}}}, {}, -32602),
+    ("a message of the agent", {**SEND, "params": {"message": {**MESSAGE, "role": "ROLE_AGENT"}}}, {}, -32602),
+    ("two contents", {**SEND, "params": {"message": {**MESSAGE, "parts": [{"text": "x", "url": "y"}]}}}, {}, -32602),
+    ("no content", {**SEND, "params": {"message": {**MESSAGE, "parts": [{"video": "x"}]}}}, {}, -32005),
+    ("no base64", {**SEND, "params": {"message": {**MESSAGE, "parts": [{"raw": "%"}]}}}, {}, -32602),
+    ("a content type", SEND, {"content_type": "text/plain"}, -32005),
+    ("no content type", SEND, {"content_type": ""}, -32005),
+    ("another version", SEND, {"a2a_version": "2.0"}, -32009),
+    ("no version", SEND, {"a2a_version": ""}, -32009),
+    ("too large", {**SEND, "params": {"message": {**MESSAGE, "parts": [{"text": "x" * 2_000_000}]}}}, {}, -32600),
+    ("a context that is none", {**SEND, "params": {"message": {**MESSAGE, "contextId": "a b"}}}, {}, -32602),
+    ("a workflow that is none", {**SEND, "params": {"message": {**MESSAGE, "contextId": "workflow:wf_1"}}}, {}, -32602),
+    ("an idempotency key", SEND, {"idempotency_key": "x" * 300}, -32602),
+]
+
+
+@pytest.mark.usefixtures("recorded")
+@pytest.mark.parametrize(("body", "headers", "code"), [row[1:] for row in RPC], ids=[row[0] for row in RPC])
+def test_json_rpc_answers_with_its_code(server: Server, body: Any, headers: dict[str, str], code: int) -> None:
+    reply = post(server, "/a2a", body, **headers)
+    found = reply.json()
+    assert (reply.status_code, found["jsonrpc"], found["error"]["code"]) == (200, "2.0", code), reply.text
+    assert found["error"]["data"][0]["domain"] == "a2a-protocol.org"
+    assert "result" not in found
+
+
+def test_a_version_may_stand_in_the_query(server: Server) -> None:
+    body = {**SEND, "params": {"message": MESSAGE, "configuration": {"returnImmediately": True}}}
+    assert "task" in post(server, "/a2a?A2A-Version=1.0", body, a2a_version="").json()["result"]
+    assert "task" in post(server, "/a2a", body, a2a_version="1.7").json()["result"]
+
+
+REST: list[tuple[str, str, str, Any, dict[str, str], int, str]] = [
+    ("not JSON", "POST", "/message:send", b"{", {}, 400, "INVALID_ARGUMENT"),
+    ("not an object", "POST", "/message:send", [], {}, 400, "INVALID_ARGUMENT"),
+    ("no message", "POST", "/message:send", {}, {}, 400, "INVALID_ARGUMENT"),
+    ("a content type", "POST", "/message:send", {}, {"content_type": "text/xml"}, 400, "INVALID_ARGUMENT"),
+    ("another version", "POST", "/message:send", {}, {"a2a_version": "0.1"}, 400, "FAILED_PRECONDITION"),
+    ("an unknown task", "GET", "/tasks/task_x", None, {}, 404, "NOT_FOUND"),
+    ("an unknown place", "GET", "/a/b/c", None, {}, 404, "NOT_FOUND"),
+    ("another method", "DELETE", "/tasks", None, {}, 405, "UNKNOWN"),
+    ("a page that is none", "GET", "/tasks?pageSize=many", None, {}, 400, "INVALID_ARGUMENT"),
+    ("a state that is none", "GET", "/tasks?status=ASLEEP", None, {}, 400, "INVALID_ARGUMENT"),
+    ("a time that is none", "GET", "/tasks?statusTimestampAfter=now", None, {}, 400, "INVALID_ARGUMENT"),
+]
+
+
+@pytest.mark.usefixtures("recorded")
+@pytest.mark.parametrize(
+    ("method", "path", "body", "headers", "status", "name"), [row[1:] for row in REST], ids=[row[0] for row in REST]
+)
+def test_http_json_answers_with_its_status(
+    server: Server, method: str, path: str, body: Any, headers: dict[str, str], status: int, name: str
+) -> None:
+    data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
+    sent = {"authorization": f"Bearer {server.key}", "content-type": "application/a2a+json", "a2a-version": "1.0"}
+    sent |= {key.replace("_", "-"): value for key, value in headers.items()}
+    reply = httpx2.request(method, f"{server.url}/a2a{path}", content=data, headers=sent, timeout=60)
+    error = reply.json()["error"]
+    assert (reply.status_code, error["code"], error["status"]) == (status, status, name), reply.text
+
+
+@pytest.mark.parametrize("path", ["/a2a", "/a2a/message:send", "/a2a/tasks/x:cancel"])
+def test_without_a_key_nothing_is_answered(server: Server, path: str) -> None:
+    for header in ("", "Bearer rk_nobody_0", "Basic x"):
+        reply = post(server, path, SEND, authorization=header)
+        assert (reply.status_code, "www-authenticate" in reply.headers) == (401, True)
+
+
+@pytest.fixture
+def reader(server: Server, owner: Client) -> str:
+    """A key that may read and nothing else."""
+    made = owner.post(f"/workspaces/{server.workspace_id}/api-keys", {"scopes": ["read"]})
+    return str(made.json["apiKey"])
+
+
+def test_a_key_that_may_only_read_does_not_send(server: Server, reader: str, recorded: None) -> None:
+    headers = {"authorization": f"Bearer {reader}", "a2a-version": "1.0"}
+    assert post(server, "/a2a", SEND, authorization=headers["authorization"]).status_code == 403
+    rest = post(server, "/a2a/message:send", {"message": MESSAGE}, authorization=headers["authorization"])
+    assert (rest.status_code, rest.json()["error"]["status"]) == (403, "PERMISSION_DENIED")
+    assert httpx2.get(f"{server.url}/a2a/tasks", headers=headers, timeout=60).status_code == 200
+
+
+def test_grpc_has_a_status_for_each(server: Server) -> None:
+    address = json.loads(next(server.data.parent.glob("*.ready")).read_text())["grpc"]
+
+    async def status(key: str, version: str, call: str = "GetTask", request: Any = None) -> str:
+        async with grpc.aio.insecure_channel(address) as channel:
+            stub: Any = a2a_pb2_grpc.A2AServiceStub(channel)
+            metadata = (("authorization", f"Bearer {key}"), ("a2a-version", version))
+            try:
+                await getattr(stub, call)(request or GetTaskRequest(id="x"), metadata=metadata)
+            except grpc.aio.AioRpcError as error:
+                return str(error.code().name)
+            return "OK"
+
+    async def run() -> None:
+        assert await status("rk_nobody_0", "1.0") == "UNAUTHENTICATED"
+        assert await status(server.key, "1.0") == "NOT_FOUND"
+        assert await status(server.key, "2.0") == "FAILED_PRECONDITION"
+        empty = asked()
+        del empty.message.parts[:]
+        assert await status(server.key, "1.0", "SendMessage", empty) == "INVALID_ARGUMENT"
+        assert await status(server.key, "1.0", "SendMessage", asked("x" * 2_000_000)) == "RESOURCE_EXHAUSTED"
+
+    asyncio.run(run())
