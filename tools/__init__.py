@@ -1,1 +1,1 @@
-"""What makes the generated files of this repository, and proves that they are current (`make verify`)."""
+"""Generators of files in this repository, and checks (`make verify`, `make check`)."""

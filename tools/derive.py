@@ -1,4 +1,4 @@
-"""Ways to be wrong, derived from the schemas: for each bound, enum and required field a wire that breaks only it.
+"""Invalid wires, derived from the schemas: for each bound, enum and required field a wire that breaks only it.
 
 Each case is a golden fixture with one thing changed. Where no golden fixture has the field in question, it is
 taken from the largest wire of the type. What to expect is derived from the schema, not asked of the validator.
@@ -22,7 +22,7 @@ from tools.shapes import Shape, event_shape, schema_shape
 Path = tuple[str | int, ...]
 Wire = dict[str, Any]
 _ABSENT = object()
-# The event type on which the envelope's own bounds are shown.
+# The event type that demonstrates the bounds of the envelope.
 ENVELOPE_EVENT = "task.started"
 
 
@@ -46,30 +46,30 @@ class Case(NamedTuple):
 
 
 def file_stem(event: str) -> str:
-    """How fixture and schema files spell an event type."""
+    """Return an event type as fixture and schema files spell it."""
     return event.replace(".", "-").replace("_", "-")
 
 
 @cache
 def golden(event: str) -> tuple[Wire, ...]:
-    """The valid fixtures of a type, the plain one first."""
+    """Return the valid fixtures of a type, the plain one first."""
     names = [name for name in files.names(FIXTURES, ".json") if name.startswith(f"{file_stem(event)}.valid")]
     return tuple(files.load(f"{FIXTURES}/{name}") for name in sorted(names, key=len))
 
 
 def own_cases(event: str) -> list[Case]:
-    """What can be wrong with this type and no other: its payload, and how it narrows the envelope."""
+    """Return the cases of this type alone: its payload, and how it narrows the envelope."""
     ways = [way for way in _breaks(event_shape(event), (), event) if not _is_shared(event, way)]
     return [_case(event, way) for way in [*ways, *_exclusions(event)]]
 
 
 def envelope_cases(event: str) -> list[Case]:
-    """What can be wrong with the envelope of any type, shown on this one."""
+    """Return the cases of the envelope, which every type shares."""
     return [_case(event, way) for way in _breaks(event_shape(event), (), event) if _is_shared(event, way)]
 
 
 def _is_shared(event: str, way: Break) -> bool:
-    """Whether the type asks no more at this place than the envelope asks of every type."""
+    """Return whether the type has the same rules here as the envelope has for every type."""
     if way.path[:1] == ("payload",) and len(way.path) > 1:
         return False
     path = way.path[:-1] if way.name in ("missing", "unexpected") else way.path
@@ -93,9 +93,9 @@ def _shape_at(shape: Any, path: Path) -> Any:
 
 
 def _breaks(shape: Shape, path: Path, event: str) -> Iterator[Break]:
-    """Every way to break the flat schema at a path of the wire."""
+    """Yield every way to break the flat schema at a path of the wire."""
     if path in (("wire",), ("type",)):
-        return  # A wrong version or type is told in words of its own; those fixtures are written by hand.
+        return  # A wrong version or type has messages of its own; those fixtures are written by hand.
     if isinstance(shape, bool):
         if shape is False:
             yield Break("not-allowed", path, _anything(path), "schema_not_allowed", path)
@@ -126,7 +126,9 @@ def _break_integer(shape: dict[str, Any], path: Path, event: str) -> Iterator[Br
 
 def _break_number(shape: dict[str, Any], path: Path, event: str) -> Iterator[Break]:
     yield Break("too-small", path, shape["minimum"] - 1, "schema_minimum", path)
-    if shape["maximum"] < LARGEST_INTEGER:  # Beyond that it is no JSON for two parsers, before any schema is asked.
+    if (
+        shape["maximum"] < LARGEST_INTEGER
+    ):  # Beyond that, parsers disagree about the number, so it is refused before the schema is used.
         yield Break("too-large", path, shape["maximum"] + 1, "schema_maximum", path)
 
 
@@ -172,7 +174,7 @@ _BREAKS = {
 
 
 def _exclusions(event: str) -> Iterator[Break]:
-    """Fields that exclude each other: each golden fixture with a field of another alternative added."""
+    """Yield the cases of fields that exclude each other: a golden fixture with a field of another alternative added."""
     payload = event_shape(event)["properties"]["payload"]
     for condition in payload.get("conditions", ()):
         triggers = condition["if"]["required"]
@@ -193,7 +195,7 @@ def _case(event: str, way: Break) -> Case:
     return Case(name, way.code, pointer(way.found_at), _changed(base, way.path, way.value))
 
 
-# Breaks that spoil a value that is there; the others add one.
+# Breaks that change an existing value; the others add one.
 _CHANGES = {"other", "unknown", "wrong-type", "too-long", "too-short", "misspelt", "fraction", "too-small", "too-large"}
 
 
@@ -202,7 +204,7 @@ def _example(event: str, path: Path) -> Any:
 
 
 def _base(event: str, path: Path) -> Wire:
-    """A valid wire that has something at the path."""
+    """Return a valid wire that has a value at the path."""
     for wire in golden(event):
         if _has(wire, path):
             return wire
@@ -218,7 +220,7 @@ def _base(event: str, path: Path) -> Wire:
 
 
 def _anything(path: Path) -> Any:
-    """Some value for a field that must not be there."""
+    """Return any value for a field that is not allowed."""
     return build(_shape_at(_envelope(), path))
 
 

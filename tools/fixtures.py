@@ -21,7 +21,7 @@ FOLDER = f"{FIXTURES}/derived"
 
 
 def generated() -> dict[str, bytes]:
-    """Every derived file by its path from the root of the repository."""
+    """Return every derived file by its path from the root of the repository."""
     made = {f"{FOLDER}/{file_stem(event)}.jsonl": _lines(own_cases(event)) for event in catalogue()}
     made[f"{FOLDER}/envelope.jsonl"] = _lines(envelope_cases(ENVELOPE_EVENT))
     wires = [wire for event in catalogue() for wire in largest(event)]

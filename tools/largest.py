@@ -1,7 +1,7 @@
 """The largest legal wire of every event type, built from its schema: every optional field, every bound reached.
 
 Where a type has alternatives (fields that exclude each other, kinds of stream) there is one wire for each. The
-rules that no schema can hold, such as a payload that must agree with its stream, are obeyed in `_agree`.
+rules that no schema can express, such as a payload that must agree with its stream, are applied in `_agree`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ENTRY_LISTS = ("roles", "capabilities", "waits_for", "outputs")
 
 
 def largest(event: str) -> list[Wire]:
-    """The largest wire for each alternative that the type has."""
+    """Return the largest wire for each alternative of the type."""
     shape = event_shape(event)
     stream = shape["properties"]["stream"]["properties"]["stream_id"]
     found = []
@@ -37,7 +37,7 @@ def largest(event: str) -> list[Wire]:
 
 
 def build(shape: dict[str, Any], variant: int = 0) -> Any:
-    """The largest value of a flat schema; `variant` gives another of the same size."""
+    """Build the largest value of a flat schema; `variant` selects another of the same size."""
     if "const" in shape:
         return shape["const"]
     if "enum" in shape:
@@ -71,7 +71,7 @@ def _size(value: Any) -> int:
 
 
 def _alternatives(payload: dict[str, Any]) -> list[set[str]]:
-    """The largest sets of payload fields that may stand together."""
+    """Return the largest sets of payload fields that are allowed together."""
     every = {name for name, part in payload["properties"].items() if part is not False}
     conditions = payload.get("conditions", [])
     deciding = sorted({name for condition in conditions for name in condition["if"]["required"]})
@@ -93,7 +93,7 @@ def _holds(kept: set[str], conditions: list[dict[str, Any]]) -> bool:
 
 
 def _agree(wire: Wire) -> Iterator[Wire]:
-    """The wire with its fields in agreement; several where an agreement can be met in several ways."""
+    """Yield the wire with fields that agree; several wires if there are several ways."""
     payload, stream = wire["payload"], wire["stream"]
     place = parse_stream(stream["stream_id"])
     field = SUBJECT_FIELD.get(place.kind)
@@ -125,12 +125,12 @@ def _agree(wire: Wire) -> Iterator[Wire]:
 
 
 def _other(identifier: str) -> str:
-    """Another id of the same length."""
+    """Return another id of the same length."""
     return identifier[:-2] + ("Y" if identifier[-2] == "Z" else "Z") + identifier[-1]
 
 
 def _share_entries(wire: Wire) -> Iterator[Wire]:
-    """Every way to share the entries that a task.created may have among its lists, references and parent."""
+    """Yield every way to distribute the entries of a task.created over its lists, references and parent."""
     payload, stream = wire["payload"], wire["stream"]
     lists = [(payload, name) for name in _ENTRY_LISTS if name in payload] + [(stream, "reference_task_ids")]
     sizes = [range(len(holder[name]) + 1) for holder, name in lists]

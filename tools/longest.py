@@ -1,7 +1,7 @@
-"""The longest strings that a pattern and a length limit let through.
+"""The longest strings that a pattern and a length limit allow.
 
 Patterns are those of the contract files: anchored, with classes, groups, alternatives and counted repeats. A
-pattern is taken apart into alternatives of segments, each a set of characters that may stand so often in a row.
+pattern is split into alternatives of segments, each a set of characters with a minimum and maximum count.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 
 class Segment(NamedTuple):
-    """Characters of one set, at least and at most so many in a row."""
+    """Characters of one set, with the least and the greatest count."""
 
     characters: str
     least: int
@@ -21,13 +21,13 @@ class Segment(NamedTuple):
 
 
 def longest(pattern: str, limit: int, variant: int = 0) -> str:
-    """One of the longest strings that match; `variant` picks another one of the same length."""
+    """Return one of the longest strings that match; `variant` selects another one of the same length."""
     filled = [_fill(segments, limit, variant) for segments in _alternatives(list(parser.parse(pattern)), limit)]
     return max((text for text in filled if text is not None), key=len)
 
 
 def _fill(segments: list[Segment], limit: int, variant: int) -> str | None:
-    """The segments at their longest; what is too much is taken away from the last that can spare it."""
+    """Fill the segments; shorten the last ones that can be shorter until the limit is met."""
     counts = [segment.most for segment in segments]
     for index in reversed(range(len(segments))):
         spare = sum(counts) - limit
@@ -35,7 +35,7 @@ def _fill(segments: list[Segment], limit: int, variant: int) -> str | None:
             counts[index] = max(segments[index].least, counts[index] - spare)
     if sum(counts) > limit:
         return None
-    # Variants differ in their last characters that can be chosen.
+    # Variants differ in the last characters.
     text: list[str] = []
     for segment, count in reversed(list(zip(segments, counts, strict=True))):
         for _ in range(count):
@@ -45,7 +45,7 @@ def _fill(segments: list[Segment], limit: int, variant: int) -> str | None:
 
 
 def _alternatives(parsed: list[Any], limit: int) -> list[list[Segment]]:
-    """Every way through a parsed pattern, as segments."""
+    """Return every way through a parsed pattern, as segments."""
     ways = [_ways(operator, argument, limit) for operator, argument in parsed]
     return [[segment for part in way for segment in part] for way in product(*ways)]
 

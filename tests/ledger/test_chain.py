@@ -148,4 +148,4 @@ def test_a_fork_verifies_alone_and_has_another_root(log: SmallLog) -> None:
 
 def test_damage_says_what_is_wrong(log: SmallLog) -> None:
     _, damages = verify_records(EMPTY_HEAD, Edge(), log.records[1:])
-    assert damages[0] == Damage(2, "sequence_gap", "sequence 2 stands where 1 must")
+    assert damages[0] == Damage(2, "sequence_gap", "the sequence is 2, expected 1")

@@ -20,14 +20,14 @@ a claim answers 200 with `status: missed` or `rejected`.
 """
 _TREE = "## In Python\n\nThe errors of `redkey.errors`, which the command line prints and the SDK raises:\n"
 _ROOT = Path(redkey.__file__).parent
-# What is refused over HTTP comes from these; `wrong` is always 422.
+# Refusals over HTTP are built by these; `wrong` is always 422.
 _HTTP = {"Refused", "Declined"}
-# Stands for what is filled in at run time.
+# Shown for what is filled in at run time.
 _OPEN = "..."
 
 
 class Code(NamedTuple):
-    """One code where the source gives it."""
+    """One code in the source."""
 
     status: int
     code: str
@@ -35,7 +35,7 @@ class Code(NamedTuple):
 
 
 def page() -> str:
-    """The problems of the API, the error tree, and the codes of what is not HTTP."""
+    """Write the problems of the API, the error tree, and the codes outside HTTP."""
     found: dict[tuple[int, str], str] = {}
     for one in sorted(_problems(), key=lambda one: (one.status, one.code)):
         if _OPEN not in one.code:
@@ -84,7 +84,7 @@ def _problems() -> Iterator[Code]:
 
 
 def _own_codes() -> Iterator[tuple[str, str]]:
-    """Codes by class of the tree: its own, and those that are given where it is raised."""
+    """Yield the codes of each class of the tree: its own, and those given where it is raised."""
     kinds = {name: kind for name, kind in vars(errors).items() if isinstance(kind, type) and hasattr(kind, "code")}
     codes: dict[str, set[str]] = {name: {kind.code} for name, kind in kinds.items() if name != "Finding"}
     for call, _ in _calls(_ROOT):

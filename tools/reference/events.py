@@ -1,4 +1,4 @@
-"""The events as a page, written from the event structs; what a field means and allows is told by its schema."""
+"""The events as a page, written from the event structs; the meaning and limits of a field come from its schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""WHAT HAPPENED: records, the running hash, the Merkle tree, checkpoints, receipts, and the store ports.
+"""The ledger: records, the running hash, the Merkle tree, checkpoints, receipts, and the store ports.
 
 Nothing here does I/O: the adapters are in `redkey.stores`.
 """

@@ -1,4 +1,4 @@
-"""A checkpoint posted to a real HCS topic, as the message that HCS-27 describes, and read back from it."""
+"""Anchors: write a checkpoint as a message for an HCS topic, as HCS-27 describes it, and read it back."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from redkey.ledger.trust import Level, Opinion
 from redkey.wire.canonical import canonical
 from redkey.wire.decode import decode
 
-# What a leaf of RedKey's trees is, as HCS-27 wants it named: see `running_hash`.
+# HCS-27 asks for a name of what a leaf is; `running_hash` defines it.
 LEAF = "sha256(0x00 || hcs-running-hash-v3-preimage)"
 
 
 def anchor_message(checkpoint: Checkpoint, previous: Checkpoint | None = None) -> bytes:
-    """The message that anchors a checkpoint; `previous` is the one anchored before it."""
+    """Build the message that anchors a checkpoint; `previous` is the checkpoint anchored before it."""
     registry, _, log_id = checkpoint.origin.partition("/")
     metadata: dict[str, Any] = {
         "type": "ans-checkpoint-v1",
@@ -34,7 +34,7 @@ def anchor_message(checkpoint: Checkpoint, previous: Checkpoint | None = None) -
 
 
 def anchored_checkpoint(message: bytes) -> Checkpoint:
-    """The checkpoint that a message anchors; ProofRefused when it anchors none."""
+    """Read the checkpoint that a message anchors; raise ProofRefused if it anchors none."""
     try:
         value = decode(message, size_limit=4096)
         if (value["p"], value["op"]) != ("hcs-27", "register"):
@@ -64,10 +64,10 @@ def _hash(text: str) -> bytes:
 
 
 def anchored_level(checkpoint: Checkpoint, attached: Sequence[Any], brought: Sequence[MirrorRow]) -> Opinion:
-    """Does the checkpoint stand on a topic, by rows that came with the receipt and rows that the caller brought?
+    """Check that the checkpoint is on a topic, by the rows of the receipt and the rows that the caller fetched.
 
-    Rows of a mirror node carry no signature: anybody can make a chain of them. So what came with the receipt
-    counts only as far as it leads, by running hashes, to a row that the caller fetched.
+    Rows of a mirror node carry no signature: anyone can forge a chain of them. So the rows of the receipt count
+    only if their running hashes lead to a row that the caller fetched.
     """
     try:
         rows = [*brought, *(parse_row(value, f"anchor[{index}]") for index, value in enumerate(attached))]

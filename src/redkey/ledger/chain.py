@@ -1,8 +1,8 @@
-"""Checking records one after another: sequence, time, running hash, and the tree over them.
+"""Verify records one after another: sequence, time, running hash, and the tree over them.
 
-The loop is tight because `fsck` runs it over everything: what is right costs one pass of hashing, and only
-what is wrong is looked at again. After damage it goes on from what is stored, so that one damaged record is
-named once and those after it are judged by themselves.
+The loop is tight because `fsck` runs it over every record: a correct record costs one pass of hashing, and only a
+wrong one is examined again. After damage the check continues from what is stored, so one damaged record is reported
+once and does not affect the records after it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from redkey.ledger.running_hash import record_preimage
 
 
 class Damage(msgspec.Struct, frozen=True):
-    """One record that is not what it must be."""
+    """One damaged record."""
 
     sequence: int
     code: str
@@ -27,17 +27,17 @@ class Damage(msgspec.Struct, frozen=True):
 
 
 def verify_records(head: Head, edge: Edge, records: Iterable[Record]) -> tuple[Head, list[Damage]]:
-    """Check records that follow `head`, in order, and add their leaves to `edge`.
+    """Verify the records that follow `head`, in order, and add their leaves to `edge`.
 
-    Gives the head after the last record as it is stored (with the time of the last sound one), and what was found
-    wrong. The edge is that of the stored records: its root is worth comparing only when nothing was wrong.
+    Return the head after the last record as it is stored (with the time of the last correct one), and the damage. The
+    edge is that of the stored records: compare its root only if there is no damage.
     """
     if edge.size != head.sequence:
         raise ValueError(f"the edge is of {edge.size} records, the head of {head.sequence}")
     damages: list[Damage] = []
     sequence, timestamp, running = head.sequence, head.timestamp, head.running_hash
     nodes, size = edge.nodes, edge.size
-    # After a wrong running hash: what it should have been, on which the next record may stand.
+    # After a wrong running hash: the correct one, which the next record may follow.
     expected: bytes | None = None
     for record in records:
         sequence += 1
@@ -72,9 +72,9 @@ def verify_records(head: Head, edge: Edge, records: Iterable[Record]) -> tuple[H
 
 def _wrong(record: Record, sequence: int, timestamp: int, found: bytes) -> Iterable[Damage]:
     if record.sequence != sequence:
-        yield Damage(record.sequence, "sequence_gap", f"sequence {record.sequence} stands where {sequence} must")
+        yield Damage(record.sequence, "sequence_gap", f"the sequence is {record.sequence}, expected {sequence}")
     if record.timestamp <= timestamp:
-        yield Damage(record.sequence, "timestamp_order", f"its time {record.timestamp} is not after {timestamp}")
+        yield Damage(record.sequence, "timestamp_order", f"its timestamp {record.timestamp} is not after {timestamp}")
     if found != record.running_hash:
         yield Damage(record.sequence, "running_hash_wrong", "its running hash is not the hash of what is stored")
 

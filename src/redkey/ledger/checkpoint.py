@@ -1,7 +1,7 @@
 """Checkpoints as C2SP tlog-checkpoint: which log, how many records, which root; signed as a note.
 
-An origin names one append-only tree: `redkey/<log id>/<workspace>/e<epoch>`. A restore from a backup opens
-the next epoch, which is another tree: a smaller size in a new epoch is a restore, in the same one a fork.
+An origin names one append-only tree: `redkey/<log id>/<workspace>/e<epoch>`. A restore from a backup begins the next
+epoch, which is another tree: a smaller size in a new epoch is a restore, in the same epoch it is a fork.
 """
 
 from __future__ import annotations
@@ -37,23 +37,23 @@ class Checkpoint(msgspec.Struct, frozen=True):
 
 
 def origin_of(log_id: str, workspace: str, epoch: int) -> str:
-    """The origin of one workspace of a log, in one epoch."""
+    """Return the origin of one workspace of a log, in one epoch."""
     return f"{log_name(log_id)}/{workspace}/e{epoch}"
 
 
 def log_name(log_id: str) -> str:
-    """The name under which a log's one signing key is known."""
+    """Return the name of a log's signing key."""
     return f"redkey/{log_id}"
 
 
 def split_epoch(origin: str) -> tuple[str, int]:
-    """An origin without its epoch, and the epoch; 0 for a log of another make, which has none."""
+    """Split an origin into its name and its epoch; the epoch is 0 for logs of other software, which have none."""
     found = _EPOCH.fullmatch(origin)
     return (found["log"], int(found["epoch"])) if found else (origin, 0)
 
 
 def parse_checkpoint(text: bytes) -> Checkpoint:
-    """A checkpoint from the text of a note; ProofRefused when it is not exactly one."""
+    """Parse a checkpoint from the text of a note; raise ProofRefused if it is not exactly one."""
     lines = text.decode().split("\n")
     if len(lines) < 4 or not all(lines[:-1]) or lines[-1]:
         raise ProofRefused("a checkpoint is at least three lines, none empty", code="checkpoint_malformed")
@@ -67,25 +67,25 @@ def parse_checkpoint(text: bytes) -> Checkpoint:
 
 
 def parse_size(text: str) -> int:
-    """A tree size or index: decimal, no leading zero, no sign, below 2^63."""
+    """Parse a tree size or index: decimal, no leading zero, no sign, below 2^63."""
     if not _DECIMAL.fullmatch(text) or int(text) > SIZE_LIMIT:
         raise ProofRefused(f"{text[:20]!r} is not a tree size", code="checkpoint_malformed")
     return int(text)
 
 
 def open_checkpoint(data: bytes) -> tuple[Checkpoint, Note]:
-    """A signed checkpoint from its bytes; its signatures are not checked here."""
+    """Parse a signed checkpoint; its signatures are not verified here."""
     note = parse_note(data)
     return parse_checkpoint(note.text), note
 
 
 def sign_checkpoint(checkpoint: Checkpoint, signers: Iterable[Signer]) -> Note:
-    """The checkpoint as a note, signed under its origin by each of the log's signers."""
+    """Sign the checkpoint as a note, under its origin, by each of the log's signers."""
     return sign_note(checkpoint.text(), *(signer.named(checkpoint.origin) for signer in signers))
 
 
 def key_for(key: VerifierKey, origin: str) -> VerifierKey | None:
-    """The key as it signs checkpoints of `origin`: a log's key speaks for every origin under its name."""
+    """Return the key as it signs checkpoints of `origin`: a log's key signs for every origin under its name."""
     if key.algorithm != ED25519 or not is_key_name(origin):
         return None
     if origin == key.name or origin.startswith(key.name + "/"):

@@ -1,12 +1,12 @@
-"""The ledger clock: consensus time, made from a wall clock that may be wrong.
+"""The ledger clock: consensus time, derived from a wall clock that may be wrong.
 
 It starts at the later of wall time and the last record, and from then on advances by the monotonic clock.
-Towards wall time it only leans: its seconds are at most one twentieth longer or shorter than real ones. So a step
-of the wall clock neither freezes the ledger (a step back) nor expires every lease (a step forward), and a lease of
-a minute is a minute, give or take three seconds, whatever the wall clock does.
+It approaches wall time slowly: its seconds are at most one twentieth longer or shorter than real ones. So a step of
+the wall clock neither freezes the ledger (a step back) nor expires every lease (a step forward), and a lease of a
+minute lasts a minute, plus or minus three seconds, whatever the wall clock does.
 
 A ledger clock is itself a clock. A store has one over the machine's, and each topic one over the store's: a topic
-whose records are ahead of the store's time goes on from them, and leans back without holding up the others.
+whose records are ahead of the store's time continues from them, and slows down without delaying the others.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SLEW = 20
 
 
 class LedgerClock:
-    """Strictly increasing nanoseconds, each later than the timestamp it is asked to follow."""
+    """Strictly increasing nanoseconds, each later than the timestamp before it."""
 
     __slots__ = ("_clock", "_monotonic", "_time")
 
@@ -28,15 +28,15 @@ class LedgerClock:
         self._time = clock.wall()
 
     def after(self, timestamp: int) -> int:
-        """The time now, as the moment of a record that follows one with this timestamp."""
+        """Return the time of a record that follows one with this timestamp."""
         monotonic = self._clock.monotonic()
-        # A monotonic clock that falls back is broken: no time has passed.
+        # If the monotonic clock goes back, it is broken: assume that no time has passed.
         passed = max(0, monotonic - self._monotonic)
         self._monotonic = monotonic
         now = self._time + passed
         lean = passed // SLEW
         now += max(-lean, min(lean, self._clock.wall() - now))
-        # Another writer of the topic may be ahead: its time is this topic's time from here on.
+        # Another writer of the topic may be ahead: continue from its time.
         self._time = max(now, self._time + 1, timestamp + 1)
         return self._time
 

@@ -1,8 +1,8 @@
 """Content: bytes that the ledger names by hash and does not hold.
 
-Documents that the server makes carry a random nonce: once erased, their text cannot be guessed from the hash
-that stays on the ledger. Structure is what reducers decide by; replay needs it, so it is pinned and carries no
-nonce: the same plan is the same structure everywhere.
+Documents that the server writes carry a random nonce: once erased, their text cannot be guessed from the hash that
+stays on the ledger. Structure is what reducers need to decide; replay needs it, so it is pinned and has no nonce: the
+same plan always has the same structure.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ NONCE_BYTES = 16
 
 
 def body(data: bytes, *, pinned: bool = False) -> Content:
-    """Bytes as they came, under their hash."""
+    """Return bytes as content, named by their hash."""
     return Content(sha256(data).hexdigest(), data, pinned)
 
 
 def document(value: Mapping[str, Any], nonce: bytes) -> Content:
-    """A document of the server's making: canonical JSON with `nonce` added."""
+    """Write a document as content: canonical JSON with `nonce` added."""
     if len(nonce) != NONCE_BYTES:
         raise ContentRefused(f"a nonce has {NONCE_BYTES} bytes, not {len(nonce)}", code="content_nonce")
     if "nonce" in value:
@@ -34,17 +34,17 @@ def document(value: Mapping[str, Any], nonce: bytes) -> Content:
 
 
 def structure(value: Mapping[str, Any]) -> Content:
-    """What reducers decide by: canonical JSON, pinned."""
+    """Write structure as content: canonical JSON, pinned."""
     return body(canonical(dict(value)), pinned=True)
 
 
 def ref(content: Content) -> Ref:
-    """How a wire names content."""
+    """Return the reference by which a wire names content."""
     return Ref(bytes=len(content.data), sha256=content.sha256)
 
 
 def check(content: Content) -> None:
-    """Refuse content whose bytes do not have the hash that names them."""
+    """Raise ContentRefused if the bytes do not have the hash that names them."""
     if sha256(content.data).hexdigest() != content.sha256:
         raise ContentRefused(
             f"the content named {content.sha256} has another hash; name it by its own SHA-256", code="content_hash"

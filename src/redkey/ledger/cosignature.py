@@ -1,5 +1,5 @@
-"""Cosignatures as C2SP tlog-cosignature, version 1: a witness says that at this time it saw this checkpoint
-as the largest consistent one of its log. The time is signed with the checkpoint and stands before the
+"""Cosignatures as C2SP tlog-cosignature, version 1: a witness states that at this time this checkpoint
+was the largest consistent one of its log that it saw. The time is signed with the checkpoint; it comes before the
 signature, eight bytes, big-endian.
 """
 
@@ -24,7 +24,7 @@ COSIGNATURE_BYTES = TIME_BYTES + SIGNATURE_BYTES
 
 
 def cosign(witness: Signer, text: bytes, seconds: int) -> Signature:
-    """The witness's signature line for the text of a checkpoint, at a time in seconds since the epoch."""
+    """Cosign the text of a checkpoint, at a time in seconds since the epoch: return the signature line."""
     key = witness.verifier
     if key.algorithm != COSIGNATURE:
         raise KeyRefused(f"the key of {key.name} is a log's: it does not cosign", code="key_type_wrong")
@@ -32,7 +32,7 @@ def cosign(witness: Signer, text: bytes, seconds: int) -> Signature:
 
 
 def cosigned_at(key: VerifierKey, signature: Signature, text: bytes) -> int | None:
-    """When the witness cosigned this text, in seconds since the epoch; None when it did not."""
+    """Return when the witness cosigned this text, in seconds since the epoch; None if it did not."""
     if key.algorithm != COSIGNATURE or len(signature.data) != COSIGNATURE_BYTES:
         return None
     seconds = int.from_bytes(signature.data[:TIME_BYTES])
@@ -42,7 +42,7 @@ def cosigned_at(key: VerifierKey, signature: Signature, text: bytes) -> int | No
 
 
 def cosignatures(note: Note, answer: bytes, witnesses: Iterable[VerifierKey]) -> tuple[Signature, ...]:
-    """The signature lines of a witness's answer that are cosignatures of this checkpoint, by one of these witnesses."""
+    """Return the signature lines of a witness's answer that are cosignatures of this checkpoint by these witnesses."""
     try:
         lines = [parse_signature(line) for line in answer.decode().splitlines()]
     except UnicodeDecodeError as cause:
@@ -57,9 +57,9 @@ def cosignatures(note: Note, answer: bytes, witnesses: Iterable[VerifierKey]) ->
 
 
 def with_cosignatures(note: Note, answer: bytes, witnesses: Iterable[VerifierKey]) -> Note:
-    """The checkpoint with the cosignatures of a witness's answer.
+    """Add the cosignatures of a witness's answer to the checkpoint.
 
-    A line of the same witness that was there before is replaced: its time is older.
+    They replace older lines of the same witness.
     """
     new = {(line.name, line.key_id): line for line in cosignatures(note, answer, witnesses)}
     kept = (one for one in note.signatures if (one.name, one.key_id) not in new)
@@ -67,7 +67,7 @@ def with_cosignatures(note: Note, answer: bytes, witnesses: Iterable[VerifierKey
 
 
 def is_cosignature(signature: Signature) -> bool:
-    """True when the line has a cosignature's length; whose it is, and whether it is right, is another matter."""
+    """Return whether the line has the length of a cosignature; the signature is not verified."""
     return len(signature.data) == COSIGNATURE_BYTES
 
 

@@ -1,7 +1,6 @@
-"""An event: a record as the public API and receipts show it, worked out from the wire and its place alone.
+"""An event: a record as the public API and receipts show it, computed from the wire and its place alone.
 
-Nothing here is believed from elsewhere, so a verifier that holds a proven wire knows what the event must
-look like, and a receipt whose fields say something else is refused.
+So a verifier that has a proven wire knows what the event must look like, and refuses a receipt with other fields.
 """
 
 from __future__ import annotations
@@ -14,17 +13,17 @@ from redkey.shapes.events import EventHead, Party
 from redkey.wire.decode import decode
 from redkey.wire.ids import event_id, parse_stream, stated
 
-# The subject of these types is not what the first word of the type names.
+# The subject of these types is not the first word of the type.
 _SUBJECT_KIND = {"inbox": "message"}
 
 
 def event_of(record: Record) -> EventHead:
-    """The event that a record is."""
+    """Return the event of a record."""
     return event_at(decode(record.wire), record.sequence, record.timestamp)
 
 
 def event_at(wire: Any, sequence: int, timestamp: int) -> EventHead:
-    """The event that a decoded wire is at its place in the order; ProofRefused when it is not a 1.1 wire."""
+    """Return the event of a decoded wire at its place; raise ProofRefused if it is not a 1.1 wire."""
     try:
         return EventHead(
             event_id=event_id(wire["wire_id"]),
@@ -40,11 +39,11 @@ def event_at(wire: Any, sequence: int, timestamp: int) -> EventHead:
 
 def _actor(wire: dict[str, Any]) -> Party:
     kind, _, name = wire["sender"].partition(":")
-    # The system settles a claim, but the agent that asked is the one who acted, as seed 004 shows it.
+    # The system writes the outcome of a claim, but the actor is the agent that asked.
     if wire["type"].startswith("task.claim"):
         return Party(type="agent", id=str(stated(wire, "agent_id") or name or kind))
     if kind in ("agent", "runner"):
-        # An agent's stream names the agent, except where somebody else writes to it, as an inbox.
+        # The actor on an agent's stream is the agent, unless another party writes to its inbox.
         own = wire["type"].startswith("agent.")
         named = stated(wire, "agent_id") if own else wire["payload"].get("agent_id")
         # A runner acts for the agent that it names.
@@ -53,13 +52,13 @@ def _actor(wire: dict[str, Any]) -> Party:
 
 
 def sender_of(wire: dict[str, Any]) -> Party:
-    """The sender as a party. Receipts of the first version show it as the actor of what a runner did for an agent."""
+    """Return the sender as a party. Receipts of the first version show it as the actor when a runner acts for an agent."""
     kind, _, name = wire["sender"].partition(":")
     return Party(type=kind, id=name or kind)
 
 
 def subject_kind(event: str) -> str:
-    """What events of a type are about, by the first word of the type."""
+    """Return the kind of subject of an event type: the first word of the type."""
     first = event.partition(".")[0]
     return _SUBJECT_KIND.get(first, first)
 

@@ -1,9 +1,9 @@
-"""The Merkle tree of RFC 6962: hashes, roots, the right edge, and proofs made and checked.
+"""The Merkle tree of RFC 6962: hashes, roots, the right edge, and proofs.
 
 Pure functions over 32-byte hashes. Where the hashes of a stored tree come from is `tiles`; what a leaf is
-(the 211 bytes of the running hash) is `running_hash`. Checking takes proofs from strangers: its work is
-bounded by the height of the tree, because a proof of another length than the sizes ask for is refused before
-anything is hashed; and a wrong proof is an answer, not an exception.
+(the 211 bytes of the running hash) is `running_hash`. Proofs may come from anyone, so the work of
+a check is bounded by the height of the tree: a proof of the wrong length is refused before anything is hashed. A wrong
+proof is a result, not an exception.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ NodeReader = Callable[[int, int], bytes]
 
 
 def leaf_hash(data: bytes) -> bytes:
-    """The hash of a leaf. Leaves and nodes are prefixed apart, so that neither can be passed off as the other."""
+    """Hash a leaf. Leaves and nodes have different prefixes, so that neither can be taken for the other."""
     return sha256(b"\x00" + data).digest()
 
 
 def node_hash(left: bytes, right: bytes) -> bytes:
-    """The hash of a node over its two children."""
+    """Hash a node over its two children."""
     return sha256(b"\x01" + left + right).digest()
 
 
 class Edge:
     """The right edge of a growing tree: the roots of its perfect subtrees, largest first.
 
-    It is all that appending and the root need: one hash per bit that is set in the size.
+    Appending and the root need nothing else: one hash per bit that is set in the size.
     """
 
     __slots__ = ("nodes", "size")
@@ -61,7 +61,7 @@ class Edge:
             self.append(leaf)
 
     def root(self) -> bytes:
-        """The root of the tree so far."""
+        """Return the root of the tree."""
         return fold(self.nodes)
 
     def copy(self) -> Edge:
@@ -69,7 +69,7 @@ class Edge:
 
 
 def fold(nodes: Sequence[bytes]) -> bytes:
-    """The root over perfect subtrees that stand side by side, largest first."""
+    """Return the root over adjacent perfect subtrees, largest first."""
     if not nodes:
         return EMPTY_ROOT
     folded = nodes[-1]
@@ -79,19 +79,19 @@ def fold(nodes: Sequence[bytes]) -> bytes:
 
 
 def root(hashes: Iterable[bytes]) -> bytes:
-    """The root of a tree with these leaf hashes."""
+    """Return the root of a tree with these leaf hashes."""
     edge = Edge()
     edge.extend(hashes)
     return edge.root()
 
 
 def edge_at(size: int, node: NodeReader) -> Edge:
-    """The right edge that a stored tree had when it held `size` leaves."""
+    """Return the right edge that a stored tree had with `size` leaves."""
     return Edge(size, _perfect_nodes(0, size, node))
 
 
 def inclusion_proof(index: int, size: int, node: NodeReader) -> list[bytes]:
-    """The hashes beside the way from leaf `index` up to the root of the first `size` leaves, lowest first."""
+    """Return the sibling hashes from leaf `index` up to the root of the first `size` leaves, lowest first."""
     if not 0 <= index < size:
         raise ValueError(f"leaf {index} is not in a tree of {size} leaves")
     proof: list[bytes] = []
@@ -109,7 +109,7 @@ def inclusion_proof(index: int, size: int, node: NodeReader) -> list[bytes]:
 
 
 def consistency_proof(old: int, new: int, node: NodeReader) -> list[bytes]:
-    """The hashes that show the tree of `new` leaves to begin with the tree of `old` leaves."""
+    """Return the hashes that prove that the tree of `new` leaves begins with the tree of `old` leaves."""
     if not 0 <= old <= new:
         raise ValueError(f"a tree of {new} leaves cannot continue one of {old}")
     if old == 0 or old == new:
@@ -124,7 +124,7 @@ def consistency_proof(old: int, new: int, node: NodeReader) -> list[bytes]:
         else:
             proof.append(_range_hash(begin, middle, node))
             begin = middle
-    # A reader who knows the old root knows this subtree already when it is the whole old tree.
+    # If this subtree is the whole old tree, the reader has its hash already: the old root.
     if begin:
         proof.append(_range_hash(begin, end, node))
     proof.reverse()
@@ -132,10 +132,10 @@ def consistency_proof(old: int, new: int, node: NodeReader) -> list[bytes]:
 
 
 def verify_inclusion(leaf: bytes, index: int, size: int, proof: Sequence[bytes], expected_root: bytes) -> bool:
-    """True when the leaf hash stands at `index` of the tree with this size and root."""
+    """Return whether the leaf hash is at `index` of the tree with this size and root."""
     if not 0 <= index < size <= SIZE_LIMIT:
         return False
-    # Up to the height where leaf and right edge part, every level has a sibling; above it only left ones count.
+    # Up to the height where leaf and right edge separate, every level has a sibling; above it only left ones do.
     inner = (index ^ (size - 1)).bit_length()
     if len(proof) != inner + (index >> inner).bit_count() or not _are_hashes(leaf, expected_root, *proof):
         return False
@@ -147,12 +147,12 @@ def verify_inclusion(leaf: bytes, index: int, size: int, proof: Sequence[bytes],
 
 
 def verify_consistency(old: int, new: int, old_root: bytes, new_root: bytes, proof: Sequence[bytes]) -> bool:
-    """True when the tree (new, new_root) begins with all of the tree (old, old_root)."""
+    """Return whether the tree (new, new_root) begins with all of the tree (old, old_root)."""
     if not 0 <= old <= new <= SIZE_LIMIT:
         return False
     if old == 0 or old == new:
         return not proof and old_root == (EMPTY_ROOT if old == 0 else new_root)
-    # The largest perfect subtree at the old right edge is the place from which both roots are rebuilt.
+    # Both roots are rebuilt from the largest perfect subtree at the old right edge.
     shift = (old & -old).bit_length() - 1
     inner = ((old - 1) ^ (new - 1)).bit_length() - shift
     index = (old - 1) >> shift
@@ -175,7 +175,7 @@ def _are_hashes(*hashes: bytes) -> bool:
 
 
 def _split(width: int) -> int:
-    """The largest power of two below `width`: where RFC 6962 parts a range in two."""
+    """Return the largest power of two below `width`: where RFC 6962 splits a range."""
     return 1 << (width - 1).bit_length() - 1
 
 
@@ -184,7 +184,7 @@ def _range_hash(begin: int, end: int, node: NodeReader) -> bytes:
 
 
 def _perfect_nodes(begin: int, end: int, node: NodeReader) -> list[bytes]:
-    """The roots of the perfect subtrees that make up a range which RFC 6962's splitting gives."""
+    """Return the roots of the perfect subtrees of a range, as RFC 6962 splits it."""
     nodes: list[bytes] = []
     while begin < end:
         height = (end - begin).bit_length() - 1

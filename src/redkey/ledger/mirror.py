@@ -1,9 +1,9 @@
 """Rows of a topic as mirror nodes show them over REST, written from records and checked as a stream.
 
 A row's running hash covers the row before it, the payer, the topic, the time, the sequence and the message;
-chunk information is not covered. Rows may come in any order, twice, or with gaps: each is judged as soon as
-the row before it is known. What was seen is remembered for the last `WINDOW` rows of a topic, so memory is
-bounded whatever the size of the files. Opening files is `redkey.cli.hcs`.
+chunk information is not covered. Rows may come in any order, twice, or with gaps: each is verified as soon as the row
+before it is known. The last `WINDOW` rows of a topic are remembered, so memory is bounded for files of any size.
+`redkey.cli.hcs` opens the files.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class MirrorRow(msgspec.Struct, frozen=True):
 
 
 class Judged(msgspec.Struct, frozen=True):
-    """What was found of one row."""
+    """The result for one row."""
 
     row: MirrorRow
     status: Literal["verified", "bad", "unchecked", "repeated"]
@@ -47,7 +47,7 @@ class Judged(msgspec.Struct, frozen=True):
 
 
 def mirror_row(record: Record) -> dict[str, Any]:
-    """A record as a mirror node would show it."""
+    """Write a record as a mirror node would show it."""
     return {
         "chunk_info": None,
         "consensus_timestamp": hedera_time(record.timestamp),
@@ -61,7 +61,7 @@ def mirror_row(record: Record) -> dict[str, Any]:
 
 
 def mirror_page(records: Sequence[Record], *, full: bool) -> dict[str, Any]:
-    """A page of a mirror node; a full page links to what follows it."""
+    """Write a page of a mirror node; a full page links to the next one."""
     link = None
     if full and records:
         last = records[-1]
@@ -70,7 +70,7 @@ def mirror_page(records: Sequence[Record], *, full: bool) -> dict[str, Any]:
 
 
 def rows_in(document: Any, place: str) -> Iterator[tuple[str, Any]]:
-    """The rows in one JSON document with their places: a page, a list of pages or rows, or one row."""
+    """Yield the rows of one JSON document with their places: a page, a list of pages or rows, or one row."""
     if isinstance(document, list):
         for index, item in enumerate(document):
             yield from rows_in(item, f"{place}[{index}]") if _is_page(item) else [(f"{place}[{index}]", item)]
@@ -87,7 +87,7 @@ def rows_in(document: Any, place: str) -> Iterator[tuple[str, Any]]:
 
 
 def parse_row(value: Any, place: str = "") -> MirrorRow:
-    """A row from JSON; ProofRefused when it is not one."""
+    """Parse a row from JSON; raise ProofRefused if it is not one."""
     try:
         sequence, version, payer = (
             value["sequence_number"],
@@ -122,7 +122,7 @@ def parse_row(value: Any, place: str = "") -> MirrorRow:
 
 
 class RowChecker:
-    """Judges rows as they come; rows whose predecessor is not there yet wait for it."""
+    """Verifies rows as they come; a row waits until the row before it is known."""
 
     def __init__(self, window: int = WINDOW) -> None:
         self._window = window
@@ -131,13 +131,13 @@ class RowChecker:
         self._waiting: dict[tuple[str, int], MirrorRow] = {}
 
     def add(self, row: MirrorRow) -> Iterator[Judged]:
-        """Take one row; gives what is now known of it and of the row that waited for it."""
+        """Add one row; return the results for it and for the row that waited for it."""
         place = (row.topic, row.sequence)
         before = self._seen.get(place)
         if before is not None:
             yield _compared(before, row)
             return
-        # Only what the next row needs is remembered, not the message.
+        # Remember only what the next row needs, not the message.
         self._seen[place] = msgspec.structs.replace(row, message=sha384(row.message).digest())
         if reason := _uncheckable(row):
             yield reason
@@ -153,7 +153,7 @@ class RowChecker:
         yield from self._forget()
 
     def finish(self) -> Iterator[Judged]:
-        """What is left when there are no more rows: rows whose predecessor never came."""
+        """Return the results for rows whose predecessor never came."""
         for row in self._waiting.values():
             yield _alone(row)
         self._waiting.clear()
@@ -166,7 +166,7 @@ class RowChecker:
 
 
 def check_rows(rows: Iterable[MirrorRow]) -> list[Judged]:
-    """All rows judged, in the order in which it was known."""
+    """Verify all rows; yield the results as soon as they are known."""
     checker = RowChecker()
     judged = [one for row in rows for one in checker.add(row)]
     return [*judged, *checker.finish()]

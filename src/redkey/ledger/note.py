@@ -1,8 +1,8 @@
 """Signed notes as C2SP writes them: a text, an empty line, and a line for each signature.
 
-Parsing is strict and bounded, because notes come from strangers: one spelling for one value, so that no bit
-of a note can change unseen. A verifier key is text, `<name>+<key id>+<base64 of type and key>`; the key id
-tells keys apart and proves nothing. Keys that sign are `signer`; what the text of a checkpoint says is
+Parsing is strict and bounded, because notes may come from anyone: each value has one spelling, so that no bit of a note
+can change unnoticed. A verifier key is text, `<name>+<key id>+<base64 of type and key>`; the key id distinguishes keys
+and proves nothing. Keys that sign are `signer`; what the text of a checkpoint says is
 `checkpoint`; signatures with a time are `cosignature`.
 """
 
@@ -42,12 +42,12 @@ class VerifierKey(msgspec.Struct, frozen=True):
 
     @property
     def key_id(self) -> bytes:
-        """Four bytes that tell this key from others; not a proof of anything."""
+        """Return four bytes that distinguish this key from others; they prove nothing."""
         named = self.name.encode() + b"\n" + bytes((self.algorithm,)) + self.public_key
         return sha256(named).digest()[:4]
 
     def named(self, name: str) -> VerifierKey:
-        """The same key under another name."""
+        """Return the same key under another name."""
         return VerifierKey(name, self.algorithm, self.public_key)
 
     def __str__(self) -> str:
@@ -55,7 +55,7 @@ class VerifierKey(msgspec.Struct, frozen=True):
 
 
 class Signature(msgspec.Struct, frozen=True):
-    """One signature line: who is said to have signed, and the bytes that should prove it."""
+    """One signature line: the claimed signer, and the bytes that should prove it."""
 
     name: str
     key_id: bytes
@@ -63,7 +63,7 @@ class Signature(msgspec.Struct, frozen=True):
 
     @property
     def signer(self) -> str:
-        """The signer as people name it: key name and key id."""
+        """Return the signer for messages: key name and key id."""
         return f"{self.name}+{self.key_id.hex()}"
 
     def line(self) -> str:
@@ -71,7 +71,7 @@ class Signature(msgspec.Struct, frozen=True):
 
 
 class Note(msgspec.Struct, frozen=True):
-    """A text (it ends with a newline) and its signatures, none of which is checked yet."""
+    """A text (it ends with a newline) and its signatures, which are not verified yet."""
 
     text: bytes
     signatures: tuple[Signature, ...]
@@ -80,12 +80,12 @@ class Note(msgspec.Struct, frozen=True):
         return self.text + b"\n" + "".join(one.line() for one in self.signatures).encode()
 
     def by(self, key: VerifierKey) -> list[Signature]:
-        """The signatures that claim to be by this key."""
+        """Return the signatures that claim to be by this key."""
         return [one for one in self.signatures if one.key_id == key.key_id and one.name == key.name]
 
 
 def parse_note(data: bytes) -> Note:
-    """A note from its bytes; ProofRefused when it is not exactly one."""
+    """Parse a note; raise ProofRefused if it is not exactly one."""
     if len(data) > NOTE_LIMIT:
         raise ProofRefused(f"a note of {len(data):,} bytes; the limit is {NOTE_LIMIT:,}", code="note_too_large")
     try:
@@ -93,8 +93,8 @@ def parse_note(data: bytes) -> Note:
     except UnicodeDecodeError as cause:
         raise ProofRefused("the note is not UTF-8", code="note_malformed") from cause
     if _CONTROL.search(whole):
-        raise ProofRefused("the note holds a control character", code="note_malformed")
-    # The text may hold empty lines itself: the last one parts it from the signatures.
+        raise ProofRefused("the note contains a control character", code="note_malformed")
+    # The text may contain empty lines: the last one separates it from the signatures.
     text, parted, lines = whole.rpartition("\n\n")
     if not parted or not lines.endswith("\n"):
         raise ProofRefused("the note has no signature lines after an empty line", code="note_malformed")
@@ -105,7 +105,7 @@ def parse_note(data: bytes) -> Note:
 
 
 def parse_signature(line: str) -> Signature:
-    """One signature line, without its newline."""
+    """Parse one signature line, without its newline."""
     name, space, encoded = line.removeprefix(_DASH).partition(" ")
     if not line.startswith(_DASH) or not space or not is_key_name(name):
         raise ProofRefused("a signature line is not `— name base64`", code="note_malformed")
@@ -116,7 +116,7 @@ def parse_signature(line: str) -> Signature:
 
 
 def parse_key(text: str) -> VerifierKey:
-    """A verifier key from its text; KeyRefused when it is not one of the two kinds used here."""
+    """Parse a verifier key; raise KeyRefused if it is not one of the two kinds used here."""
     name, _, rest = text.strip().partition("+")
     key_id, _, encoded = rest.partition("+")
     try:
@@ -138,12 +138,12 @@ def parse_key(text: str) -> VerifierKey:
 
 
 def is_key_name(name: str) -> bool:
-    """True when C2SP allows this name for a key: not empty, no space of any kind, no plus, printable."""
+    """Return whether C2SP allows this name for a key: not empty, no space of any kind, no plus, printable."""
     return _NAME.fullmatch(name) is not None and len(name.encode(errors="replace")) <= NAME_LIMIT
 
 
 def is_signed_by(key: VerifierKey, signature: bytes, message: bytes) -> bool:
-    """True when these 64 bytes are the key's Ed25519 signature of the message."""
+    """Return whether these 64 bytes are the key's Ed25519 signature of the message."""
     if len(signature) != SIGNATURE_BYTES:
         return False
     try:
@@ -154,21 +154,22 @@ def is_signed_by(key: VerifierKey, signature: bytes, message: bytes) -> bool:
 
 
 def verifies(key: VerifierKey, signature: Signature, text: bytes) -> bool:
-    """True when a plain signature line of this key is right for this text."""
+    """Return whether the note has a valid plain signature of this key for this text."""
     return key.algorithm == ED25519 and is_signed_by(key, signature.data, text)
 
 
 def encode_base64(data: bytes) -> str:
+    """Encode bytes as standard base64."""
     return b64encode(data).decode()
 
 
 def decode_base64(text: str) -> bytes:
-    """Standard base64 in its one canonical spelling; ProofRefused for any other."""
+    """Decode standard base64 in its canonical spelling; raise ProofRefused for any other."""
     try:
         data = b64decode(text.encode("ascii"), validate=True)
     except (binascii.Error, UnicodeEncodeError) as cause:
         raise ProofRefused("not base64", code="base64_malformed") from cause
-    # Python ignores the unused bits of the last character; two spellings of one value are one too many.
+    # Python ignores the unused bits of the last character, so a value would have several spellings.
     if encode_base64(data) != text:
         raise ProofRefused("not base64 as it is written canonically", code="base64_malformed")
     return data

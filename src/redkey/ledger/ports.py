@@ -28,7 +28,7 @@ class Clock(Protocol):
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False):
-    """A wire to append: its canonical bytes, its id, and the ids of what it speaks of (the event index)."""
+    """A wire to append: its canonical bytes, its id, and the ids of its subjects (the event index)."""
 
     wire: bytes
     wire_id: str
@@ -54,14 +54,14 @@ class Content(msgspec.Struct, frozen=True, gc=False):
 
 
 class ContentFacts(msgspec.Struct, frozen=True, gc=False):
-    """What is known of content without reading it."""
+    """What is known about content without reading it."""
 
     bytes: int
     pinned: bool
 
 
 class Upload(Protocol):
-    """A body on its way in, kept aside until a unit takes it; it may be larger than memory."""
+    """A body that is being received, staged until a unit adopts it; it may be larger than memory."""
 
     @property
     def size(self) -> int: ...
@@ -70,22 +70,22 @@ class Upload(Protocol):
     def sha256(self) -> str: ...
 
     def write(self, chunk: bytes) -> None:
-        """Take in the next bytes."""
+        """Append the next bytes."""
         ...
 
     def finish(self) -> str:
-        """All bytes have come; their hash."""
+        """End the upload and return the hash of its bytes."""
         ...
 
     def discard(self) -> None:
-        """Let go of the body, unless a unit has taken it. Doing so twice is fine."""
+        """Delete the body, unless a unit has adopted it. A second call does nothing."""
         ...
 
 
 class Reader(Protocol):
-    """What may be read of a store, at its last commit, or inside a unit with what the unit has added.
+    """Reads of a store, at its last commit, or inside a unit with what the unit has added.
 
-    A topic that is not there reads as an empty one.
+    A topic that does not exist reads as an empty one.
     """
 
     def topics(self) -> Sequence[str]: ...
@@ -93,23 +93,23 @@ class Reader(Protocol):
     def head(self, topic: str) -> Head: ...
 
     def read(self, topic: str, after: int = 0, limit: int = 1000) -> Sequence[Record]:
-        """Records with a sequence above `after`, in order."""
+        """Return the records with a sequence above `after`, in order."""
         ...
 
     def read_back(
         self, topic: str, before: int, limit: int = 1000, *, after: int = 0, containing: bytes = b""
     ) -> Sequence[Record]:
-        """Records below `before` and above `after`, newest first; given bytes, those whose wires contain them."""
+        """Return the records below `before` and above `after`, newest first; with `containing`, only those wires."""
         ...
 
     def find(self, topic: str, wire_id: str) -> Record | None:
-        """The first record with this wire id."""
+        """Return the first record with this wire id."""
         ...
 
     def events(
         self, topic: str, subject: str, after: int = 0, limit: int = 500, *, newest_first: bool = False
     ) -> Sequence[Record]:
-        """Records that speak of `subject`, in order above `after`, or newest first below it (0: from the head)."""
+        """Return the records with this subject, in order above `after`, or newest first below it (0: from the head)."""
         ...
 
     def row(self, topic: str, kind: str, key: str) -> Row | None: ...
@@ -117,37 +117,37 @@ class Reader(Protocol):
     def rows(
         self, topic: str, kind: str, listed: str | None = None, after: tuple[int, str] = (0, ""), limit: int = 500
     ) -> Sequence[Row]:
-        """Rows of a kind after `after`: by key, or those of one list by (position, key)."""
+        """Return the rows of a kind after `after`: by key, or those of one list by (position, key)."""
         ...
 
     def content(self, topic: str, sha256: str) -> Content | None: ...
 
     def content_facts(self, topic: str, sha256: str) -> ContentFacts | None:
-        """What is known of content without reading it; None when it is not there."""
+        """Return what is known about content without reading it; None if there is none."""
         ...
 
     def content_chunks(self, topic: str, sha256: str) -> Iterator[bytes]:
-        """Content a piece at a time. What turns out to be damaged raises StoreFailed before the last piece."""
+        """Yield content in pieces; raise StoreFailed before the last piece if it is damaged."""
         ...
 
     def counters(self, topic: str, prefix: str = "") -> Sequence[tuple[str, int]]:
-        """Counters whose name begins with `prefix`, by name."""
+        """Return the counters whose name begins with `prefix`, by name."""
         ...
 
     def tile(self, topic: str, level: int, index: int) -> bytes | None:
-        """A complete Merkle tile: 256 hashes of 32 bytes."""
+        """Return a complete Merkle tile: 256 hashes of 32 bytes."""
         ...
 
     def tree(self, topic: str) -> TileTree:
-        """The Merkle tree over the topic's records: the caller's own, it does not grow with the topic."""
+        """Return the Merkle tree over the topic's records: a copy, which does not grow with the topic."""
         ...
 
     def checkpoints(self, topic: str, limit: int = 1) -> Sequence[tuple[int, bytes]]:
-        """Signed checkpoints as (tree size, signed note), largest first."""
+        """Return the signed checkpoints as (tree size, signed note), largest first."""
         ...
 
     def setting(self, name: str) -> str | None:
-        """A fact about the whole store, such as its log id."""
+        """Return a fact about the whole store, such as its log id."""
         ...
 
 
@@ -156,15 +156,15 @@ class Unit(Reader, Protocol):
 
     @property
     def others(self) -> int:
-        """A number that stays as long as nobody but this process commits."""
+        """Return a number that changes when another process commits."""
         ...
 
     def next_timestamp(self, topic: str) -> int:
-        """The consensus timestamp that the next appended record will have: what decisions call now."""
+        """Return the consensus timestamp of the next record: the `now` of decisions."""
         ...
 
     def create_topic(self, topic: str | None = None) -> str:
-        """Begin the next local topic, or one that another ledger has named."""
+        """Create the next local topic, or one with a name from another ledger."""
         ...
 
     def append(
@@ -177,7 +177,7 @@ class Unit(Reader, Protocol):
     ) -> Sequence[Record]:
         """Append after sequence `expected`, which must be the head's: an assertion, not a retry loop.
 
-        All entries take a place, or none does. `timestamps` are given only to repeat what another ledger ordered.
+        All entries are appended, or none is. `timestamps` are given only to copy records of another ledger.
         """
         ...
 
@@ -186,15 +186,15 @@ class Unit(Reader, Protocol):
     def delete_rows(self, topic: str, kind: str, keys: Iterable[str]) -> None: ...
 
     def put_content(self, topic: str, items: Iterable[Content]) -> None:
-        """Keep content; what is there already stays, and becomes pinned when one of the two is."""
+        """Store content; existing content stays, and becomes pinned if either of the two is."""
         ...
 
     def take_upload(self, topic: str, upload: Upload) -> None:
-        """Keep a finished upload of this store as content."""
+        """Store a finished upload of this store as content."""
         ...
 
     def erase_content(self, topic: str, sha256: str) -> bool:
-        """Make the bytes unreadable, in the file too; false when they are not there; pinned content refuses."""
+        """Erase the bytes, also in the file; return False if there are none; refuse pinned content."""
         ...
 
     def count(self, topic: str, amounts: Iterable[tuple[str, int]]) -> None:
@@ -202,7 +202,7 @@ class Unit(Reader, Protocol):
         ...
 
     def put_checkpoint(self, topic: str, size: int, note: bytes) -> None:
-        """Keep a signed checkpoint, the largest also outside: a head that falls behind it refuses to open."""
+        """Store a signed checkpoint, the largest also outside the database: a store behind it refuses to open."""
         ...
 
     def put_setting(self, name: str, value: str) -> None: ...
@@ -211,14 +211,14 @@ class Unit(Reader, Protocol):
 class SequencedStore(Reader, Protocol):
     """A store whose writers take turns."""
 
-    # What keeps the records, with its version, such as "SQLite 3.40.1".
+    # The database with its version, such as "SQLite 3.40.1".
     engine: str
 
     def write(self, *, wait: bool = True) -> AbstractContextManager[Unit]:
         """Take the writer lock and open a unit; commit when the block ends, roll back when it raises.
 
-        The block's end means that the unit is durable. Raises WriterBusy when the lock cannot be had within seconds;
-        with `wait=False` at once, when another writer has the lock or waits for it.
+        When the block ends, the unit is durable. Raise WriterBusy if the lock is not free within seconds; with
+        `wait=False` at once, if another writer has the lock or waits for it.
         """
         ...
 
@@ -231,23 +231,23 @@ class SequencedStore(Reader, Protocol):
         ...
 
     def release(self) -> None:
-        """Give back a lock that `hold` took and no unit will use."""
+        """Release a lock that `hold` took and no unit will use."""
         ...
 
     def upload(self) -> Upload:
-        """Begin to receive a body; whoever begins one discards it in the end."""
+        """Begin to receive a body; the caller must discard the upload in the end."""
         ...
 
     def changed(self) -> bool:
-        """True when another process committed since this was last asked: worlds must read their tails."""
+        """Return whether another process committed since the last call: worlds must read the new records."""
         ...
 
     def version(self) -> int:
-        """A number that changes with every commit of anybody: while it stays, what was read before still holds."""
+        """Return a number that changes with every commit of any process: while it is the same, reads stay valid."""
         ...
 
     def follow(self, topic: str, after: int = 0) -> Iterator[Sequence[Record]]:
-        """Batches of records above `after` as they are committed, by any process; ends when the store closes."""
+        """Yield batches of records above `after` as any process commits them; end when the store closes."""
         ...
 
     def close(self) -> None: ...

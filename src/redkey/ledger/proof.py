@@ -14,9 +14,9 @@ EXTRA_LIMIT = 64 * 1024
 
 
 class LogProof(msgspec.Struct, frozen=True):
-    """Where a leaf stands in a log, the hashes that prove it, and the checkpoint that they lead to.
+    """The place of a leaf in a log, the hashes that prove it, and the checkpoint that they lead to.
 
-    `extra` is whatever the writer put beside; nothing vouches for it.
+    `extra` is unverified data of the writer.
     """
 
     index: int
@@ -31,12 +31,12 @@ class LogProof(msgspec.Struct, frozen=True):
         return "\n".join((*lines, "", "")).encode() + self.note.encode()
 
     def proves(self, leaf: bytes) -> bool:
-        """True when the leaf with this hash is in the tree of the checkpoint, at the index."""
+        """Return whether the leaf with this hash is in the tree of the checkpoint, at the index."""
         return merkle.verify_inclusion(leaf, self.index, self.checkpoint.size, self.hashes, self.checkpoint.root)
 
 
 def parse_proof(data: bytes) -> LogProof:
-    """A proof from its bytes; ProofRefused when it is not exactly one."""
+    """Parse a proof; raise ProofRefused if it is not exactly one."""
     if len(data) > NOTE_LIMIT + EXTRA_LIMIT * 2:
         raise ProofRefused(f"a proof of {len(data):,} bytes is too large", code="proof_too_large")
     head, _, note_bytes = data.partition(b"\n\n")
@@ -59,7 +59,7 @@ def parse_proof(data: bytes) -> LogProof:
 
 
 def parse_hashes(lines: list[str]) -> tuple[bytes, ...]:
-    """The hashes of a proof, one a line."""
+    """Parse the hashes of a proof, one per line."""
     if len(lines) > merkle.PROOF_LIMIT:
         raise _malformed(f"it has more than {merkle.PROOF_LIMIT} hashes")
     hashes = tuple(decode_base64(line) for line in lines)

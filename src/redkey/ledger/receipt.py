@@ -1,8 +1,8 @@
-"""The receipt of one record: seed 004's shape, and an offline part that convinces without the server.
+"""The receipt of one record, with an offline part that can be verified without the server.
 
-Most of a receipt can be worked out again from the proven wire, and is, by `verify`. What cannot (whether the
-wire had an effect, where the receipt can be fetched, which signers were retired) is attested: the log signs a
-digest of the whole document, beside signing the checkpoint. So no field of a receipt can change unseen.
+`verify` computes most of a receipt again from the proven wire. The rest (whether the wire had an effect, where the
+receipt can be fetched, which signers were retired) is attested: the log signs a digest of the whole document, besides
+the checkpoint. So no field of a receipt can change unnoticed.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ APPLIED = ReceiptEffect(status="applied")
 
 
 def prove(tree: TileTree, sequence: int, note: bytes) -> LogProof:
-    """The proof that the record with this sequence is under a signed checkpoint."""
+    """Build the proof that the record with this sequence is in the tree of a signed checkpoint."""
     checkpoint, signed = open_checkpoint(note)
     return LogProof(sequence - 1, tuple(tree.inclusion_proof(sequence - 1, checkpoint.size)), checkpoint, signed)
 
@@ -60,7 +60,7 @@ def build_receipt(
     content: Sequence[bytes] = (),
     anchor: Sequence[dict[str, Any]] = (),
 ) -> dict[str, Any]:
-    """The receipt of a record that follows the running hash `previous`; without a proof it says `pending`.
+    """Build the receipt of a record that follows the running hash `previous`; without a proof it is `pending`.
 
     `signers` attest the document; `history` are the terms of all signers of this log; `content` are bodies that
     the wire names; `anchor` are mirror rows that show the checkpoint on a public topic.
@@ -96,7 +96,7 @@ def build_receipt(
 
 
 def levels_of(proof: LogProof | None, *, anchored: bool) -> ReceiptLevels:
-    """The levels that a proof has the material for."""
+    """Return the levels that a proof has the material for."""
     if proof is None:
         return ReceiptLevels(integrity=False, signed=False, witnessed=False, anchored=False)
     signatures = proof.note.signatures
@@ -109,9 +109,9 @@ def levels_of(proof: LogProof | None, *, anchored: bool) -> ReceiptLevels:
 
 
 def attested_text(document: dict[str, Any], checkpoint: Checkpoint) -> bytes:
-    """What the log signs for a receipt: a digest of all of it but these signatures, under its origin and size.
+    """Return what the log signs for a receipt: a digest of all of it but these signatures, with its origin and size.
 
-    It can be taken for no checkpoint, whose second line is a number.
+    It cannot be taken for a checkpoint, because the second line of a checkpoint is a number.
     """
     offline = {name: value for name, value in document["offline"].items() if name != "attestation"}
     digest = sha256(canonical({**document, "offline": offline})).digest()
@@ -120,7 +120,7 @@ def attested_text(document: dict[str, Any], checkpoint: Checkpoint) -> bytes:
 
 
 def attestations(offline: ReceiptProof, checkpoint: Checkpoint) -> list[Signature]:
-    """The signatures of the document, none of which is checked yet."""
+    """Return the signatures of the document, which are not verified yet."""
     lines = [decode_base64(line) for line in offline.attestation]
     if len({line[:4] for line in lines}) != len(lines) or len(lines) > SIGNATURES_LIMIT:
         text = f"a receipt is attested once by each signer, and by at most {SIGNATURES_LIMIT}"
@@ -129,7 +129,7 @@ def attestations(offline: ReceiptProof, checkpoint: Checkpoint) -> list[Signatur
 
 
 def read_receipt(data: bytes) -> tuple[dict[str, Any], Receipt]:
-    """A receipt from its bytes, as JSON and as its parts; JsonRefused or ProofRefused when it is not one."""
+    """Read a receipt, as JSON and as its parts; raise JsonRefused or ProofRefused if it is not one."""
     document = decode(data, size_limit=RECEIPT_LIMIT)
     try:
         receipt = msgspec.convert(document, Receipt)
@@ -142,9 +142,9 @@ def read_receipt(data: bytes) -> tuple[dict[str, Any], Receipt]:
 
 
 def _check_known(document: Any, part: Any, pointer: str) -> None:
-    """Refuse fields and words that this version does not know.
+    """Refuse fields and values that this version does not know.
 
-    A client reads over them, because a newer server may say more. A verifier must not: it cannot vouch for them.
+    A client ignores them, because a newer server may send more. A verifier must not: it cannot verify them.
     """
     if isinstance(part, tuple):
         for index, (item, inner) in enumerate(zip(document, part, strict=True)):
@@ -168,20 +168,20 @@ def _malformed(text: str, pointer: str) -> ProofRefused:
 
 
 def self_contained(record: Record, previous: bytes, proof: LogProof) -> LogProof:
-    """The proof with the record in its extra data, so that the text alone tells what it proves."""
+    """Return the proof with the record in its extra data, so that the text alone shows what it proves."""
     extra = {"wire": record.wire.decode(), "internal": msgspec.to_builtins(_internal(record, previous))}
     return msgspec.structs.replace(proof, extra=canonical(extra))
 
 
 def read_extra(data: bytes) -> tuple[str, ReceiptInternal]:
-    """The record that travels in a proof's extra data: its wire, and what the ledger knows of it."""
+    """Read the record in a proof's extra data: its wire, and what the ledger knows about it."""
     try:
         extra = decode(data)
         internal = msgspec.convert(extra["internal"], ReceiptInternal)
         _check_known(extra["internal"], internal, "/internal")
         return extra["wire"], internal
     except (KeyError, TypeError, JsonRefused, ProofRefused, msgspec.ValidationError) as cause:
-        raise ProofRefused("the extra data of the proof holds no record", code="record_malformed") from cause
+        raise ProofRefused("the extra data of the proof has no record", code="record_malformed") from cause
 
 
 def _internal(record: Record, previous: bytes) -> ReceiptInternal:

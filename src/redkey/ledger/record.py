@@ -39,12 +39,12 @@ EMPTY_HEAD = Head(0, 0, bytes(48))
 
 
 def local_topic(number: int) -> str:
-    """The id of the `number`-th local topic, counted from 0."""
+    """Return the id of the `number`-th local topic, counted from 0."""
     return f"1.0.{FIRST_LOCAL_TOPIC + number}"
 
 
 def entity(text: str) -> tuple[int, int, int]:
-    """`shard.realm.num` as three integers; ValueError when it is not that."""
+    """Parse `shard.realm.num` into three integers; raise ValueError if it is something else."""
     shard, realm, num = (int(part) if part.isascii() and part.isdecimal() else -1 for part in text.split("."))
     if not all(0 <= part < 2**63 for part in (shard, realm, num)):
         raise ValueError(f"{text!r} is not shard.realm.num")
@@ -52,12 +52,12 @@ def entity(text: str) -> tuple[int, int, int]:
 
 
 def hedera_time(timestamp: int) -> str:
-    """A timestamp as mirror nodes write it: `1683553059.977315003`."""
+    """Write a timestamp as mirror nodes do: `1683553059.977315003`."""
     return f"{timestamp // NANOSECONDS}.{timestamp % NANOSECONDS:09d}"
 
 
 def parse_hedera_time(text: str) -> int:
-    """Nanoseconds from `seconds.nnnnnnnnn`; ValueError when it is not that."""
+    """Parse `seconds.nnnnnnnnn` into nanoseconds; raise ValueError if it is something else."""
     seconds, dot, nanos = text.partition(".")
     if not (
         seconds.isascii() and seconds.isdecimal() and dot and len(nanos) == 9 and nanos.isascii() and nanos.isdecimal()
@@ -66,5 +66,5 @@ def parse_hedera_time(text: str) -> int:
     return int(seconds) * NANOSECONDS + int(nanos)
 
 
-# People and the public API read a timestamp as wires write it.
+# The public API shows a timestamp as wires write it.
 iso_time = write_time

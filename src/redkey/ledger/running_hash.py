@@ -1,7 +1,7 @@
 """Hedera's running hash, version 3: SHA-384 over 211 bytes that Java's ObjectOutputStream would write.
 
 The 211 bytes bind the previous hash, payer, topic, timestamp, sequence and message; they are also the leaf
-of the Merkle tree, so chain and tree speak of the same bytes.
+of the Merkle tree, so the chain and the tree bind the same bytes.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ def _entities(payer: str, topic: str) -> bytes:
 
 
 def preimage(previous: bytes, payer: str, topic: str, timestamp: int, sequence: int, message: bytes) -> bytes:
-    """The 211 bytes whose SHA-384 is the running hash of this message."""
+    """Return the 211 bytes whose SHA-384 is the running hash of this message."""
     seconds, nanos = divmod(timestamp, NANOSECONDS)
     moment = _MOMENT.pack(seconds, nanos, sequence)
     return b"".join((_OPENING, previous, _entities(payer, topic), moment, _CLOSING, sha384(message).digest()))
 
 
 def record_preimage(previous: bytes, record: Record) -> bytes:
-    """The preimage of a record that follows one with the running hash `previous`."""
+    """Return the preimage of a record that follows one with the running hash `previous`."""
     return preimage(previous, record.payer, record.topic, record.timestamp, record.sequence, record.wire)
 
 
 def chained(head: Head | Record, topic: str, payer: str, timestamp: int, wire: bytes) -> tuple[Record, bytes]:
-    """The record that follows `head` (which may itself be a record), and its preimage."""
+    """Build the record that follows `head` (which may itself be a record), and its preimage."""
     sequence = head.sequence + 1
     leaf = preimage(head.running_hash, payer, topic, timestamp, sequence, wire)
     return Record(topic, sequence, timestamp, payer, sha384(leaf).digest(), wire), leaf

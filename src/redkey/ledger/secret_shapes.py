@@ -1,8 +1,8 @@
 """The shapes of secrets: how the tokens and keys of well-known services are written, each under its own name.
 
-A shape has a prefix, a fixed form or a checksum that its makers gave it. `marks` are fixed texts of which any text
-that holds the secret has at least one: looking for those first makes looking cheap. A shape with a check counts
-only when the check holds, so that a placeholder or a mistyped token is not taken for a secret.
+A shape has a prefix, a fixed form or a checksum by design. `marks` are fixed texts, at least one of which is in any
+text with the secret: a search for them first is cheap. A shape with a check counts only if the check passes, so that a
+placeholder or a mistyped token is not taken for a secret.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _is_jwt(match: re.Match[str]) -> bool:
 
 
 def _is_password(match: re.Match[str]) -> bool:
-    """A password, and not a placeholder where one would stand."""
+    """Return whether it is a password and not a placeholder."""
     return not _PLACEHOLDER.fullmatch(match["password"])
 
 
@@ -59,12 +59,12 @@ def _shape(name: str, marks: str, regex: str, check: Check | None = None) -> Sha
 
 
 def _token(name: str, marks: str, regex: str, check: Check | None = None) -> Shape:
-    """A shape that stands by itself: not a piece of a longer word."""
+    """A shape that is a whole word: not part of a longer one."""
     return _shape(name, marks, rf"(?<![A-Za-z0-9_-])(?:{regex})(?![A-Za-z0-9_-])", check)
 
 
 _KEYS = (
-    # Stripe's restricted keys begin alike.
+    # Stripe's restricted keys have the same prefix.
     _token("redkey_key", "rk_", r"rk_(?!live_|test_)[0-9A-Za-z]{4,16}_[0-9A-Za-z]{20,128}"),
     _shape("private_key", "PRIVATE", r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----"),
     _shape("putty_private_key", "PuTTY", r"PuTTY-User-Key-File-\d"),

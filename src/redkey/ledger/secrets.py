@@ -1,8 +1,8 @@
-"""Secrets in text, found before anything is recorded that cannot be unsaid.
+"""Find secrets in text before it is recorded: what is on the ledger cannot be removed.
 
-Only shapes that their makers gave a prefix, a form or a checksum are looked for (`secret_shapes`). How random a
-text looks is never asked: every hash, ULID and signature looks random, and this system is full of them. What was
-found is told by its name and its place, never by its text.
+Only known shapes are searched, with a prefix, a form or a checksum (`secret_shapes`). Randomness is no criterion: every
+hash, ULID and signature looks random, and this system is full of them. A finding has a name and a place, never the
+secret itself.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from redkey.errors import Finding, pointer
 from redkey.ledger.secret_shapes import SHAPES, Shape
 
-# Characters by how seldom ordinary text has them: a mark is looked for only where its seldomest one stands.
+# Characters by how rare they are in ordinary text: a mark is searched only where its rarest character is.
 _SELDOM = "~$+=_/.-" + "7890654321" + "QZXJVKYUWGPFHBDMLNEOCRISTA" + ":" + "qzxjkvwybfgphmuldcnrostiae"
 
 
@@ -25,12 +25,12 @@ def _by_seldomest() -> dict[str, list[str]]:
 
 
 _MARKS = _by_seldomest()
-# What may be, or hold, text.
+# The types that are text or may contain it.
 _TELLING = (str, dict, list, tuple)
 
 
 class Secret(NamedTuple):
-    """A secret that was found: the name of its shape, and where it stands. Never the secret itself."""
+    """A secret that was found: the name of its shape and its place, never the secret itself."""
 
     pattern: str
     pointer: str
@@ -41,8 +41,8 @@ class Secret(NamedTuple):
 
 
 def find_secrets(value: Any) -> Iterator[Secret]:
-    """The secrets in a JSON value, in its texts and in the names of its fields: the first of each text."""
-    # Looking for fixed marks is much cheaper than looking for shapes, and most values have none.
+    """Yield the secrets in the texts and field names of a JSON value: the first of each text."""
+    # A search for fixed marks is much cheaper than one for shapes, and most values have none.
     shapes = _possible("\n".join(_words(value)))
     if shapes:
         for text, path in _texts(value):
@@ -51,13 +51,13 @@ def find_secrets(value: Any) -> Iterator[Secret]:
 
 
 def find_secret(value: Any) -> Secret | None:
-    """The first secret in a JSON value; None when there is none."""
+    """Return the first secret in a JSON value; None if there is none."""
     # Most values have no mark of a secret at all.
     return next(find_secrets(value), None) if _possible("\n".join(_words(value))) else None
 
 
 def secret_in(text: str) -> str | None:
-    """The name of the shape of a secret that a text holds; None when it holds none."""
+    """Return the name of the shape of a secret in a text; None if there is none."""
     return _first(_possible(text), text)
 
 
@@ -75,7 +75,7 @@ def _first(shapes: Sequence[Shape], text: str) -> str | None:
 
 
 def _words(value: Any) -> list[str]:
-    """Every text of a JSON value, in any order, without recursion."""
+    """Yield every text of a JSON value, in any order, without recursion."""
     words: list[str] = []
     pending = [value]
     for part in pending:
@@ -90,7 +90,7 @@ def _words(value: Any) -> list[str]:
 
 
 def _texts(value: Any) -> Iterator[tuple[str, tuple[str | int, ...]]]:
-    """Every text of a JSON value with its place, in order, without recursion."""
+    """Yield every text of a JSON value with its place, in order, without recursion."""
     pending: list[tuple[Any, tuple[str | int, ...]]] = [(value, ())]
     while pending:
         part, path = pending.pop()

@@ -1,8 +1,8 @@
-"""Keys that sign: made, written as text, and used. Where the text is kept is `redkey.stores.keys`.
+"""Signing keys: generate them, write them as text, and sign. `redkey.stores.keys` stores the text.
 
 A log has one name, `redkey/<log id>`, and signs each of its workspaces' checkpoints under that workspace's
-origin, which begins with the name: so every C2SP tool that knows an origin's key can check it, and whoever
-pins the log's one key has the keys of all its origins.
+origin, which begins with the name: so every C2SP tool that knows an origin's key can verify it, and a
+client that pins the log's one key has the keys of all its origins.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _PRIVATE = "PRIVATE+KEY+"
 
 
 class Signer:
-    """A private key under the name it signs by."""
+    """A private key, with the name that it signs with."""
 
     __slots__ = ("_private", "verifier")
 
@@ -40,12 +40,12 @@ class Signer:
 
     @classmethod
     def generate(cls, name: str, algorithm: int = ED25519) -> Signer:
-        """A new key from the operating system's randomness."""
+        """Generate a key from the operating system's randomness."""
         return cls(name, Ed25519PrivateKey.generate(), algorithm)
 
     @classmethod
     def parse(cls, text: str) -> Signer:
-        """A key from `PRIVATE+KEY+name+key id+base64`. No error of this shows any of the text."""
+        """Parse a key from `PRIVATE+KEY+name+key id+base64`. Its errors never show any of the text."""
         name, _, rest = text.strip().removeprefix(_PRIVATE).partition("+")
         key_id, _, encoded = rest.partition("+")
         try:
@@ -60,12 +60,12 @@ class Signer:
         return signer
 
     def private_text(self) -> str:
-        """The secret, as the text that `parse` reads; it belongs in a file of mode 0600 and nowhere else."""
+        """Return the secret as the text that `parse` reads; store it only in a file of mode 0600."""
         data = bytes((self.verifier.algorithm,)) + self._private.private_bytes_raw()
         return f"{_PRIVATE}{self.verifier.name}+{self.verifier.key_id.hex()}+{encode_base64(data)}"
 
     def named(self, name: str) -> Signer:
-        """The same key, signing under another name."""
+        """Return the same key, to sign with another name."""
         return Signer(name, self._private, self.verifier.algorithm)
 
     def sign_bytes(self, message: bytes) -> bytes:
@@ -73,11 +73,11 @@ class Signer:
 
     @property
     def private_key(self) -> Ed25519PrivateKey:
-        """The secret as other signature formats take it."""
+        """Return the secret for other signature formats."""
         return self._private
 
     def sign(self, text: bytes) -> Signature:
-        """A plain signature line for the text of a note."""
+        """Return a plain signature line for the text of a note."""
         if self.verifier.algorithm != ED25519:
             raise KeyRefused(f"the key of {self.verifier.name} is a witness's: it only cosigns", code="key_type_wrong")
         return Signature(self.verifier.name, self.verifier.key_id, self._private.sign(text))
@@ -87,5 +87,5 @@ class Signer:
 
 
 def sign_note(text: bytes, *signers: Signer) -> Note:
-    """The text, signed by each."""
+    """Sign the text with each signer."""
     return Note(text, tuple(signer.sign(text) for signer in signers))

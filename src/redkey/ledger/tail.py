@@ -1,9 +1,9 @@
-"""The end of one topic, where records are made: its head, its clock and its Merkle tree.
+"""The end of one topic, where records are created: its head, its clock and its Merkle tree.
 
-Every sequenced store makes records here, so the rules of HCS have one home: sequences without gap, strictly
-increasing timestamps, messages of 1 to 1,024 bytes, the running hash, and the leaf of the tree over the same
-bytes. A refused message changes nothing. What a tail has made counts only when the store has committed it;
-after a unit that failed its tails are thrown away.
+Every store creates records here, so the rules of HCS have one home: sequences without gaps, strictly increasing
+timestamps, messages of 1 to 1,024 bytes, the running hash, and the leaf of the tree over the same bytes. A refused
+message changes nothing. New records count only when the store has committed them; after a failed unit its tails are
+discarded.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from redkey.ledger.record import LOCAL_PAYER, MESSAGE_LIMIT, Head, Record, entit
 from redkey.ledger.running_hash import GENESIS, chained, record_preimage
 from redkey.ledger.tiles import TILE_WIDTH, Tile, TileTree
 
-# Timestamps are signed 64-bit integers wherever they are kept or hashed.
+# Timestamps are stored and hashed as signed 64-bit integers.
 _LATEST = 2**63 - 1
 _PAGE = 1000
 # Tails kept between units, about 70 KiB each at most: the incomplete tiles of the tree.
@@ -26,7 +26,7 @@ TAILS = 512
 
 
 class Tail:
-    """Makes the next records of one topic."""
+    """Creates the next records of one topic."""
 
     __slots__ = ("_clock", "_next", "head", "topic", "tree")
 
@@ -38,11 +38,11 @@ class Tail:
         self._next: int | None = None
 
     def begin(self) -> None:
-        """A unit begins: its time is drawn when it is first asked for."""
+        """Begin a unit: its time is taken when it is first needed."""
         self._next = None
 
     def next_timestamp(self) -> int:
-        """The timestamp of the next record; the same until a record takes it."""
+        """Return the timestamp of the next record; the same until a record uses it."""
         if self._next is None:
             self._next = self._clock.after(self.head.timestamp)
         return self._next
@@ -50,7 +50,7 @@ class Tail:
     def append(
         self, entries: Sequence[Entry], expected: int, payer: str, timestamps: Sequence[int] | None = None
     ) -> tuple[list[Record], list[Tile]]:
-        """The records that these entries become, and the tiles that they complete."""
+        """Append entries: return their records, and the tiles that they complete."""
         if expected != self.head.sequence:
             raise AppendRefused(
                 f"topic {self.topic} is at sequence {self.head.sequence}, not {expected}", code="sequence_moved"
@@ -64,15 +64,15 @@ class Tail:
         return self._chain(entries, payer, times)
 
     def check_checkpoint(self, size: int, note: bytes) -> None:
-        """Refuse a note that is no checkpoint of this size, or a size that the topic has not reached."""
+        """Refuse a note that is not a checkpoint of this size, or a size beyond the topic's head."""
         if checkpoint_size(note) != size or not 0 <= size <= self.head.sequence:
             raise AppendRefused(
-                f"the note is no checkpoint of size {size}, or topic {self.topic} is only at {self.head.sequence}",
+                f"the note is not a checkpoint of size {size}, or topic {self.topic} is only at {self.head.sequence}",
                 code="checkpoint_refused",
             )
 
     def catch_up(self, records: Sequence[Record]) -> None:
-        """Take in records that another writer committed after this tail's head."""
+        """Add the records that another writer committed after this tail's head."""
         if not records:
             return
         self.tree.append(leaf_hashes(self.head.running_hash, records))
@@ -108,7 +108,7 @@ class Tail:
 
 
 class Tails:
-    """The tails of the topics written last: kept from unit to unit, caught up when others have written."""
+    """The tails of the topics written last: kept between units, updated when others have written."""
 
     __slots__ = ("_clock", "_current", "_kept", "_reader", "_stale")
 
@@ -120,19 +120,19 @@ class Tails:
         self._current: dict[str, Tail] = {}
 
     def begin(self, *, others_wrote: bool) -> None:
-        """A unit begins."""
+        """Begin a unit."""
         self._current.clear()
         if others_wrote:
             self._stale.update(self._kept)
 
     def forget(self) -> None:
-        """A unit failed: what its tails have made never happened."""
+        """Discard the tails of a failed unit."""
         self._current.clear()
         self._kept.clear()
         self._stale.clear()
 
     def of(self, topic: str) -> Tail:
-        """The end of a topic, as it is inside the unit."""
+        """Return the tail of a topic, as of this unit."""
         return self._current.get(topic) or self._join(topic)
 
     def _join(self, topic: str) -> Tail:
@@ -152,7 +152,7 @@ def _check(entries: Sequence[Entry]) -> None:
     for entry in entries:
         if not 1 <= len(entry.wire) <= MESSAGE_LIMIT:
             raise AppendRefused(f"a message has 1 to {MESSAGE_LIMIT} bytes, not {len(entry.wire)}", code="message_size")
-    # Ids are looked up by their text in stores and shown to people: no control characters, no half characters.
+    # Stores look ids up by their text, and people read them: no control characters, no lone surrogates.
     if not "".join([text for entry in entries for text in (entry.wire_id, *entry.subjects)]).isprintable():
         raise AppendRefused("a wire id or subject is not printable text", code="subject_invalid")
 
@@ -166,13 +166,13 @@ def check_entity(text: str, what: str) -> None:
 
 
 def open_tail(reader: Reader, topic: str, clock: Clock) -> Tail:
-    """The tail of a topic as it is stored."""
+    """Load the tail of a topic from the store."""
     tree, head = open_tree(reader, topic)
     return Tail(topic, LedgerClock(clock), head, tree)
 
 
 def open_tree(reader: Reader, topic: str) -> tuple[TileTree, Head]:
-    """The Merkle tree of a topic and the head it reaches, rebuilt from tiles and the records right of them."""
+    """Rebuild the Merkle tree of a topic and its head, from tiles and the records after them."""
     size = reader.head(topic).sequence
     tiled = size - size % TILE_WIDTH
     before = reader.read(topic, tiled - 1, 1) if tiled else ()
@@ -185,24 +185,25 @@ def open_tree(reader: Reader, topic: str) -> tuple[TileTree, Head]:
 
 
 def records_after(reader: Reader, topic: str, sequence: int) -> Iterator[Sequence[Record]]:
-    """All records above `sequence`, in batches."""
+    """Yield all records above `sequence`, in batches."""
     while batch := reader.read(topic, sequence, _PAGE):
         yield batch
         sequence = batch[-1].sequence
 
 
 def leaf_hashes(previous: bytes, records: Sequence[Record]) -> Iterator[bytes]:
-    """The leaf hashes of records that follow one with the running hash `previous`."""
+    """Return the leaf hashes of records that follow one with the running hash `previous`."""
     for record in records:
         yield sha256(b"\x00" + record_preimage(previous, record)).digest()
         previous = record.running_hash
 
 
 def checkpoint_size(note: bytes) -> int | None:
-    """The tree size that a signed checkpoint states: its second line; None when it is none."""
+    """Return the tree size of a signed checkpoint, its second line; None if the text is not a checkpoint."""
     lines = note.split(b"\n", 2)
     return int(lines[1]) if len(lines) == 3 and lines[1].isdigit() and len(lines[1]) < 20 else None
 
 
 def head_of(record: Record) -> Head:
+    """Return the head of a topic that ends with this record."""
     return Head(record.sequence, record.timestamp, record.running_hash)

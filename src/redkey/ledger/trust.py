@@ -1,7 +1,7 @@
-"""What the keys that a verifier was given say about a checkpoint: who signed it, who witnessed it.
+"""Check a checkpoint with the caller's keys: who signed it, and who witnessed it.
 
-A key that came with the receipt proves nothing: only keys that the caller brought count. What a receipt or a
-key file tells of retired signers is used to refuse, never to accept.
+Keys in the receipt prove nothing: only the caller's keys count. Retired signers in a receipt or a key file are a reason
+to refuse, never to accept.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from redkey.wire.times import NANOSECONDS
 
 
 class TrustedKey(msgspec.Struct, frozen=True):
-    """A log's key that the caller brought, and from which tree size on it signs no more (None: it still does)."""
+    """A log's key of the caller, and the tree size at which it was retired (None: it is in use)."""
 
     key: VerifierKey
     retired: int | None = None
 
 
 class Level(msgspec.Struct, frozen=True):
-    """Whether a level of proof holds, and why, in one sentence."""
+    """Whether a level of proof is reached, and why, in one sentence."""
 
     holds: bool
     why: str
 
 
 class Opinion(msgspec.Struct, frozen=True):
-    """A level, what was found on the way, and the keys by which it holds."""
+    """A level, the findings, and the keys that prove it."""
 
     level: Level
     findings: tuple[Finding, ...] = ()
@@ -41,7 +41,7 @@ class Opinion(msgspec.Struct, frozen=True):
 
 
 def parse_trusted_keys(text: str) -> list[TrustedKey]:
-    """Keys from the lines of a key file: `verifier-key`, or `verifier-key retired SIZE`; # begins a comment."""
+    """Parse the lines of a key file: `verifier-key`, or `verifier-key retired SIZE`; # begins a comment."""
     found: list[TrustedKey] = []
     for line in text.splitlines():
         words = line.partition("#")[0].split()
@@ -57,13 +57,13 @@ def _trusted(key: VerifierKey, retired: str | None) -> TrustedKey:
     if retired is None:
         return TrustedKey(key)
     if key.name.startswith("redkey/") and not split_epoch(key.name)[1]:
-        # Sizes are counted per origin, so one size cannot end a key for all origins of a log.
+        # Sizes are counted per origin, so one size cannot retire a key for all origins of a log.
         raise KeyRefused(f"a retirement is of one origin, such as {key.name}/<workspace>/e1, not of a whole log")
     return TrustedKey(key, parse_size(retired))
 
 
 def log_keys(keys: Iterable[TrustedKey]) -> list[TrustedKey]:
-    """The keys, when all of them are logs' keys."""
+    """Return the keys; raise KeyRefused if one is not a log's key."""
     kept = list(keys)
     for one in kept:
         if one.key.algorithm != ED25519:
@@ -72,7 +72,7 @@ def log_keys(keys: Iterable[TrustedKey]) -> list[TrustedKey]:
 
 
 def witness_keys(keys: Iterable[TrustedKey]) -> list[VerifierKey]:
-    """The keys, when all of them are witnesses' keys and no two are the same."""
+    """Return the keys; raise KeyRefused if one is not a witness's key, or two are the same."""
     kept: dict[bytes, VerifierKey] = {}
     for one in keys:
         if one.key.algorithm != COSIGNATURE:
@@ -86,7 +86,7 @@ def witness_keys(keys: Iterable[TrustedKey]) -> list[VerifierKey]:
 def signed_level(
     checkpoint: Checkpoint, note: Note, keys: Sequence[TrustedKey], retired: Mapping[bytes, int] | None = None
 ) -> Opinion:
-    """Is the checkpoint signed by a key that the caller brought? `retired` is what the receipt tells of signers."""
+    """Check that one of the caller's keys signed the checkpoint; `retired` are the retirements in the receipt."""
     lines = ", ".join(one.signer for one in note.signatures if not is_cosignature(one)) or "nobody"
     if not keys:
         return Opinion(Level(False, f"no key was given to check with; {lines} signed, and nobody vouched for that key"))
@@ -109,7 +109,7 @@ def signed_level(
             continue
         good.append(key)
     if good:
-        # A retired key beside one that holds takes nothing away.
+        # A retired key does not invalidate a signature of another key.
         return Opinion(Level(True, f"signed by {_names(good)}"), keys=tuple(good))
     if findings:
         return Opinion(Level(False, findings[0].message), tuple(findings))
@@ -119,7 +119,7 @@ def signed_level(
 def witnessed_level(
     note: Note, witnesses: Sequence[VerifierKey], quorum: int | None, log_keys: Iterable[bytes] = ()
 ) -> Opinion:
-    """Did enough of the caller's witnesses cosign? All of them, or `quorum`; a log is no witness of itself."""
+    """Check that enough of the caller's witnesses cosigned: all of them, or `quorum`; the log itself does not count."""
     if not witnesses:
         lines = ", ".join(dict.fromkeys(one.signer for one in note.signatures if is_cosignature(one)))
         told = f"{lines} cosigned, and nobody vouched for them" if lines else "nobody cosigned"
@@ -144,7 +144,7 @@ def witnessed_level(
             findings.append(Finding("cosignature_invalid", "", f"the cosignature of {witness.name} is wrong"))
             continue
         good.append(witness)
-        # The same witness twice is one witness.
+        # A witness that is listed twice counts once.
         seen.append(f"{witness.name} at {_time(max(time or 0 for time in times))}")
     if len(good) >= needed and not any(one.code == "cosignature_invalid" for one in findings):
         return Opinion(Level(True, f"cosigned by {', '.join(seen)}"), keys=tuple(good))
@@ -153,7 +153,7 @@ def witnessed_level(
 
 
 def attests(keys: Iterable[VerifierKey], signatures: Sequence[Signature], text: bytes) -> bool | None:
-    """Did one of the keys sign this text? None when none of them tried; False when one did, wrongly."""
+    """Return whether one of the keys signed this text: None if there is no such signature, False if it is wrong."""
     tried = [(key, one) for key in keys for one in Note(text, tuple(signatures)).by(key)]
     if not tried:
         return None

@@ -1,13 +1,13 @@
-"""Verifying a receipt or a proof with nothing but its bytes and the caller's keys.
+"""Verify a receipt or a proof with nothing but its bytes and the caller's keys.
 
-The answer is never one word: it names the levels that hold and says why the others do not.
+The result names the levels that are reached, and says why the others are not.
 
-    integrity   the parts agree: the record is in the tree of the checkpoint, and the receipt says what it says
-    signed      a key that the caller brought signed that checkpoint, and the rest of the receipt
-    witnessed   the caller's witnesses cosigned it: the log shows them the same history
-    anchored    it stands on a public topic, by a mirror node's answer that the caller brought
+    integrity   the parts agree: the record is in the tree of the checkpoint, and the receipt matches the record
+    signed      one of the caller's keys signed that checkpoint, and the rest of the receipt
+    witnessed   the caller's witnesses cosigned it: the log showed them the same history
+    anchored    it is on a public topic, by a mirror node's answer that the caller fetched
 
-No level above holds where integrity does not: a good signature under another record proves nothing.
+Without integrity no other level is reached: a valid signature of another record proves nothing.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ LEVELS = ("integrity", "signed", "witnessed", "anchored")
 
 
 class Policy(msgspec.Struct, frozen=True):
-    """What the caller brought: log keys, witness keys and how many of them must have cosigned, mirror rows."""
+    """What the caller trusts: log keys, witness keys and how many of them must have cosigned, mirror rows."""
 
     keys: tuple[TrustedKey, ...] = ()
     witnesses: tuple[VerifierKey, ...] = ()
@@ -55,13 +55,13 @@ class Policy(msgspec.Struct, frozen=True):
 
     @property
     def asked(self) -> tuple[str, ...]:
-        """The levels that the caller brought the means to check."""
+        """Return the levels that the caller can check."""
         brought = (True, bool(self.keys), bool(self.witnesses), bool(self.mirror))
         return tuple(name for name, there in zip(LEVELS, brought, strict=True) if there)
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """The levels by name, all that was found wrong, and what the shown wire says happened."""
+    """The levels by name, everything that is wrong, and the event of the wire."""
 
     levels: dict[str, Level]
     findings: tuple[Finding, ...]
@@ -74,7 +74,7 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 class _Shown(msgspec.Struct, frozen=True):
-    """The record that a receipt shows; it agrees with its own running hash, and nothing more is known of it."""
+    """The record in a receipt; it matches its own running hash, and nothing else is verified yet."""
 
     wire: Any
     leaf: bytes
@@ -82,7 +82,7 @@ class _Shown(msgspec.Struct, frozen=True):
 
 
 def verify_receipt(data: bytes, policy: Policy) -> Verdict:
-    """What a receipt proves to a caller with these keys."""
+    """Return what a receipt proves to a caller with these keys."""
     try:
         document, receipt = read_receipt(data)
         if receipt.offline is None:
@@ -103,14 +103,14 @@ def verify_receipt(data: bytes, policy: Policy) -> Verdict:
 
 
 def verify_proof(proof: LogProof, leaf: bytes, policy: Policy, event: EventHead | None = None) -> Verdict:
-    """What a tlog-proof proves of the leaf with these bytes."""
+    """Return what a tlog-proof proves about the leaf with these bytes."""
     wrong = tuple(_inclusion(proof, leaf))
     signed = signed_level(proof.checkpoint, proof.note, policy.keys)
     return _verdict(proof, wrong, signed, policy, (), {}, event)
 
 
 def verify_record_proof(proof: LogProof, wire: str, internal: ReceiptInternal, policy: Policy) -> Verdict:
-    """What a tlog-proof proves of a record that is known by its wire and what the ledger knows of it."""
+    """Return what a tlog-proof proves about a record, given its wire and what the ledger knows about it."""
     try:
         shown = _record(wire, internal, proof.index + 1)
         event = event_at(shown.wire, proof.index + 1, shown.timestamp)
@@ -120,7 +120,7 @@ def verify_record_proof(proof: LogProof, wire: str, internal: ReceiptInternal, p
 
 
 def nothing_holds(*findings: Finding) -> Verdict:
-    """The verdict on what cannot be read, or contradicts itself."""
+    """Return the verdict on a receipt that cannot be read, or contradicts itself."""
     why = [findings[0].message, *("the receipt is not whole",) * 3]
     return Verdict({name: Level(False, text) for name, text in zip(LEVELS, why, strict=True)}, findings)
 
@@ -147,7 +147,7 @@ def _verdict(
 
 
 def _record(wire: str, internal: ReceiptInternal, sequence: int) -> _Shown:
-    """The record that a receipt shows, and its leaf; refused where it contradicts itself."""
+    """Return the record in a receipt, and its leaf; raise ProofRefused if it contradicts itself."""
     data = wire.encode()
     if not 0 < len(data) <= MESSAGE_LIMIT:
         raise ProofRefused(f"the wire has {len(data)} bytes; 1 to {MESSAGE_LIMIT} are allowed", code="wire_length")
@@ -218,7 +218,7 @@ def _content(offline: ReceiptProof, wire: Any) -> Iterator[Finding]:
 
 
 def _references(value: Any) -> Iterator[tuple[str, int | None]]:
-    """Every (sha256, bytes) that a payload names."""
+    """Return every (sha256, bytes) that a payload names."""
     if isinstance(value, dict):
         if isinstance(value.get("sha256"), str):
             yield value["sha256"], value.get("bytes")
@@ -230,7 +230,7 @@ def _references(value: Any) -> Iterator[tuple[str, int | None]]:
 
 
 def _retirements(offline: ReceiptProof) -> dict[bytes, int]:
-    """From which size on each signer that the receipt tells of signs no more, by public key."""
+    """Return the tree size at which each signer in the receipt was retired, by public key."""
     retired: dict[bytes, int] = {}
     for index, term in enumerate(offline.signers):
         try:
@@ -243,7 +243,7 @@ def _retirements(offline: ReceiptProof) -> dict[bytes, int]:
 
 
 def _attested(signed: Opinion, attestation: Sequence[Signature], text: bytes) -> Opinion:
-    """The signed level goes on holding when the same key signed what the receipt says beside its record."""
+    """Keep the signed level only if the same key signed the rest of the receipt."""
     answer = attests(signed.keys, attestation, text)
     if answer:
         return signed

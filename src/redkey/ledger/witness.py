@@ -1,9 +1,9 @@
 """What a witness decides: whether a checkpoint continues the last one it cosigned for that log.
 
-The request and the answers are those of C2SP tlog-witness. A log whose history was rewritten cannot show a
-consistency proof, so two readers cannot be shown two histories that the same witness cosigned. An epoch is a
-tree of its own: a restored log goes on in the next one, from no size, and its earlier epochs are closed, so a
-restore is seen as one and cannot hide a second history running beside it.
+The request and the answers are those of C2SP tlog-witness. A log whose history was rewritten has no
+consistency proof, so the same witness never cosigns two histories. An epoch is a tree of its own: a restored log
+continues in the next epoch, from size 0, and its earlier epochs are closed, so a restore is visible and cannot hide a
+second history.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Request(msgspec.Struct, frozen=True):
 
 
 def parse_request(data: bytes) -> Request:
-    """The body of an add-checkpoint request; ProofRefused when it is not exactly one."""
+    """Parse the body of an add-checkpoint request; raise ProofRefused if it is not exactly one."""
     if len(data) > REQUEST_LIMIT:
         raise ProofRefused(
             f"a request of {len(data):,} bytes; the limit is {REQUEST_LIMIT:,}", code="request_too_large"
@@ -54,7 +54,7 @@ def parse_request(data: bytes) -> Request:
 
 
 def recognise(request: Request, keys: Sequence[TrustedKey]) -> None:
-    """Let pass what a known log signed, or raise WitnessRefused; nothing is kept of strangers."""
+    """Accept what a known log signed, or raise WitnessRefused; nothing of unknown logs is stored."""
     checkpoint = request.checkpoint
     signed = signed_level(checkpoint, request.note, keys)
     if not signed.level.holds:
@@ -67,10 +67,10 @@ def recognise(request: Request, keys: Sequence[TrustedKey]) -> None:
 
 
 def judge(request: Request, last: Checkpoint | None, newest_epoch: int) -> None:
-    """Let pass what continues the log as it was seen, or raise WitnessRefused.
+    """Accept a checkpoint that continues the last one, or raise WitnessRefused.
 
-    `last` is what was cosigned last for this origin, `newest_epoch` the highest epoch of the same log for which
-    anything was cosigned.
+    `last` is the last checkpoint that was cosigned for this origin, `newest_epoch` the highest epoch of the same log
+    with a cosigned checkpoint.
     """
     checkpoint = request.checkpoint
     epoch = split_epoch(checkpoint.origin)[1]
