@@ -52,7 +52,7 @@ def _actor(wire: dict[str, Any]) -> Party:
 
 
 def sender_of(wire: dict[str, Any]) -> Party:
-    """Return the sender as a party. Receipts of the first version show it as the actor when a runner acts for an agent."""
+    """Return the sender as a party. In receipts of the first version a runner is the actor, not its agent."""
     kind, _, name = wire["sender"].partition(":")
     return Party(type=kind, id=name or kind)
 
