@@ -6,8 +6,9 @@ of the Merkle tree, so the chain and the tree bind the same bytes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
-from hashlib import sha384
+from hashlib import sha256, sha384
 from struct import Struct
 
 from redkey.ledger.record import Head, Record, entity
@@ -47,3 +48,21 @@ def chained(head: Head | Record, topic: str, payer: str, timestamp: int, wire: b
     sequence = head.sequence + 1
     leaf = preimage(head.running_hash, payer, topic, timestamp, sequence, wire)
     return Record(topic, sequence, timestamp, payer, sha384(leaf).digest(), wire), leaf
+
+
+def chain(
+    head: Head, topic: str, payer: str, times: Sequence[int], wires: Sequence[bytes]
+) -> tuple[list[Record], list[bytes]]:
+    """The records of one payer that follow `head`, and the leaf hashes of the tree over them: `chained` for many."""
+    records: list[Record] = []
+    leaves: list[bytes] = []
+    sequence, running, entities = head.sequence, head.running_hash, _entities(payer, topic)
+    for timestamp, wire in zip(times, wires, strict=True):
+        sequence += 1
+        seconds, nanos = divmod(timestamp, NANOSECONDS)
+        moment = _MOMENT.pack(seconds, nanos, sequence)
+        leaf = b"".join((_OPENING, running, entities, moment, _CLOSING, sha384(wire).digest()))
+        running = sha384(leaf).digest()
+        leaves.append(sha256(b"\x00" + leaf).digest())
+        records.append(Record(topic, sequence, timestamp, payer, running, wire))
+    return records, leaves

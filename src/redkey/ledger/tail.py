@@ -15,7 +15,7 @@ from redkey.errors import AppendRefused
 from redkey.ledger.clock import LedgerClock
 from redkey.ledger.ports import Clock, Entry, Reader
 from redkey.ledger.record import LOCAL_PAYER, MESSAGE_LIMIT, Head, Record, entity
-from redkey.ledger.running_hash import GENESIS, chained, record_preimage
+from redkey.ledger.running_hash import GENESIS, chain, record_preimage
 from redkey.ledger.tiles import TILE_WIDTH, Tile, TileTree
 
 # Timestamps are stored and hashed as signed 64-bit integers.
@@ -61,7 +61,10 @@ class Tail:
         if not entries:
             return [], []
         times = self._times(len(entries)) if timestamps is None else self._checked(timestamps, len(entries))
-        return self._chain(entries, payer, times)
+        records, leaves = chain(self.head, self.topic, payer, times, [entry.wire for entry in entries])
+        self.head = head_of(records[-1])
+        self._next = self.head.timestamp + 1
+        return records, self.tree.append(leaves)
 
     def check_checkpoint(self, size: int, note: bytes) -> None:
         """Refuse a note that is not a checkpoint of this size, or a size beyond the topic's head."""
@@ -77,18 +80,6 @@ class Tail:
             return
         self.tree.append(leaf_hashes(self.head.running_hash, records))
         self.head = head_of(records[-1])
-
-    def _chain(self, entries: Sequence[Entry], payer: str, times: Sequence[int]) -> tuple[list[Record], list[Tile]]:
-        records: list[Record] = []
-        leaves: list[bytes] = []
-        head: Head | Record = self.head
-        for entry, timestamp in zip(entries, times, strict=True):
-            head, preimage = chained(head, self.topic, payer, timestamp, entry.wire)
-            records.append(head)
-            leaves.append(sha256(b"\x00" + preimage).digest())
-        self.head = head_of(records[-1])
-        self._next = self.head.timestamp + 1
-        return records, self.tree.append(leaves)
 
     def _times(self, count: int) -> range:
         first = self.next_timestamp()

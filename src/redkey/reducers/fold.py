@@ -163,7 +163,7 @@ def pass_over(world: World, changes: Changes, sequence: int, timestamp: int) -> 
         raise ValueError(f"record {sequence} cannot follow {world.sequence}")
     if world.workspace.rules > RULES:
         raise UpgradeNeeded(f"record {sequence} stands under rules {world.workspace.rules}")
-    if world.tombstones:
+    if world.tombstones and world.tombstones[0][0] <= timestamp:
         world.bury(timestamp, changes)
     world.sequence, world.timestamp = sequence, timestamp
 

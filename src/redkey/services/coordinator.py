@@ -3,7 +3,7 @@ by one commit; a request is answered only after its records are durable.
 
 Decide, fold and commit run without yielding the event loop, so nobody reads a world ahead of its commit. When a
 commit fails, the worlds it changed are dropped and read again; when an fsync fails, the process must stop. Which
-worlds are loaded is `worlds`'s, who waits for a task is `waiters`'s, what one unit does to a topic `unit_of_work`'s.
+worlds are loaded is `worlds`'s, who waits for a task is `waiters`'s, what a unit does is `run_unit`'s.
 """
 
 from __future__ import annotations
@@ -18,22 +18,21 @@ from typing import Any, TypeVar
 import structlog
 
 from redkey.commands.actor import Actor
-from redkey.commands.decision import Refused, key_reused
+from redkey.commands.decision import key_reused
 from redkey.commands.draft import Ids
-from redkey.errors import RedKeyError, StoreError, StoreFailed, StoreFull, StorePoisoned, WriterBusy
+from redkey.errors import RedKeyError, StoreError, StoreFull, StorePoisoned, WriterBusy
 from redkey.ledger.ports import Content, SequencedStore, Unit
 from redkey.reducers.changes import Changes
 from redkey.reducers.world import World
 from redkey.services.acts import Act, Perform
-from redkey.services.answers import Answers, KeepAnswer
+from redkey.services.answers import Answers
 from redkey.services.documents import Documents
 from redkey.services.outcome import NO_TASKS, Outcome, Settled
-from redkey.services.place import Place
+from redkey.services.run_unit import Answer, UnitMeans, note_damage, run_unit
 from redkey.services.submission import Done, MakeReply, Request, Submission
 from redkey.services.turns import Turns
 from redkey.services.unit_of_work import TopicWork
 from redkey.services.waiters import Waiters
-from redkey.services.workspaces import check_visitor
 from redkey.services.worlds import Worlds
 
 # How many turns the event loop gets at most to bring more requests before a unit begins.
@@ -43,8 +42,6 @@ _NOBODY = Actor("", "", frozenset())
 _log = structlog.get_logger("redkey.services")
 T = TypeVar("T")
 Listener = Callable[[str, Sequence[Settled]], None]
-# What a submission gets: an outcome, or why there is none.
-Answer = Outcome | RedKeyError
 
 
 class Unavailable(RedKeyError):
@@ -65,13 +62,14 @@ class Coordinator:
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         """`now` measures how long units take; the time of the ledger is the store's."""
-        self._store, self._ids, self._on_fatal = store, ids, on_fatal
+        self._store, self._on_fatal = store, on_fatal
         self._worlds, self._waiters = Worlds(store), Waiters()
+        self._answers, self._documents = Answers(), Documents()
+        self._means = UnitMeans(ids, self._worlds, self._answers, self._documents)
         self._arrived, self._now = Turns(now), now
         self._acts: deque[Act[Any]] = deque()
         # Requests with an idempotency key that are on their way: a retry joins the first.
         self._flights: dict[tuple[str, str], Submission] = {}
-        self._answers, self._documents = Answers(), Documents()
         self._listeners: list[Listener] = []
         self._act_first = False
         self._draining = self._stopping = False
@@ -302,8 +300,6 @@ class Coordinator:
             with self._store.write(wait=False) as unit:
                 begun = self._now()
                 self._settle_all(unit, batch, works, answers)
-                for work in works.values():
-                    work.finish()
                 decided = self._now()
             self._arrived.measured(len(batch), decided - begun, self._now() - decided)
         except WriterBusy:
@@ -315,7 +311,7 @@ class Coordinator:
             self._on_fatal(poison)
         except StoreError as cause:
             self._drop(batch)
-            if not _note_damage(batch, answers):
+            if not note_damage(batch, answers):
                 self._fail(batch, partial(_failure, cause))
                 return
             # Reading damaged content broke the unit. Once more, without the replies that would show it.
@@ -355,40 +351,7 @@ class Coordinator:
     def _settle_all(
         self, unit: Unit, batch: list[Submission], works: dict[str, TopicWork], answers: list[Answer]
     ) -> None:
-        self._documents.begin(unit)
-        broken: dict[str, RedKeyError] = {}
-        for submission in batch:
-            topic = submission.topic
-            if topic not in works and topic not in broken:
-                try:
-                    world = self._worlds.enter(unit, topic)
-                    loaded_at = self._worlds.loaded_at(topic)
-                    works[topic] = TopicWork(unit, topic, world, self._ids, loaded_at, self._documents)
-                except StoreError:
-                    raise
-                except RedKeyError as cause:
-                    # A workspace that cannot be read holds up nobody else.
-                    broken[topic] = cause
-                else:
-                    works[topic].run_due()
-            answers.append(broken[topic] if topic in broken else self._settle(unit, works, submission))
-
-    def _settle(self, unit: Unit, works: dict[str, TopicWork], submission: Submission) -> Answer:
-        command, work = submission.command, works[submission.topic]
-        if command is None:
-            return Outcome()
-        try:
-            if type(command) is KeepAnswer:
-                return Outcome(kept=self._answers.keep(unit, submission.topic, command, work.now))
-            if work.workspace_id and submission.caller.workspace_id != work.workspace_id:
-                check_visitor(unit, submission.caller, works)
-            if submission.idem:
-                kept = self._answers.find(unit, submission.topic, submission.idem, submission.body)
-                if kept is not None:
-                    return Outcome(kept=kept)
-            return _replied(work.run(submission), submission, work.place)
-        except Refused as refused:
-            return refused
+        run_unit(self._means, unit, batch, works, answers)
 
     # From commit to answer.
 
@@ -455,35 +418,6 @@ class Coordinator:
         if self._draining:
             await self._idle.wait()
         self._stopped = self._stopped or partial(Unavailable, "The server is stopping.")
-
-
-def _replied(outcome: Outcome, submission: Submission, place: Place) -> Answer:
-    """The outcome with its reply; or why there is no reply, to its caller alone: what was recorded stays recorded."""
-    if submission.reply is None:
-        return outcome
-    if submission.damage is not None:
-        return submission.damage
-    try:
-        outcome.reply = submission.reply(outcome, place)
-    except Refused:
-        raise
-    except StoreFailed as damaged:
-        # Content that the reply would show is damaged.
-        return damaged
-    except Exception as cause:
-        _log.error("a reply could not be made", topic=submission.topic, exc_info=cause)
-        failure = RedKeyError("The request was recorded, and its reply could not be made.", code="internal_error")
-        failure.__cause__ = cause
-        return failure
-    return outcome
-
-
-def _note_damage(batch: list[Submission], answers: list[Answer]) -> bool:
-    """True when a reply of a unit that failed had met damaged content, which no further try looks at again."""
-    met = [(one, answer) for one, answer in zip(batch, answers, strict=False) if isinstance(answer, StoreFailed)]
-    for submission, damage in met:
-        submission.damage = damage
-    return bool(met)
 
 
 def _failure(cause: BaseException | None) -> RedKeyError:

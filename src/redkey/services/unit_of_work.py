@@ -98,27 +98,39 @@ class TopicWork:
 
         One without a command asks for nothing but what time has made due.
         """
-        command = submission.command
+        command, caller, idem = submission.command, submission.caller, submission.idem
         if command is None or type(command) is KeepAnswer:
             return Outcome()
-        key = self.key(submission.caller.key_id)
+        world = self._world
+        key = world.keys.get(caller.key_id)
         if key is not None:
-            check_key(key, submission.caller)
-        done = self._world.done.get(submission.idem) if submission.idem else None
-        if done is not None:
-            if done.body != submission.body:
-                raise key_reused()
-            return self._again(done.sequence, command)
-        if submission.idem:
-            dropped = dropped_event(self._unit, self._topic, self._world, submission.idem)
+            check_key(key, caller)
+        if idem:
+            done = world.done.get(idem)
+            if done is not None:
+                if done.body != submission.body:
+                    raise key_reused()
+                return self._again(done.sequence, command)
+            dropped = dropped_event(self._unit, self._topic, world, idem) if world.keys_dropped else ""
             if dropped:
                 raise key_expired(dropped)
-        effects.check(self._unit, self._topic, command)
-        outcome = self._decide(command, submission)
+        has_effect = effects.has_effect(command)
+        if has_effect:
+            effects.check(self._unit, self._topic, command)
+        decision = self.judge(command, caller)
+        if decision.repeat:
+            return Outcome([self._read(decision.repeat)], repeated=True)
+        if not decision.drafts:
+            return Outcome(answer=decision.answer)
+        outcome = Outcome(self._take(decision.drafts, submission))
+        if has_effect:
+            self._effects.append(command)
+            if type(command) is EraseContent:
+                self.place.erased.add(command.sha256)
         asked = _next_of(command)
         if asked is not None:
             ended = next(one.event for one in outcome.records if one.event.type in _ENDS)
-            outcome.next = self._claim_next(asked, submission.caller, ended.wire_id)
+            outcome.next = self._claim_next(asked, caller, ended.wire_id)
         return outcome
 
     def run_due(self) -> None:
@@ -150,28 +162,21 @@ class TopicWork:
         for command in self._effects:
             effects.apply(self._unit, self._topic, command)
 
-    def _decide(self, command: Command, submission: Submission) -> Outcome:
-        decision = self.judge(command, submission.caller)
-        if decision.repeat:
-            return Outcome([self._read(decision.repeat)], repeated=True)
-        if not decision.drafts:
-            return Outcome(answer=decision.answer)
+    def _take(self, drafts: list[Draft], submission: Submission) -> list[Settled]:
+        """Record the drafts of a submission, under its key and with its content."""
         if submission.idem:
-            request = next((draft for draft in decision.drafts if not draft.leads), decision.drafts[0])
+            request = drafts[0] if len(drafts) == 1 else next((one for one in drafts if not one.leads), drafts[0])
             request.payload = with_key(request.payload, submission.idem, submission.body)
+        if not submission.contents:
+            return self._record(drafts)
         brought = {one.sha256: one for one in submission.contents if one.sha256 not in self.contents}
         self.contents.update(brought)
         try:
-            outcome = Outcome(self._record(decision.drafts))
+            return self._record(drafts)
         except Refused:
             for sha256 in brought:
                 del self.contents[sha256]
             raise
-        if effects.has_effect(command):
-            self._effects.append(command)
-            if type(command) is EraseContent:
-                self.place.erased.add(command.sha256)
-        return outcome
 
     def judge(self, command: Command, caller: Actor) -> Decision:
         """Decide in the world as the command's own records will meet it: what they make leave has left."""
@@ -212,21 +217,23 @@ class TopicWork:
         return Outcome(records[:first], next=claim, repeated=True)
 
     def _record(self, drafts: list[Draft]) -> list[Settled]:
-        first = len(self.records)
-        leading, *others = drafts
-        for draft in others:
-            # Told before anything is folded; the first is looked at when it is appended.
-            _, findings = encode(seal(self._world, draft, self._timestamp, self._ids))
+        first, leading, world = len(self.records), drafts[0], self._world
+        for draft in drafts[1:]:
+            # Told before anything is folded; the first is looked at when it is appended. All attempts of one claim are
+            # made from the world, so they fit as the first one does.
+            if type(draft.payload) is TaskClaimAttempted:
+                continue
+            _, findings = encode(seal(world, draft, self._timestamp, self._ids))
             if findings:
                 raise _unfit(findings[0])
         self._append(leading, fresh=True)
-        for draft in others:
+        for draft in drafts[1:]:
             # What leads (a hold that is taken up again) is not the cause of what the holder asked for.
             if not draft.causation_id and not leading.leads:
                 draft.causation_id = self.records[first].event.wire_id
             self._append(draft)
         for _ in range(_ROUNDS_LIMIT):
-            consequences = follow_ups(self._world)
+            consequences = follow_ups(world) if world.agenda or world.pending else ()
             if not consequences:
                 return self.records[first:]
             for draft in consequences:

@@ -1,0 +1,125 @@
+"""One unit, as a plain function over its submissions: nothing in it knows of an event loop.
+
+    once a workspace      what time has brought is recorded
+    each submission       answered again if its key is known; else decided, checked, placed and folded with all that
+                          follows, and its reply is made
+    at the end            all records are hashed and handed to the store, with rows and content
+
+A request meets the consequences of the one before it, so deciding and folding cannot be parted into stages. What a unit
+does to one workspace is `unit_of_work`'s; when units run, and who is answered then, is the coordinator's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+import structlog
+
+from redkey.commands.decision import Refused
+from redkey.commands.draft import Ids
+from redkey.errors import RedKeyError, StoreError, StoreFailed
+from redkey.ledger.ports import Unit
+from redkey.services.answers import Answers, KeepAnswer
+from redkey.services.documents import Documents
+from redkey.services.outcome import Outcome
+from redkey.services.place import Place
+from redkey.services.submission import Submission
+from redkey.services.unit_of_work import TopicWork
+from redkey.services.workspaces import check_visitor
+from redkey.services.worlds import Worlds
+
+_log = structlog.get_logger("redkey.services")
+# What a submission gets: an outcome, or why there is none.
+Answer = Outcome | RedKeyError
+
+
+class UnitMeans(msgspec.Struct, frozen=True):
+    """What units keep from one to the next. Only the unit that runs may change it."""
+
+    ids: Ids
+    worlds: Worlds
+    answers: Answers
+    documents: Documents
+
+
+def run_unit(
+    means: UnitMeans, unit: Unit, batch: Sequence[Submission], works: dict[str, TopicWork], answers: list[Answer]
+) -> None:
+    """Do what the submissions ask for, in their order. `works` and `answers` take what came of it so far, so that
+    whoever runs the unit can tell where it failed."""
+    means.documents.begin(unit)
+    broken: dict[str, RedKeyError] = {}
+    for submission in batch:
+        topic = submission.topic
+        work = works.get(topic)
+        if work is None:
+            if topic not in broken:
+                try:
+                    works[topic] = work = _enter(means, unit, topic)
+                except StoreError:
+                    raise
+                except RedKeyError as cause:
+                    # A workspace that cannot be read holds up nobody else.
+                    broken[topic] = cause
+            if work is None:
+                answers.append(broken[topic])
+                continue
+            work.run_due()
+        try:
+            answers.append(_settle(means, unit, works, work, submission))
+        except Refused as refused:
+            answers.append(refused)
+    for work in works.values():
+        work.finish()
+
+
+def _enter(means: UnitMeans, unit: Unit, topic: str) -> TopicWork:
+    world = means.worlds.enter(unit, topic)
+    return TopicWork(unit, topic, world, means.ids, means.worlds.loaded_at(topic), means.documents)
+
+
+def _settle(
+    means: UnitMeans, unit: Unit, works: dict[str, TopicWork], work: TopicWork, submission: Submission
+) -> Answer:
+    command, idem = submission.command, submission.idem
+    if command is None:
+        return Outcome()
+    if type(command) is KeepAnswer:
+        return Outcome(kept=means.answers.keep(unit, submission.topic, command, work.now))
+    workspace_id = work.workspace_id
+    if workspace_id and submission.caller.workspace_id != workspace_id:
+        check_visitor(unit, submission.caller, works)
+    if idem:
+        kept = means.answers.find(unit, submission.topic, idem, submission.body)
+        if kept is not None:
+            return Outcome(kept=kept)
+    outcome = work.run(submission)
+    return outcome if submission.reply is None else _replied(outcome, submission, work.place)
+
+
+def _replied(outcome: Outcome, submission: Submission, place: Place) -> Answer:
+    """The outcome with its reply; or why there is no reply, to its caller alone: what was recorded stays recorded."""
+    if submission.damage is not None:
+        return submission.damage
+    try:
+        outcome.reply = submission.reply(outcome, place) if submission.reply is not None else None
+    except Refused:
+        raise
+    except StoreFailed as damaged:
+        # Content that the reply would show is damaged.
+        return damaged
+    except Exception as cause:
+        _log.error("a reply could not be made", topic=submission.topic, exc_info=cause)
+        failure = RedKeyError("The request was recorded, and its reply could not be made.", code="internal_error")
+        failure.__cause__ = cause
+        return failure
+    return outcome
+
+
+def note_damage(batch: Sequence[Submission], answers: Sequence[Answer]) -> bool:
+    """True when a reply of a unit that failed had met damaged content, which no further try looks at again."""
+    met = [(one, answer) for one, answer in zip(batch, answers, strict=False) if isinstance(answer, StoreFailed)]
+    for submission, damage in met:
+        submission.damage = damage
+    return bool(met)
