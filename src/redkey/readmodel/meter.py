@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from redkey.reducers.spending import nano_usd
 from redkey.reducers.world import SECOND
@@ -25,32 +26,27 @@ COSTS = ("nano_usd", "input_tokens", "output_tokens")
 UNNAMED = "unnamed"
 _PLACES = {measure: place for place, measure in enumerate(MEASURES)}
 _EVENTS, _BYTES, _CREDITS = _PLACES["events"], _PLACES["bytes"], _PLACES["credits"]
-# The most records that are counted together: a long replay must not keep all its wires in memory.
-_AT_ONCE = 1024
+# The most sums that are kept: a long replay must not keep one for each agent, day and type of its history.
+_AT_ONCE = 4096
 _DAY_NANOSECONDS = 86_400 * SECOND
-_days: dict[int, str] = {}
 
-_Tallies = dict[tuple[str, str], list[int]]
+_Tallies = dict[tuple[int, str], list[int]]
 
 
-def day_of(timestamp: int) -> str:
-    """The UTC day of a ledger time, as `2026-05-07`."""
-    number = timestamp // _DAY_NANOSECONDS
-    found = _days.get(number)
-    if found is None:
-        found = _days[number] = f"{datetime.fromtimestamp(timestamp // SECOND, UTC):%Y-%m-%d}"
-    return found
+@lru_cache(maxsize=64)
+def _name(day: int) -> str:
+    """A UTC day, counted from the epoch, as `2026-05-07`."""
+    return f"{datetime.fromtimestamp(day * 86_400, UTC):%Y-%m-%d}"
 
 
 class Meter:
-    """Counts records by day and type, and by day and agent. They are noted one by one and counted many at once: that
-    takes half the time. The counters are named when they are taken."""
+    """Counts records by day and type, and by day and agent. The counters are named when they are taken."""
 
-    __slots__ = ("_agents", "_costs", "_noted", "_types")
+    __slots__ = ("_agents", "_costs", "_sums", "_types")
 
     def __init__(self) -> None:
-        # Wire, size, time and credits of what is not counted yet.
-        self._noted: list[tuple[AnyWire, int, int, int]] = []
+        # (day, type, agent) -> events, bytes, credits; added to the other two when there are many.
+        self._sums: dict[tuple[int, str, str], list[int]] = {}
         # (day, type) and (day, agent) -> an amount for each of MEASURES.
         self._types: _Tallies = {}
         self._agents: _Tallies = {}
@@ -61,20 +57,27 @@ class Meter:
         self, prices: Mapping[str, int], wire: AnyWire, size: int, timestamp: int, void: str | None = None
     ) -> None:
         """Count one record, at the prices in force at its place."""
-        credits = prices.get(wire.type, 1) if void is None and wire.sender != "system" else 0
-        self._noted.append((wire, size, timestamp, credits))
-        if type(wire.payload) is TaskUsageReported and void is None:
-            self._spend(wire, wire.payload, day_of(timestamp))
-        if len(self._noted) == _AT_ONCE:
-            self._count()
+        key = timestamp // _DAY_NANOSECONDS, wire.type, acting_agent(wire)
+        sums = self._sums.get(key)
+        if sums is None:
+            if len(self._sums) == _AT_ONCE:
+                self._add_up()
+            sums = self._sums[key] = [0, 0, 0]
+        sums[0] += 1
+        sums[1] += size
+        if void is None:
+            if wire.sender != "system":
+                sums[2] += prices.get(wire.type, 1)
+            if type(wire.payload) is TaskUsageReported:
+                self._spend(wire, wire.payload, _name(key[0]))
 
     def take(self) -> Counter[str]:
         """What was counted since this was last called, by the names of the counters."""
-        self._count()
+        self._add_up()
         counts: dict[str, int] = {}
         for kind, tallies in (("type", self._types), ("agent", self._agents)):
             for (day, key), tally in tallies.items():
-                name = f"{kind}/{day}/{key}/"
+                name = f"{kind}/{_name(day)}/{key}/"
                 for measure, amount in zip(MEASURES, tally, strict=True):
                     if amount:
                         counts[name + measure] = amount
@@ -91,25 +94,24 @@ class Meter:
                 if key and amount:
                     self._costs[f"{kind}/{day}/{key}/{measure}"] += amount
 
-    def _count(self) -> None:
-        noted, self._noted = self._noted, []
-        for wire, size, timestamp, credits in noted:
-            day, event, agent_id = day_of(timestamp), wire.type, acting_agent(wire)
-            _add(self._types, (day, event), size, credits)
+    def _add_up(self) -> None:
+        added, self._sums = self._sums, {}
+        for (day, event, agent_id), sums in added.items():
+            _add(self._types, (day, event), sums)
             if agent_id:
-                tally = _add(self._agents, (day, agent_id), size, credits)
+                tally = _add(self._agents, (day, agent_id), sums)
                 if event in OUTCOMES:
-                    tally[_PLACES[OUTCOMES[event]]] += 1
+                    tally[_PLACES[OUTCOMES[event]]] += sums[0]
 
 
-def _add(tallies: _Tallies, key: tuple[str, str], size: int, credits: int) -> list[int]:
-    """Count an event where it belongs."""
+def _add(tallies: _Tallies, key: tuple[int, str], sums: list[int]) -> list[int]:
+    """Add events, bytes and credits to their tally."""
     tally = tallies.get(key)
     if tally is None:
         tally = tallies[key] = [0] * len(MEASURES)
-    tally[_EVENTS] += 1
-    tally[_BYTES] += size
-    tally[_CREDITS] += credits
+    tally[_EVENTS] += sums[0]
+    tally[_BYTES] += sums[1]
+    tally[_CREDITS] += sums[2]
     return tally
 
 
