@@ -21,9 +21,11 @@ from redkey.commands.claims import ClaimNext, CompleteClaim
 from redkey.commands.draft import derived_id
 from redkey.ledger import content
 from redkey.ledger.ports import Entry, Row, Unit
+from redkey.readmodel.counted import COUNTED_AT, counters_now
 from redkey.readmodel.rows import place
 from redkey.reducers.entities import Agent, Task, Workspace
 from redkey.reducers.world import SECOND
+from redkey.services.counting import count_up
 from redkey.services.outcome import Outcome
 from redkey.stores.ids import SystemIds
 from redkey.stores.sqlite import SqliteStore
@@ -57,11 +59,11 @@ class Mould:
     async def cast(cls, data: Path, queue_id: str, agent_id: str) -> Mould:
         """Let one task be created, claimed and completed."""
         with Bulk(data) as bulk:
-            before = Counter(dict(bulk.store.counters(bulk.topic)))
+            before = counters_now(bulk.store, bulk.topic)
             command, documents = bulk.task(queue_id)
             made = await bulk.do([(command, documents)])
             waiting = _stage(bulk, command.task_id, made, before)
-            before = Counter(dict(bulk.store.counters(bulk.topic)))
+            before = counters_now(bulk.store, bulk.topic)
             won = await bulk.do([(ClaimNext(queue_id, agent_id), ())])
             claim_id = won[0].records[0].wire["payload"]["claim_id"]
             ended = await bulk.do([(CompleteClaim(claim_id), ())])
@@ -72,7 +74,7 @@ def _stage(bulk: Bulk, task_id: str, outcomes: list[Outcome], before: Counter[st
     row = bulk.store.row(bulk.topic, "task", task_id)
     assert row is not None
     wires = [one.wire for outcome in outcomes for one in outcome.records]
-    counts = Counter(dict(bulk.store.counters(bulk.topic))) - before
+    counts = counters_now(bulk.store, bulk.topic) - before
     return Stage(wires, msgspec.json.decode(row.body, type=Task), row.listed, counts)
 
 
@@ -164,6 +166,8 @@ class _Batch:
 
     def __init__(self, unit: Unit, topic: str, stage: Stage) -> None:
         self.unit, self._topic, self._stage = unit, topic, stage
+        while not count_up(unit, topic, []):
+            pass
         self._expected = self.sequence = unit.head(topic).sequence
         self.now = unit.next_timestamp(topic)
         self._entries: list[Entry] = []
@@ -204,7 +208,7 @@ class _Batch:
         self.put("workspace", "", workspace)
         self.unit.append(self._topic, self._entries, self._expected)
         self.unit.put_rows(self._topic, self._rows)
-        self.unit.count(self._topic, counts.items())
+        self.unit.count(self._topic, [*counts.items(), (COUNTED_AT, len(self._entries))])
 
     def _count(self, name: str, like_the_mould: int) -> int:
         """Wires differ in size by the digits of their places; an agent's are all of its stage."""

@@ -19,7 +19,7 @@ from redkey.config import Config
 from redkey.errors import RedKeyError, StoreFull, StorePoisoned, WriterBusy
 from redkey.ledger import content
 from redkey.ledger.ports import Unit
-from redkey.services.coordinator import Unavailable
+from redkey.services.failures import Unavailable
 from redkey.stores.memory import MemoryDisk, MemoryStore
 from tests.harness.desk import CountedIds, HandClock
 from tests.harness.office import Office, turns, two_offices

@@ -19,7 +19,7 @@ from redkey.ledger.ports import Content
 from redkey.readmodel.rows import load_world
 from redkey.reducers import registry as registry_reducer
 from redkey.services import worlds
-from redkey.services.coordinator import Unavailable
+from redkey.services.failures import Unavailable
 from redkey.services.outcome import Outcome
 from redkey.services.submission import Submission
 from redkey.services.turns import BATCH_LIMIT

@@ -20,7 +20,7 @@ from redkey.errors import (
     UpgradeNeeded,
     WireRefused,
 )
-from redkey.services.coordinator import Unavailable
+from redkey.services.failures import Unavailable
 from redkey.services.problems import describe
 from redkey.services.use_case import InsufficientScope
 

@@ -12,6 +12,7 @@ from contextlib import suppress
 
 from redkey.errors import UpgradeNeeded
 from redkey.ledger.ports import Reader
+from redkey.ledger.record import LOCAL_PAYER, Record
 from redkey.readmodel.meter import Meter
 from redkey.readmodel.rows import entity, void_key
 from redkey.readmodel.structure import pinned
@@ -45,21 +46,27 @@ def count_records(reader: Reader, topic: str, after: int, last: int) -> Counter[
     """What the records after a place count, up to and including `last`."""
     meter = Meter()
     prices: Mapping[str, int] = _prices_at(reader, topic, after, last)
-    for wire, sequence, timestamp, size in _wires(reader, topic, after, last):
+    for record, wire in _wires(reader, topic, after, last):
         if type(wire.payload) is CreditsPriced:
             prices = pinned(reader, topic, wire.payload.prices_ref.sha256)
-        void = None if reader.row(topic, "void", void_key(sequence)) is None else "void"
-        meter.note(prices, wire, size, timestamp, void)
+        meter.note(prices, wire, len(record.wire), record.timestamp, _void(reader, record))
     return meter.take()
 
 
-def _wires(reader: Reader, topic: str, after: int, last: int) -> Iterator[tuple[AnyWire, int, int, int]]:
+def _wires(reader: Reader, topic: str, after: int, last: int) -> Iterator[tuple[Record, AnyWire]]:
     while after < last and (records := reader.read(topic, after, min(_PAGE, last - after))):
         for record in records:
             # A record of a type that nobody here knows is not counted.
             with suppress(UpgradeNeeded):
-                yield wire_of(record.wire), record.sequence, record.timestamp, len(record.wire)
+                yield record, wire_of(record.wire)
         after = records[-1].sequence
+
+
+def _void(reader: Reader, record: Record) -> str | None:
+    """Whether a record is void: those of others may be, and a row says so."""
+    if record.payer == LOCAL_PAYER or reader.row(record.topic, "void", void_key(record.sequence)) is None:
+        return None
+    return "void"
 
 
 def _prices_at(reader: Reader, topic: str, place: int, last: int) -> Mapping[str, int]:

@@ -20,13 +20,14 @@ import structlog
 from redkey.commands.actor import Actor
 from redkey.commands.decision import key_reused
 from redkey.commands.draft import Ids
-from redkey.errors import RedKeyError, StoreError, StoreFull, StorePoisoned, WriterBusy
+from redkey.errors import RedKeyError, StoreError, StorePoisoned, WriterBusy
 from redkey.ledger.ports import Content, SequencedStore, Unit
 from redkey.reducers.changes import Changes
 from redkey.reducers.world import World
 from redkey.services.acts import Act, Perform
 from redkey.services.answers import Answers
 from redkey.services.documents import Documents
+from redkey.services.failures import Unavailable, internal_failure, store_failure
 from redkey.services.outcome import NO_TASKS, Outcome, Settled
 from redkey.services.run_unit import Answer, UnitMeans, note_damage, run_unit
 from redkey.services.submission import Done, MakeReply, Request, Submission
@@ -42,12 +43,6 @@ _NOBODY = Actor("", "", frozenset())
 _log = structlog.get_logger("redkey.services")
 T = TypeVar("T")
 Listener = Callable[[str, Sequence[Settled]], None]
-
-
-class Unavailable(RedKeyError):
-    """The store cannot take the request now; send it again with the same idempotency key."""
-
-    code = "unavailable"
 
 
 class Coordinator:
@@ -271,9 +266,9 @@ class Coordinator:
     def _lock_taken(self, waiting: asyncio.Future[None]) -> None:
         cause = None if waiting.cancelled() else waiting.exception()
         if waiting.cancelled() or cause is not None:
-            self._fail(self._arrived.clear(), partial(_failure, cause))
+            self._fail(self._arrived.clear(), partial(store_failure, cause))
             while self._acts:
-                self._acts.popleft().fail(_failure(cause))
+                self._acts.popleft().fail(store_failure(cause))
             self._drain(1, 0)
             return
         try:
@@ -312,14 +307,14 @@ class Coordinator:
         except StoreError as cause:
             self._drop(batch)
             if not note_damage(batch, answers):
-                self._fail(batch, partial(_failure, cause))
+                self._fail(batch, partial(store_failure, cause))
                 return
             # Reading damaged content broke the unit. Once more, without the replies that would show it.
             self._arrived.put_back(batch)
         except Exception as cause:
             self._drop(batch)
             if len(batch) == 1:
-                failed = _internal(cause)
+                failed = internal_failure(cause)
                 self._fail(batch, lambda: failed)
                 return
             # One of them cannot be done: the others must not suffer for it.
@@ -344,9 +339,9 @@ class Coordinator:
             act.fail(self._stopped())
             self._on_fatal(poison)
         except StoreError as cause:
-            act.fail(_failure(cause))
+            act.fail(store_failure(cause))
         except Exception as cause:
-            act.fail(_internal(cause))
+            act.fail(internal_failure(cause))
 
     def _settle_all(
         self, unit: Unit, batch: list[Submission], works: dict[str, TopicWork], answers: list[Answer]
@@ -418,21 +413,3 @@ class Coordinator:
         if self._draining:
             await self._idle.wait()
         self._stopped = self._stopped or partial(Unavailable, "The server is stopping.")
-
-
-def _failure(cause: BaseException | None) -> RedKeyError:
-    """What callers are told when the store did not take their requests; a code of its own where they can act on it."""
-    if isinstance(cause, StoreFull | WriterBusy | StorePoisoned):
-        return type(cause)(cause.message)
-    failure = Unavailable()
-    failure.__cause__ = cause
-    return failure
-
-
-def _internal(cause: Exception) -> RedKeyError:
-    """What a caller is told whose request cannot be done: the reason, or that the fault is RedKey's."""
-    if isinstance(cause, RedKeyError):
-        return cause
-    failure = RedKeyError("RedKey failed at this request; nothing of it was recorded.", code="internal_error")
-    failure.__cause__ = cause
-    return failure

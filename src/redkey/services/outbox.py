@@ -40,7 +40,7 @@ from redkey.readmodel.events import show
 from redkey.readmodel.rows import DELIVERY, entity, pages_of
 from redkey.reducers.entities import Webhook
 from redkey.services.addresses import read_target
-from redkey.services.coordinator import Unavailable
+from redkey.services.failures import Unavailable
 from redkey.services.outcome import Settled
 from redkey.services.safe_fetch import FetchPolicy, check_static, safe_post
 from redkey.services.subscriptions import Filter, Subscriptions
