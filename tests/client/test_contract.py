@@ -120,6 +120,7 @@ METHODS = {
     "set_prices": "billing.set_prices",
     "healthz": "server.health",
     "readyz": "server.ready",
+    "find_ids": "server.find_ids",
     "metrics": "server.metrics",
     "openapi": "server.openapi",
     "docs": "server.docs",

@@ -29,6 +29,7 @@ def docs(call: Call) -> File:
 
 ROUTES = [
     bound(use_cases.readyz),
+    bound(use_cases.find_ids),
     Route(server.METRICS, metrics),
     Route(server.OPENAPI, openapi),
     Route(server.DOCS, docs),

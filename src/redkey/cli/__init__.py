@@ -28,10 +28,12 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "serve": ("serve", "Serve the API."),
         "run": ("run", "Run agents on a queue: claim, prompt, run, verify, report."),
         "status": ("status", "Is the server there, and how does the workspace stand."),
+        "top": ("top", "Queues, agents and leases, live."),
         "completion": ("completion", "Let the shell complete commands and options."),
     },
     "Work": {
         "task": ("task", "Put work on a queue, and follow it to its end."),
+        "artifact": ("artifact", "List and get what tasks have handed back."),
         "queue": ("queue", "Make queues, see what lies in them, pause them."),
         "claim": ("claim", "Claim tasks and report on them, as an agent does."),
         "plan": ("plan", "Validate, show and simulate plans."),

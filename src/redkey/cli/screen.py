@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from redkey.cli.report import print_json, shown
+from redkey.cli.short_ids import shorten
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -118,9 +119,11 @@ def print_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def rich_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    """A table for a terminal: what can be copied stays whole, the last column gives way."""
+    """A table for a terminal: ids are cut to what tells them apart, and the last column gives way."""
     from rich.table import Table
     from rich.text import Text
+
+    rows = shorten(rows)
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for place, title in enumerate(titles):

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from redkey.cli.short_ids import resolve_ids, whole_id
+
 if TYPE_CHECKING:
     from redkey.client import RedKey
 
@@ -43,7 +45,7 @@ def connected(function: Callable[..., Any]) -> Callable[..., Any]:
     def run(*arguments: Any, url: str | None, data: Path | None, **options: Any) -> Any:
         # A person waits for the answer, and should hear soon when nobody answers.
         with connect(url, data).with_options(max_retries=_RETRIES) as rk:
-            return function(rk, *arguments, **options)
+            return function(rk, *arguments, **resolve_ids(rk, options))
 
     wrapped = click.option(
         "--data",
@@ -66,9 +68,9 @@ def slugs_of(rk: RedKey) -> Mapping[str, str]:
 
 
 def agent_id_of(rk: RedKey, name: str) -> str:
-    """The id of an agent that is named by its id or its slug."""
+    """The id of an agent that is named by its id, the beginning of it, or its slug."""
     if name.startswith("agt_"):
-        return name
+        return whole_id(rk, name, "agt_")
     for agent in rk.agents.list(slug=name):
         return agent.agent_id
     raise click.UsageError(f"there is no agent {name}; see redkey agent list, or redkey agent register {name}")

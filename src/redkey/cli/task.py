@@ -28,6 +28,7 @@ from redkey.cli.screen import (
 )
 from redkey.cli.session import daily, ids_option, limit_option, queue_option, slugs_of
 from redkey.cli.task_logs import logs
+from redkey.cli.task_results import messages, result
 from redkey.cli.values import document_file, json_value
 
 if TYPE_CHECKING:
@@ -47,7 +48,8 @@ def command() -> None:
     """Put work on a queue, see where it stands, and follow it to its end."""
 
 
-command.add_command(logs)
+for written in (logs, messages, result):
+    command.add_command(written)
 
 
 @command.command()

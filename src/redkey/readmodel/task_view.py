@@ -82,7 +82,8 @@ def _where(task: Task) -> dict[str, Any]:
     return {
         "state": task.state,
         "attempt": task.attempt,
-        "agent_id": task.agent_id,
+        # Who holds it, or who has completed it.
+        "agent_id": task.agent_id or (task.winner_agent_id if task.state == "completed" else ""),
         "created_at": iso_time(task.created_at),
         "updated_at": iso_time(task.updated_at),
     }

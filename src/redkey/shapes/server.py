@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from redkey.shapes.fields import Reply, one_of
-from redkey.shapes.operation import Operation, answers
+from redkey.shapes.operation import READ, Operation, answers
 
 
 class Health(Reply, frozen=True, kw_only=True):
@@ -20,6 +20,14 @@ class Readiness(Reply, frozen=True, kw_only=True):
     # What keeps the records, with its version.
     store: str
     status: Annotated[str, one_of("ready")]
+
+
+class FoundIds(Reply, frozen=True, kw_only=True):
+    """The first ids that begin with a prefix, in their order."""
+
+    items: tuple[str, ...]
+    # False when there are more.
+    complete: bool
 
 
 HEALTHZ = Operation(
@@ -73,4 +81,15 @@ DOCS = Operation(
     method_name="server.docs",
 )
 
-OPERATIONS = (HEALTHZ, READYZ, METRICS, OPENAPI, DOCS)
+FIND_IDS = Operation(
+    "find_ids",
+    "GET",
+    "/ids/{prefix}",
+    READ,
+    reply=FoundIds,
+    summary="Ids that begin with a prefix.",
+    description="Ids of tasks, runs, gates and agents that begin with a prefix: people need not type whole ones.",
+    method_name="server.find_ids",
+)
+
+OPERATIONS = (HEALTHZ, READYZ, METRICS, OPENAPI, DOCS, FIND_IDS)

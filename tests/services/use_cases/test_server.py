@@ -8,7 +8,9 @@ import pytest
 
 from redkey.commands.decision import Refused
 from redkey.services.use_case import use_case
-from redkey.services.use_cases.server import readyz
+from redkey.services.use_cases.agents import register_card
+from redkey.services.use_cases.server import find_ids, readyz
+from redkey.shapes.agents import AgentRegistration
 from redkey.shapes.server import HEALTHZ, Health, healthz
 from tests.harness.callers import Callers, with_callers
 
@@ -23,5 +25,19 @@ def test_a_server_is_ready_until_it_stops(tmp_path: Path) -> None:
             await callers.call(readyz, caller=nobody)
         assert (caught.value.status, caught.value.code) == (503, "stopping")
         assert await callers.call(use_case(HEALTHZ)(healthz), caller=nobody) == Health(status="ok")
+
+    with_callers(tmp_path, test)
+
+
+def test_ids_are_found_by_their_beginning_in_the_callers_workspace_alone(tmp_path: Path) -> None:
+    async def test(callers: Callers) -> None:
+        agent = await callers.call(register_card, AgentRegistration(card={"name": "ada"}))
+        found = await callers.call(find_ids, agent.agent_id[:8])
+        assert (found.items, found.complete) == ((agent.agent_id,), True)
+        assert (await callers.call(find_ids, agent.agent_id)).items == (agent.agent_id,)
+        assert (await callers.call(find_ids, "agt_ZZ")).items == ()
+        with pytest.raises(Refused) as caught:
+            await callers.call(find_ids, "key_0")
+        assert caught.value.code == "prefix_invalid"
 
     with_callers(tmp_path, test)

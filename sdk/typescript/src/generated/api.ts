@@ -173,6 +173,8 @@ export interface Api {
     openapi(options?: CallOptions): Promise<Record<string, unknown>>;
     /** This API as a page. */
     docs(options?: CallOptions): Promise<string>;
+    /** Ids that begin with a prefix. */
+    findIds(prefix: string, options?: CallOptions): Promise<T.FoundIds>;
     /** Figures for Prometheus. */
     metrics(options?: CallOptions): Promise<string>;
   };

@@ -102,6 +102,7 @@ export const OPERATIONS: Record<string, Record<string, string>> = {
     ready: "GET /readyz public -",
     openapi: "GET /openapi.json public -",
     docs: "GET /docs text/html public -",
+    findIds: "GET /ids/{} -",
     metrics: "GET /metrics text/plain -",
   },
   tasks: {

@@ -654,6 +654,12 @@ export interface FilePart {
   sha256?: string | null;
 }
 
+/** The first ids that begin with a prefix, in their order. */
+export interface FoundIds {
+  items: string[];
+  complete: boolean;
+}
+
 /** An approval that a completed task waits for, or how it was decided. */
 export interface Gate {
   gateId: string;

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from redkey.client.operation import Mode, Operation, Resource
-from redkey.client.request import Request, get, without_key
-from redkey.shapes.server import Health, Readiness
+from redkey.client.request import Request, at, get, without_key
+from redkey.shapes.server import FoundIds, Health, Readiness
 
 
 class Server(Resource[Mode]):
@@ -34,3 +34,8 @@ class Server(Resource[Mode]):
     def docs(self) -> Request[str]:
         """The documentation as a page."""
         return without_key(get("/docs", str, accept="text/html"))
+
+    @Operation
+    def find_ids(self, prefix: str) -> Request[FoundIds]:
+        """Ids of tasks, runs, gates and agents that begin with a prefix, so that people need not type whole ones."""
+        return get(at("ids", prefix), FoundIds)
