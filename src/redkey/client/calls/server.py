@@ -37,5 +37,5 @@ class Server(Resource[Mode]):
 
     @Operation
     def find_ids(self, prefix: str) -> Request[FoundIds]:
-        """Ids of tasks, runs, gates and agents that begin with a prefix, so that people need not type whole ones."""
+        """Ids of tasks, runs, gates and agents that begin with a prefix: people need not type whole ones."""
         return get(at("ids", prefix), FoundIds)
