@@ -60,6 +60,7 @@ class Deliveries:
         self._due: list[tuple[float, int, Flights]] = []
         self._count = self._confirmed = self._tracked = 0
         self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = 0.0
 
     def open(self, session: Session, agent: Agent, feed: Feed, waiting: Iterable[int] = ()) -> None:
         """Begin an agent's mailbox."""
@@ -177,7 +178,9 @@ class Deliveries:
         self._count += 1
         self._tracked += len(flights)
         heapq.heappush(self._due, (due, self._count, flights))
-        self._set_timer()
+        # Messages mostly come due in the order in which they were sent, so the timer is nearly always right.
+        if self._timer is None or due < self._timer_at:
+            self._set_timer()
 
     def pump(self, agent: Agent) -> None:
         """Send what an agent's connection has room for."""
@@ -191,12 +194,11 @@ class Deliveries:
             self._taken(delivery.session, agent, seq)
 
     def _set_timer(self) -> None:
-        loop = asyncio.get_running_loop()
+        """Wake when the first message is due."""
         if self._timer is not None:
-            if self._timer.when() <= self._due[0][0]:
-                return
             self._timer.cancel()
-        self._timer = loop.call_at(self._due[0][0], self._redeliver)
+        self._timer_at = self._due[0][0]
+        self._timer = asyncio.get_running_loop().call_at(self._timer_at, self._redeliver)
 
     def _redeliver(self) -> None:
         self._timer = None

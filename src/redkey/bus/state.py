@@ -282,7 +282,9 @@ class State:
         relayed = () if receivers or envelope.dst or envelope.topic else route(session, envelope)
         if not receivers and not relayed:
             raise BusRefused("nobody is there that this message could go to", code="no_destination", pointer="/dst")
-        posts = [(envelope, receivers), *((one, self._receivers(session, one, since)) for one in relayed)]
+        posts = [(envelope, receivers)]
+        if relayed:
+            posts += [(one, self._receivers(session, one, since)) for one in relayed]
         everybody = [agent for _, some in posts for agent in some]
         self._check_room(everybody)
         decided = Decided(session, writes=list(guard(session, envelope)))

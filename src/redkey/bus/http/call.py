@@ -128,7 +128,8 @@ class Call:
     def check_speaks_for(self, agent_id: str) -> None:
         own = self.caller.agent_id
         if own and own != agent_id:
-            raise BusRefused("this key speaks for another agent", code="agent_forbidden", pointer="/agent_id")
+            message = f"this key speaks for {own} alone, not for {agent_id}"
+            raise BusRefused(message, code="agent_forbidden", pointer="/agent_id")
 
     def check_manages(self, *, leads: bool = False) -> None:
         """Refuse an agent's own key; with `leads`, not that of an agent that leads the session."""
