@@ -109,7 +109,10 @@ def _end(attempt: Attempt) -> dict[str, str | int]:
     outcome = attempt.outcome
     if outcome is None:
         return {}
+    # Since when its last holder had it says how long it took.
+    held = {"claimed_at": int(outcome.hold.since), "started_at": int(attempt.started_at or 0)} if outcome.hold else {}
     return {
+        **held,
         "ended_at": int(outcome.at),
         "winner_agent_id": outcome.hold.agent_id if outcome.hold is not None else "",
         "output_sha256": outcome.output_ref.sha256 if outcome.output_ref is not None else "",
