@@ -74,7 +74,7 @@ def test_a_first_task_needs_nothing_but_a_server(tmp_path: Path) -> None:
         given = {"REDKEY_DATA": str(fresh.data), "REDKEY_URL": None, "REDKEY_API_KEY": None}
         made = CliRunner().invoke(main, ["task", "create", "--role", "researcher", "--title", "First"], env=given)
         assert made.exit_code == 0, made.output
-        assert made.stderr.splitlines() == ["made the queue default", "made the role researcher"]
+        assert made.stderr.splitlines() == ["created the queue default", "created the role researcher"]
         task_id = made.stdout.strip()
         CliRunner().invoke(main, ["agent", "register", "atlas", "--role", "researcher"], env=given)
         claim = CliRunner().invoke(main, ["claim", "next", "--agent", "atlas", "--json"], env=given)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from redkey.cli.declared import add_declared
 from redkey.cli.look import Look
-from redkey.cli.provision import ensure_roles
+from redkey.cli.provision import with_missing
 from redkey.cli.screen import ago, print_done, print_item, print_list
 from redkey.cli.session import agent_id_of, daily, limit_option
 from redkey.cli.values import json_value
@@ -45,7 +46,8 @@ def register(
 ) -> None:
     """Register an agent, by its Agent Card or just by NAME, and grant it roles.
 
-    Its key is shown here and never again.
+    Its key is shown here and never again. An agent of this NAME that exists already stays the same agent: it gets the
+    roles, and no second key.
 
     \b
       redkey agent register atlas --role researcher
@@ -55,16 +57,27 @@ def register(
         raise click.UsageError("give a NAME, --card or --card-url, and only one of them")
     if capabilities and name is None:
         raise click.UsageError("--capability is for agents without a card of their own; a card has skills")
-    ensure_roles(rk, roles)
+    known = next(iter(rk.agents.list(slug=name)), None) if name is not None else None
+    if known is not None:
+        _grant(rk, roles, known.agent_id)
+        # A second key is never issued unasked.
+        told = f"{known.agent_id}  {known.slug} is registered already" + (f"  ({', '.join(roles)})" if roles else "")
+        step = f"redkey key create --scope agent --agent {known.slug}, if its key is lost"
+        print_done(rk.agents.get(known.agent_id), told, as_json=as_json, next_step=step)
+        return
     made = rk.agents.register(
         card=_card(name, capabilities) if name is not None else card, card_url=card_url, issue_key=issue_key
     )
-    for role in roles:
-        rk.roles.grant(role, made.agent_id)
+    _grant(rk, roles, made.agent_id)
     if as_json:
         print_item(made)
     else:
         _print_registered(made, roles)
+
+
+def _grant(rk: RedKey, roles: tuple[str, ...], agent_id: str) -> None:
+    for role in roles:
+        with_missing(rk, partial(rk.roles.grant, role, agent_id), roles=(role,))
 
 
 def _card(name: str, capabilities: tuple[str, ...]) -> dict[str, Any]:
@@ -143,7 +156,7 @@ add_declared(
                 "SLUG": "slug",
                 "STATE": _state,
                 "HOLDS": "live_claims",
-                "HEARD OF": "last_act_at",
+                "LAST SEEN": "last_act_at",
                 "ROLES": lambda agent: [role.removeprefix("role_") for role in agent.roles],
             },
             empty="no agents yet: redkey agent register NAME --role ROLE",

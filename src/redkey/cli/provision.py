@@ -1,14 +1,17 @@
-"""What a first task needs and a fresh workspace lacks: the queue it goes to and the roles it names."""
+"""What a first task needs and a fresh workspace lacks: the queue it goes to and the roles it names.
+
+Nothing is created before the server has read the request and misses only that: a typo elsewhere has no effect.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from redkey.errors import Conflict, NotFound
+from redkey.errors import Conflict, Invalid, NotFound
 
 if TYPE_CHECKING:
     from redkey.client import RedKey
@@ -16,16 +19,22 @@ if TYPE_CHECKING:
     from redkey.client.calls.roles import Roles
     from redkey.client.operation import Sync
 
-
-def ensure_queue(rk: RedKey, name: str) -> None:
-    """Create a queue that does not exist yet, and say so."""
-    _ensure(rk.queues, "queue", name)
+T = TypeVar("T")
+_MISSING = ("queue_not_found", "role_not_found", "unknown_role")
 
 
-def ensure_roles(rk: RedKey, names: Iterable[str]) -> None:
-    """Create the roles that do not exist yet, and say so."""
-    for name in names:
-        _ensure(rk.roles, "role", name)
+def with_missing(rk: RedKey, act: Callable[[], T], *, queue: str | None = None, roles: Iterable[str] = ()) -> T:
+    """Do something; when its queue or roles do not exist yet, create them, say so, and do it again."""
+    try:
+        return act()
+    except (NotFound, Invalid) as refused:
+        if refused.code not in _MISSING:
+            raise
+    if queue is not None:
+        _ensure(rk.queues, "queue", queue)
+    for role in roles:
+        _ensure(rk.roles, "role", role)
+    return act()
 
 
 def _ensure(resource: Queues[Sync] | Roles[Sync], what: str, name: str) -> None:
@@ -35,4 +44,4 @@ def _ensure(resource: Queues[Sync] | Roles[Sync], what: str, name: str) -> None:
         # Another process may create it at the same moment.
         with suppress(Conflict):
             resource.create(name, id=name)
-            click.echo(f"made the {what} {name}", err=True)
+            click.echo(f"created the {what} {name}", err=True)

@@ -13,7 +13,7 @@ from redkey.cli.declared import add_declared
 from redkey.cli.live import watch, watch_option
 from redkey.cli.look import Look
 from redkey.cli.next_step import command_for
-from redkey.cli.provision import ensure_queue, ensure_roles
+from redkey.cli.provision import with_missing
 from redkey.cli.queue import STATES
 from redkey.cli.report import shown
 from redkey.cli.screen import (
@@ -27,6 +27,7 @@ from redkey.cli.screen import (
     tell,
 )
 from redkey.cli.session import daily, ids_option, limit_option, queue_option, slugs_of
+from redkey.cli.short_ids import whole_id
 from redkey.cli.task_logs import logs
 from redkey.cli.task_results import messages, result
 from redkey.cli.values import document_file, json_value
@@ -81,14 +82,16 @@ def create(
     as_json: bool,
     **settings: Any,
 ) -> None:
-    """Put a task on a queue. The queue and the roles are made when they are not there yet.
+    """Put a task on a queue. The queue and the roles are created when they do not exist yet.
 
     \b
       redkey task create --role researcher --title "Research Piers Gorman"
       redkey task create --title "Summarize" --input '{"url": "https://example.com"}' --priority high
     """
-    ensure_queue(rk, queue)
-    ensure_roles(rk, roles)
+    settings["depends_on"] = tuple(whole_id(rk, one, "task_") for one in settings["depends_on"])
+    for one in settings["depends_on"]:
+        # One that does not exist is refused before a queue is created for this task.
+        rk.tasks.get(one)
     asked: dict[str, Any] = {
         "required_roles": roles,
         "required_capabilities": capabilities,
@@ -97,9 +100,8 @@ def create(
         "approval_gate": gate or None,
         **settings,
     }
-    made = rk.tasks.create(
-        queue, title=title, **{name: value for name, value in asked.items() if value not in (None, ())}
-    )
+    given = {name: value for name, value in asked.items() if value not in (None, ())}
+    made = with_missing(rk, lambda: rk.tasks.create(queue, title=title, **given), queue=queue, roles=roles)
     if as_json:
         print_item(made)
         return

@@ -11,7 +11,7 @@ import click
 from redkey.cli.declared import add_declared
 from redkey.cli.live import watch, watch_option
 from redkey.cli.look import Look
-from redkey.cli.provision import ensure_queue
+from redkey.cli.provision import with_missing
 from redkey.cli.report import shown
 from redkey.cli.screen import (
     ago,
@@ -49,18 +49,18 @@ def command() -> None:
 @click.option("--version", type=int, help="Which version of a definition [the newest].")
 @daily
 def start(rk: RedKey, plan: str, queue: str, given: Any, version: int | None, as_json: bool) -> None:
-    """Start PLAN: a plan.json, or the id of a published definition (def_...). The queue is made when it is missing.
+    """Start PLAN: a plan.json, or the id of a published definition (def_...). The queue is created when it is missing.
 
     \b
       redkey workflow start plan.json --input '{"guest": "Piers Gorman"}'
     """
-    ensure_queue(rk, queue)
     if plan.startswith("def_"):
-        made = rk.workflows.start(queue, definition_id=plan, version=version, input=given)
+        asked: dict[str, Any] = {"definition_id": plan, "version": version}
+    elif version is not None:
+        raise click.UsageError("--version is for definitions; a file is what it is")
     else:
-        if version is not None:
-            raise click.UsageError("--version is for definitions; a file is what it is")
-        made = rk.workflows.start(queue, plan=json_file(plan), input=given)
+        asked = {"plan": json_file(plan)}
+    made = with_missing(rk, lambda: rk.workflows.start(queue, input=given, **asked), queue=queue)
     if as_json:
         print_item(made)
         return
