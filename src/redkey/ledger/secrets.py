@@ -17,11 +17,16 @@ from redkey.ledger.secret_shapes import SHAPES, Shape
 _SELDOM = "~$+=_/.-" + "7890654321" + "QZXJVKYUWGPFHBDMLNEOCRISTA" + ":" + "qzxjkvwybfgphmuldcnrostiae"
 
 
-def _by_seldomest() -> dict[str, list[str]]:
-    groups: dict[str, list[str]] = {}
-    for mark in {mark for shape in SHAPES for mark in shape.marks}:
-        groups.setdefault(min(mark, key=_SELDOM.index), []).append(mark)
-    return groups
+def _by_seldomest() -> list[tuple[str, list[tuple[str, list[int]]]]]:
+    """The marks of secrets by their seldomest character, each with the shapes that it may begin."""
+    shapes: dict[str, list[int]] = {}
+    for index, shape in enumerate(SHAPES):
+        for mark in shape.marks:
+            shapes.setdefault(mark, []).append(index)
+    groups: dict[str, list[tuple[str, list[int]]]] = {}
+    for mark, indexes in shapes.items():
+        groups.setdefault(min(mark, key=_SELDOM.index), []).append((mark, indexes))
+    return [*groups.items()]
 
 
 _MARKS = _by_seldomest()
@@ -52,8 +57,7 @@ def find_secrets(value: Any) -> Iterator[Secret]:
 
 def find_secret(value: Any) -> Secret | None:
     """Return the first secret in a JSON value; None if there is none."""
-    # Most values have no mark of a secret at all.
-    return next(find_secrets(value), None) if _possible("\n".join(_words(value))) else None
+    return next(find_secrets(value), None)
 
 
 def secret_in(text: str) -> str | None:
@@ -62,8 +66,14 @@ def secret_in(text: str) -> str | None:
 
 
 def _possible(text: str) -> Sequence[Shape]:
-    found = {mark for seldom, marks in _MARKS.items() if seldom in text for mark in marks if mark in text}
-    return [shape for shape in SHAPES if not found.isdisjoint(shape.marks)] if found else ()
+    """The shapes that the marks in a text may begin."""
+    found: set[int] = set()
+    for seldom, marks in _MARKS:
+        if seldom in text:
+            for mark, shapes in marks:
+                if mark in text:
+                    found.update(shapes)
+    return [SHAPES[index] for index in sorted(found)]
 
 
 def _first(shapes: Sequence[Shape], text: str) -> str | None:
