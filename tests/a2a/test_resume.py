@@ -1,0 +1,185 @@
+"""A stream goes on over servers that are killed: nothing is lost, nothing comes twice, a send is done once."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import httpx2
+import pytest
+from a2a.types import SubscribeToTaskRequest
+
+from tests.a2a.talk import Worker, talking
+from tests.harness import acts
+from tests.harness.client import Client
+from tests.harness.ports import lasting_port
+from tests.harness.server import Server, begin
+
+RUNS = 200 if os.environ.get("REDKEY_TEST_LONG") == "1" else 1
+KILLS = 3 if RUNS > 1 else 2
+ARTIFACTS = 8 if RUNS > 1 else 6
+SECONDS = 60.0
+
+
+class Caller:
+    """Calls a server that may be away for a while: each act has a key of its own, and is sent until it is answered."""
+
+    def __init__(self, url: str, key: str) -> None:
+        self._url, self._headers = url, {"authorization": f"Bearer {key}", "a2a-version": "1.0"}
+
+    def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        headers = {**self._headers, "idempotency-key": uuid4().hex}
+        deadline = time.monotonic() + SECONDS
+        while True:
+            try:
+                reply = httpx2.post(self._url + path, json=body, headers=headers, timeout=SECONDS)
+                if reply.status_code != 503:
+                    assert reply.status_code in (200, 201), reply.text
+                    found: dict[str, Any] = reply.json()
+                    return found
+            except httpx2.TransportError:
+                pass
+            assert time.monotonic() < deadline, "the server did not come back"
+            time.sleep(0.02)
+
+    def stream(self, task_id: str, after: str) -> Iterator[tuple[str, dict[str, Any]]]:
+        """The events of a subscription, each with its id, until it breaks or ends."""
+        headers = {**self._headers, **({"last-event-id": after} if after else {})}
+        place = f"{self._url}/a2a/tasks/{task_id}:subscribe"
+        with httpx2.stream("POST", place, headers=headers, timeout=SECONDS) as reply:
+            if reply.status_code != 200:
+                return
+            position = ""
+            for line in reply.iter_lines():
+                if line.startswith("id: "):
+                    position = line[4:]
+                elif line.startswith("data: "):
+                    yield position, json.loads(line[6:])
+
+
+class Follower(threading.Thread):
+    """Follows a task over every break, from where it was."""
+
+    def __init__(self, caller: Caller, task_id: str) -> None:
+        super().__init__(daemon=True)
+        self._caller, self._task_id = caller, task_id
+        self.got: list[tuple[str, dict[str, Any]]] = []
+        self.snapshots = 0
+        self.done = threading.Event()
+
+    def run(self) -> None:
+        after = ""
+        while not self.done.is_set():
+            try:
+                for index, (position, found) in enumerate(self._caller.stream(self._task_id, after)):
+                    after = position or after
+                    if index == 0:
+                        assert "task" in found
+                        self.snapshots += 1
+                        continue
+                    self.got.append((position, found))
+                    if found.get("statusUpdate", {}).get("status", {}).get("state") == "TASK_STATE_COMPLETED":
+                        self.done.set()
+            except httpx2.TransportError:
+                pass
+            time.sleep(0.01)
+
+
+@pytest.mark.parametrize("run", range(RUNS))
+def test_nothing_is_lost_or_repeated_over_servers_that_are_killed(run: int, tmp_path: Path) -> None:
+    port = str(lasting_port())
+    server = begin(tmp_path, "--port", port)
+    try:
+        caller = Caller(server.url, server.key)
+        with server.client() as owner:
+            agent_id = acts.register(owner)["agentId"]
+        message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "Work"}]}
+        sent = {"message": message, "configuration": {"returnImmediately": True}}
+        task_id = caller.post("/a2a/message:send", sent)["task"]["id"]
+        beginning, _ = next(caller.stream(task_id, ""))
+        follower = Follower(caller, task_id)
+        follower.start()
+
+        def work() -> None:
+            claim = caller.post(f"/tasks/{task_id}/claim", {"agentId": agent_id, "leaseSeconds": 600})["claimId"]
+            caller.post(f"/claims/{claim}/start", {})
+            for number in range(ARTIFACTS):
+                # One for each step, so that every kill has something before and behind it.
+                may_go_on[number].wait(SECONDS)
+                caller.post(f"/claims/{claim}/artifacts", {"name": f"part-{number}", "content": str(number)})
+            caller.post(f"/claims/{claim}/complete", {"output": {"parts": ARTIFACTS}, "summary": "Done."})
+
+        may_go_on = [threading.Event() for _ in range(ARTIFACTS)]
+        worker = threading.Thread(target=work, daemon=True)
+        worker.start()
+        for number, event in enumerate(may_go_on):
+            event.set()
+            if number % 2 and number // 2 < KILLS:
+                acts.until(lambda wanted=number: len(follower.got) >= wanted)  # type: ignore[misc]
+                server.process.kill()
+                server.process.wait()
+                server = begin(tmp_path, "--port", port)
+        worker.join(SECONDS)
+        assert follower.done.wait(SECONDS), follower.got
+        follower.join(SECONDS)
+        whole = list(caller.stream(task_id, beginning))[1:]
+        assert follower.got == whole
+        assert len({position for position, _ in whole}) == len(whole) == ARTIFACTS + 3
+        assert follower.snapshots > KILLS
+    finally:
+        server.process.kill()
+        server.process.wait()
+
+
+def test_a_message_sent_again_after_a_kill_is_one_task(tmp_path: Path) -> None:
+    port = str(lasting_port())
+    server = begin(tmp_path, "--port", port)
+    message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "Once"}]}
+    body = {"message": message, "configuration": {"returnImmediately": True}}
+    headers = {"authorization": f"Bearer {server.key}", "a2a-version": "1.0", "idempotency-key": "k-1"}
+    try:
+        first = httpx2.post(f"{server.url}/a2a/message:send", json=body, headers=headers, timeout=SECONDS)
+        server.process.kill()
+        server.process.wait()
+        server = begin(tmp_path, "--port", port)
+        again = httpx2.post(f"{server.url}/a2a/message:send", json=body, headers=headers, timeout=SECONDS)
+        assert again.content == first.content
+    finally:
+        server.process.kill()
+        server.process.wait()
+
+
+def test_grpc_resumes_by_metadata(server: Server, owner: Client, worker: Worker) -> None:
+    extension = "urn:redkey:a2a:ledger:1"
+
+    async def run() -> None:
+        async with talking(server, "GRPC", streaming=True) as talk, talking(server, "GRPC") as plain:
+            task = await plain.send()
+            await asyncio.to_thread(worker.take, task.id)
+            await asyncio.to_thread(worker.artifact, name="one", content="1")
+            request, more = SubscribeToTaskRequest(id=task.id), {"a2a_extensions": extension}
+            whole = aiter(talk.client.subscribe(request, context=talk.context(**more)))
+            first = await anext(whole)
+            position = first.task.metadata[extension]["position"]
+            await asyncio.to_thread(worker.artifact, name="two", content="2")
+            update = (await anext(whole)).artifact_update
+            assert update.artifact.name == "two"
+            await asyncio.to_thread(worker.complete, output="x", summary="Done.")
+            rest = [one async for one in whole]
+            resumed = talk.client.subscribe(request, context=talk.context(last_event_id=position, **more))
+            again = [one async for one in resumed]
+            assert again[0].task == first.task
+            assert [one.artifact_update for one in again[1:2]] == [update]
+            assert again[2:] == rest
+            proof = rest[-1].status_update.metadata[extension]
+            receipt = await asyncio.to_thread(owner.get, proof["receiptUrl"].removeprefix(server.url))
+            assert receipt.status == 200
+
+    asyncio.run(run())
