@@ -81,5 +81,18 @@ def test_messages_about_a_task_are_shown_on_one_line_each(server: Server, done: 
     assert message["parts"] == [{"kind": "text", "text": "Two\nlines"}]
 
 
+def test_a_task_names_its_agent_and_how_earlier_attempts_ended(server: Server, done: str) -> None:
+    assert "ada" in _does(server, "task", "show", done)
+    with RedKey(server.url, server.key) as rk:
+        task = rk.tasks.create("work", title="Fails once", retry={"maxAttempts": 2}).task_id
+        agent = next(iter(rk.agents.list(slug="ada"))).agent_id
+        claim = rk.queues.claim_next("work", agent)
+        assert claim is not None
+        rk.claims.fail(claim.claim_id, "the source was down")
+    shown = _does(server, "task", "show", task)
+    assert "attempt 1" in shown
+    assert "the source was down" in shown
+
+
 def test_a_list_names_who_completed_a_task(server: Server, done: str) -> None:
     assert "ada" in _does(server, "task", "list", "--state", "completed")

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 _TITLES = ("TASK", "STATE", "TRY", "ROLE", "AGENT", "SINCE", "TITLE")
 _OPEN_STATES = ("created", "available", "claimed", "working", "blocked")
+_EARLIER = 5
 _ENDED = ("completed", "failed", "cancelled")
 
 
@@ -162,10 +163,25 @@ def live_tasks(rk: RedKey, queue: str | None, states: tuple[str, ...] = _OPEN_ST
 def show(rk: RedKey, task_id: str, at: int | None, as_json: bool) -> None:
     """One task in full: what is asked, where it stands, how it went."""
     found = rk.tasks.get(task_id, at_sequence=at)
-    print_details(found, _facts(found), as_json=as_json)
+    facts = [] if as_json else [*_facts(found, slugs_of(rk)), *_earlier(rk, found)]
+    print_details(found, facts, as_json=as_json)
 
 
-def _facts(task: Task) -> list[tuple[str, Any]]:
+def _earlier(rk: RedKey, task: Task) -> list[tuple[str, str]]:
+    """How earlier attempts ended, the last few of them."""
+    if task.attempt == 1:
+        return []
+    failed = [event for event in rk.tasks.events(task.task_id) if event.type == "task.failed"]
+    told = []
+    for event in failed[-_EARLIER:]:
+        then = rk.tasks.get(task.task_id, at_sequence=event.sequence)
+        if then.attempt < task.attempt and then.failure is not None:
+            why = f"{then.failure.kind}: {then.failure.reason}".removesuffix(": ")
+            told.append((f"attempt {then.attempt}", f"{why} ({ago(event.timestamp)})"))
+    return told
+
+
+def _facts(task: Task, slugs: Mapping[str, str]) -> list[tuple[str, Any]]:
     claim, blocker, failure = task.claim, task.blocker, task.failure
     return [
         ("task", task.task_id),
@@ -185,7 +201,7 @@ def _facts(task: Task) -> list[tuple[str, Any]]:
         ("description", task.description),
         ("input", task.input),
         ("waits for", task.waits_for),
-        ("agent", claim.agent_id if claim else task.completed_by),
+        ("agent", slugs.get(task.agent_id, task.agent_id)),
         ("claim", claim.claim_id if claim else ""),
         ("lease ends", ago(claim.lease_expires_at) if claim else ""),
         ("artifacts", [f"{one.name} ({one.bytes:,} bytes)" for one in task.artifacts]),
@@ -255,8 +271,8 @@ def _draw(rk: RedKey, task_id: str) -> tuple[Any, bool]:
 
     task = rk.tasks.get(task_id)
     events = list(rk.tasks.events(task_id, order="desc", limit=8).page().items)[::-1]
-    facts = [(name, str(value)) for name, value in _facts(task) if value and name in _WATCHED]
     slugs = slugs_of(rk)
+    facts = [(name, str(value)) for name, value in _facts(task, slugs) if value and name in _WATCHED]
     happened = [(ago(event.timestamp), event.type, slugs.get(event.actor.id, event.actor.id)) for event in events]
     reasons = [] if _is_over(task) else rk.tasks.explain(task_id).reasons
     waits = [Text(f"{shown(one.message)}\n  next: {shown(command_for(one.next))}", style="dim") for one in reasons]
