@@ -67,6 +67,7 @@ def test_a_task_is_created_with_a_brief_and_its_prompt_is_shown(ending: str, sta
     assert f"- task: {task_id}" in shown.stdout
     # The server fills in the ids that the author of a brief could not know.
     brief = json.loads(path.read_text())
+    del brief["payload"]["env"]["task_id"]
     made_in_project = stage.rk.tasks.create(stage.queue, title="T", brief=brief, context_id="project:m01r")
     env_shown = stage.rk.tasks.get(made_in_project.task_id).brief["payload"]["env"]
     assert (env_shown["task_id"], env_shown["project_id"]) == (made_in_project.task_id, "m01r")

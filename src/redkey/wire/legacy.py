@@ -36,7 +36,8 @@ class Env(msgspec.Struct, frozen=True):
     """Where a task is done: for which client, as which task, in which project and checkout."""
 
     client_id: str
-    task_id: str
+    # Filled in by the server, with the project: whoever writes a brief cannot know the task.
+    task_id: str | None = None
     project_id: str | None = None
     repo_url: str | None = None
     worktree_path: str | None = None

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from redkey.errors import Finding
+from redkey.errors import Finding, WireRefused
 from redkey.wire import legacy, lifted
 from redkey.wire.canonical import canonical
 from redkey.wire.catalogue import VERSION, catalogue
@@ -96,6 +96,9 @@ class _Lifting:
 
 def _lift_brief(lifting: _Lifting, brief: Brief) -> None:
     env = brief.env
+    if env.task_id is None:
+        text = "a brief that is lifted names its task"
+        raise WireRefused([Finding("schema_required", "/payload/env/task_id", text)])
     queue_id = lifted.named("queue_id", f"queue_{env.client_id}")
     context_id = f"project:{env.project_id}" if env.project_id else f"queue:{queue_id}"
     lifting.log.contexts[env.task_id] = context_id
