@@ -91,6 +91,8 @@ def answered_before_the_commit(patch: Patch) -> None:
             with self._store.write(wait=False) as unit:
                 answers: list[Any] = []
                 self._settle_all(unit, batch, works, answers)
+                for work in works.values():
+                    work.finish()
                 self._answer(batch, answers, works)
         except coordinator.WriterBusy:
             self._arrived.put_back(batch)

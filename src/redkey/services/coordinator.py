@@ -295,6 +295,8 @@ class Coordinator:
             with self._store.write(wait=False) as unit:
                 begun = self._now()
                 self._settle_all(unit, batch, works, answers)
+                for work in works.values():
+                    work.finish()
                 decided = self._now()
             self._arrived.measured(len(batch), decided - begun, self._now() - decided)
         except WriterBusy:

@@ -3,7 +3,8 @@
     once a workspace      what time has brought is recorded
     each submission       answered again if its key is known; else decided, checked, placed and folded with all that
                           follows, and its reply is made
-    at the end            all records are hashed and handed to the store, with rows and content
+    at the end            whoever runs the unit lets each workspace `finish`: all its records are hashed and handed to
+                          the store, with rows and content
 
 A request meets the consequences of the one before it, so deciding and folding cannot be parted into stages. What a unit
 does to one workspace is `unit_of_work`'s; when units run, and who is answered then, is the coordinator's.
@@ -70,8 +71,6 @@ def run_unit(
             answers.append(_settle(means, unit, works, work, submission))
         except Refused as refused:
             answers.append(refused)
-    for work in works.values():
-        work.finish()
 
 
 def _enter(means: UnitMeans, unit: Unit, topic: str) -> TopicWork:
