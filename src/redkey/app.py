@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -38,6 +38,8 @@ from redkey.http.route import Route
 from redkey.ledger.checkpoint import log_name
 from redkey.ledger.note import parse_key
 from redkey.ledger.trust import TrustedKey, witness_keys
+from redkey.mcp.door import PATH as MCP_PATH
+from redkey.mcp.door import McpDoor
 from redkey.services.acts import directly
 from redkey.services.authority import Authority
 from redkey.services.caller import Caller
@@ -168,11 +170,15 @@ class App:
         self._authenticator = Authenticator(self.keys, self.tokens, limiter, logins)
         self.api = Api(surface, self.services, self._authenticator, self.metrics)
         self.a2a = A2aDoor(self.services, self._authenticator, self.workspace_id)
+        hosts = KnownHosts((urlsplit(config.public_url).hostname or "", config.host), addresses=True)
+        # Where this server listens, once it does; tools of /mcp call it there.
+        self.url = config.public_url
+        self._mcp = McpDoor(lambda: self.url, partial(_check_host, hosts), self._admit_to_mcp)
         self._bus = AttachedBus(
             config.data.absolute() / "bus",
             self.workspace_id,
             self._admit_to_bus,
-            KnownHosts((urlsplit(config.public_url).hostname or "", config.host), addresses=True),
+            hosts,
             Notices(store, self.subscriptions),
             on_fatal,
         )
@@ -193,9 +199,16 @@ class App:
         self.metrics.gauge("witnesses_away", "Witnesses without an answer to use.", lambda: self._witnessing.away)
 
     def __call__(self, exchange: Exchange) -> Coroutine[Any, Any, None] | None:
+        if exchange.path == MCP_PATH:
+            return self._mcp(exchange)
         if exchange.path.startswith("/api/"):
             return self._bus(exchange)
         return self.a2a(exchange) if self.a2a.takes(exchange.path) else self.api(exchange)
+
+    def _admit_to_mcp(self, headers: Mapping[bytes, bytes], address: str) -> str:
+        """The agent whose key or token a request carries; empty for other keys."""
+        principal, _ = self._authenticator.admit(headers, address, looks=False)
+        return principal.actor.agent_id
 
     def _admit_to_bus(self, exchange: Exchange) -> BusCaller:
         """The holder of a key as the bus knows it: in its workspace, and an agent's key for that agent alone."""
@@ -242,6 +255,7 @@ class App:
         await self._bus.stop()
         await self.a2a.stop()
         await self._outbox.stop()
+        await self._mcp.stop()
         await self._timers.stop()
         await self._witnessing.stop()
         await self.coordinator.stop()
@@ -274,6 +288,13 @@ class App:
     def _count(self, topic: str, records: Any) -> None:
         self.metrics.commits.inc()
         self.metrics.records.inc(len(records))
+
+
+def _check_host(hosts: KnownHosts, exchange: Exchange) -> None:
+    try:
+        hosts(exchange)
+    except BusRefused as refused:
+        raise Declined(403, refused.code, refused.message) from refused
 
 
 def operations_of(surface: Iterable[Route]) -> tuple[Operation, ...]:

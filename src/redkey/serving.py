@@ -88,6 +88,7 @@ def _run(config: Config, sockets: list[Any], say: Callable[[str], Any]) -> int:
     with disk_failures():
         check_room(config.data.absolute(), _START_BYTES)
         app = App(config, fatal)
+        app.url = url
     uds = str(config.uds.absolute()) if config.uds is not None else None
     doorplate = _Doorplate(app, url, uds)
 

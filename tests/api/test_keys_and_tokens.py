@@ -154,12 +154,22 @@ def test_an_agents_key_names_its_agent_and_has_no_other_scope(workspace: Workspa
     path = f"/workspaces/{workspace.workspace_id}/api-keys"
     codes = {
         "agent_id_mismatch": [{"scopes": ["agent"]}, {"scopes": ["read"], "agentId": agent_id}],
-        "agent_scope_alone": [{"scopes": ["agent", "produce"], "agentId": agent_id}],
+        "agent_scope_alone": [
+            {"scopes": ["agent", other], "agentId": agent_id} for other in ("read", "runner", "admin")
+        ],
         "scope_repeated": [{"scopes": ["read", "read"]}],
         "agent_not_found": [{"scopes": ["agent"], "agentId": "agt_0000000000000000000000000"}],
     }
     for code, bodies in codes.items():
         assert [workspace.admin.post(path, body).json["code"] for body in bodies] == [code] * len(bodies)
+
+
+def test_an_agent_that_may_produce_creates_work_under_its_own_name(workspace: Workspace) -> None:
+    begin_queue(workspace.admin)
+    agent_id = register(workspace.admin, "Mine")["agentId"]
+    task_id = create_task(workspace.caller("agent", "produce", agent_id=agent_id))
+    created = workspace.admin.get(f"/tasks/{task_id}/events?type=task.created").json["items"][0]
+    assert created["actor"] == {"type": "agent", "id": "mine"}
 
 
 def test_an_agents_key_acts_only_as_its_agent(workspace: Workspace) -> None:

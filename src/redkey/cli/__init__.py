@@ -27,6 +27,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "init": ("init", "Prepare a directory for a server of its own."),
         "serve": ("serve", "Serve the API."),
         "run": ("run", "Run agents on a queue: claim, prompt, run, verify, report."),
+        "mcp": ("mcp", "Let Claude Code, Codex and other MCP clients work the queue."),
         "status": ("status", "Is the server there, and how does the workspace stand."),
         "top": ("top", "Queues, agents and leases, live."),
         "completion": ("completion", "Let the shell complete commands and options."),

@@ -16,7 +16,7 @@ from redkey.client.operation import Async, ClientSender, Mode, Sync
 from redkey.client.policy import Policy
 from redkey.client.settings import Settings, find_settings
 from redkey.client.worker.declared import ClaimMode, Worker
-from redkey.client.worker.lease import now
+from redkey.client.worker.lease import Lease, now
 from redkey.errors import CallMisused
 from redkey.shapes.claims import Claimed, Missed, NoTasks, Rejected
 
@@ -126,7 +126,8 @@ class _Client(Families[Mode], Generic[Mode, Transport]):
 
         if self._pulse is None:
             self._pulse, self._holds = Connection(self.settings, self.policy), WeakSet()
-        hold: Hold[Mode] = Hold(self._sender, self._pulse, claimed, lease_seconds, asked_at)
+        lease = Lease(lease_seconds, now() if asked_at is None else asked_at, claimed.lease_expires_at)
+        hold: Hold[Mode] = Hold(self._sender, self._pulse, claimed, lease)
         self._holds.add(hold)
         return hold
 

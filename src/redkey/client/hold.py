@@ -47,24 +47,16 @@ class Hold(WorkContext[Mode]):
 
     status: Literal["claimed"] = "claimed"
 
-    def __init__(
-        self,
-        sender: Sender,
-        pulse: Connection,
-        claimed: Claimed,
-        lease_seconds: int,
-        asked_at: float | None = None,
-    ) -> None:
+    def __init__(self, sender: Sender, pulse: Connection, claimed: Claimed, lease: Lease) -> None:
         if claimed.task is None:
             raise CallMisused("claim with with_task=True: a hold needs the task", code="task_missing")
-        lease = Lease(lease_seconds, now() if asked_at is None else asked_at, claimed.lease_expires_at)
         super().__init__(_Active(sender, self), claimed, claimed.task, lease, threading.Event())
         # Whether the server has taken an end of this hold.
         self.ended = False
         self._active_at = now()
         # One end at most is recorded, however often it is tried.
         self._end_key = Policy().new_key()
-        patience = Policy(timeout_seconds=min(max(lease_seconds / 3, 1.0), 10.0), max_retries=0)
+        patience = Policy(timeout_seconds=min(max(lease.seconds / 3, 1.0), 10.0), max_retries=0)
         claims: Claims[Sync] = Claims(SyncSender(pulse, patience))
         self._pulse = Pulse(claims, claimed.claim_id, lease, lambda: self.idle_seconds)
         self._pulse.start()

@@ -134,7 +134,8 @@ def _check_grant(caller: Caller, new: NewKey, topic: str) -> None:
         detail = "A key with the scope agent names its agentId, and no other key does."
         raise Refused(422, "agent_id_mismatch", detail, "/agentId")
     if new.agent_id is not None:
-        if new.scopes != ("agent",):
-            raise Refused(422, "agent_scope_alone", "An agent's key has the scope agent and no other.", "/scopes")
+        if not set(new.scopes) <= {"agent", "produce"}:
+            detail = "An agent's key has the scope agent, with produce where it may create work, and no other."
+            raise Refused(422, "agent_scope_alone", detail, "/scopes")
         if caller.means.store.row(topic, "agent", new.agent_id) is None:
             raise not_found("agent")

@@ -1,0 +1,60 @@
+"""The door at `/mcp`: checks who calls and from where, and loads the MCP application at the first request.
+
+It imports nothing of the `mcp` package, so that a server without the extra runs, and one with it starts as fast.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+from collections.abc import Callable, Mapping
+
+from redkey.http.asgi import Mount
+from redkey.http.exchange import Exchange, header_lines
+from redkey.http.problems import MEDIA_TYPE, Declined, answer
+
+PATH = "/mcp"
+
+
+class McpDoor:
+    """One path of a server. `admit` gives the agent of a caller's key, or raises Declined."""
+
+    def __init__(
+        self,
+        url: Callable[[], str],
+        check: Callable[[Exchange], None],
+        admit: Callable[[Mapping[bytes, bytes], str], str],
+    ) -> None:
+        self._url, self._check, self._admit = url, check, admit
+        self._mount: Mount | None = None
+        self._loading = asyncio.Lock()
+
+    async def __call__(self, exchange: Exchange) -> None:
+        try:
+            self._check(exchange)
+            mount = self._mount or await self._load()
+        except Declined as declined:
+            refused = answer(declined)
+            headers = [(b"content-type", MEDIA_TYPE.encode()), *refused.headers]
+            exchange.reply(refused.status, header_lines(headers), refused.body)
+            return
+        await mount(exchange)
+
+    async def _load(self) -> Mount:
+        async with self._loading:
+            if self._mount is None:
+                try:
+                    # The import takes up to a second: others are answered meanwhile.
+                    http = await asyncio.to_thread(importlib.import_module, "redkey.mcp.http")
+                except ImportError:
+                    detail = "This server has no MCP: install redkey[mcp] beside it, then start it again."
+                    raise Declined(501, "extra_missing", detail) from None
+                mount = Mount(http.application(self._url, self._admit))
+                await mount.start()
+                self._mount = mount
+            return self._mount
+
+    async def stop(self) -> None:
+        """Let the application end what it began."""
+        if self._mount is not None:
+            await self._mount.stop()

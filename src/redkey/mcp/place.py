@@ -1,0 +1,206 @@
+"""The server that a coding agent in a directory works with: found by variables or by its project, or started there.
+
+A project is the git repository around the directory; all worktrees of it share the data directory of the first one. A
+`.redkey` that a checkout brought along decides nothing: its credentials count only when they belong to this user, no
+other user can read them, and they name a server on this machine. See docs/decisions/0121.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from redkey.client import RedKey
+from redkey.client.settings import find_settings, is_local
+from redkey.config import CREDENTIALS, DEFAULT_PORT, Credentials, read_credentials
+from redkey.errors import ClientError, ConfigRefused
+
+DATA = ".redkey"
+_START_SECONDS = 40.0
+_LOOK_SECONDS = 0.1
+_LOG = "serve.log"
+# Written while a server that was started here runs; it has its process id.
+READY = "serve.json"
+
+
+@dataclass(frozen=True)
+class ServerPlace:
+    """A server and the key that registers agents there. `identity` is what keys of agents are kept under."""
+
+    url: str
+    api_key: str
+    identity: str
+    # Where its data is, when that is a directory of this machine.
+    data: Path | None = None
+
+    def __repr__(self) -> str:
+        """Without the key: this may end in a log."""
+        return f"ServerPlace({self.url!r})"
+
+
+def project_root(directory: Path) -> Path:
+    """The project that a directory belongs to: the first worktree of its git repository, or the directory itself."""
+    for folder in (directory, *directory.parents):
+        mark = folder / ".git"
+        if mark.is_dir():
+            return folder
+        if mark.is_file():
+            return _first_worktree(mark) or folder
+    return directory
+
+
+def _first_worktree(mark: Path) -> Path | None:
+    """The first worktree of the repository whose linked worktree has this `.git` file; None unless git made both."""
+    try:
+        linked = Path(mark.read_text().removeprefix("gitdir:").strip())
+        linked = linked if linked.is_absolute() else (mark.parent / linked).resolve()
+        # A stranger's file could point anywhere; git's own place points back.
+        if Path((linked / "gitdir").read_text().strip()) != mark or linked.parent.name != "worktrees":
+            return None
+    except (OSError, ValueError):
+        return None
+    return linked.parents[2] if linked.parents[1].name == ".git" else None
+
+
+def project_name(directory: Path) -> str:
+    """A short name of the project, for agents and sessions."""
+    return re.sub(r"[^a-z0-9]+", "-", project_root(directory).name.lower()).strip("-")[:14] or "project"
+
+
+def find_place(directory: Path, environment: Mapping[str, str], *, start: bool = True) -> ServerPlace:
+    """The server for a directory, started when it is this project's own and does not run."""
+    if environment.get("REDKEY_URL"):
+        settings = find_settings(None, None, None, environment)
+        return ServerPlace(settings.shown_url, settings.api_key, f"url:{settings.shown_url}")
+    named = environment.get("REDKEY_DATA")
+    data = Path(named).expanduser() if named else project_root(directory) / DATA
+    data = data.absolute()
+    if not named:
+        check_own(data)
+    credentials = _running(data)
+    if credentials is None:
+        if not start:
+            raise ConfigRefused(f"no RedKey server runs for {data.parent}: start one with redkey serve --data {data}")
+        credentials = start_server(data)
+    return ServerPlace(credentials.url, credentials.api_key, f"data:{data.resolve()}", data)
+
+
+def check_own(data: Path) -> None:
+    """Refuse credentials that came with a checkout, or that others could have written."""
+    file = data / CREDENTIALS
+    try:
+        found, folder = file.lstat(), data.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    told = "To use it nevertheless, name it in REDKEY_DATA, or set REDKEY_URL and REDKEY_API_KEY."
+    if found.st_uid != os.geteuid() or folder.st_uid != os.geteuid():
+        raise ConfigRefused(f"{file} belongs to another user and is not used. {told}", code="credentials_not_own")
+    if found.st_mode & 0o077 or folder.st_mode & 0o022:
+        raise ConfigRefused(
+            f"{file} can be read or changed by others, so it may have come with the checkout; it is not used. {told}",
+            code="credentials_not_own",
+        )
+    credentials = read_credentials(data)
+    if credentials is not None and not is_local(credentials.url):
+        raise ConfigRefused(
+            f"{file} names the server {credentials.url}, which is not on this machine; it is not used. {told}",
+            code="credentials_not_own",
+        )
+
+
+def _running(data: Path) -> Credentials | None:
+    """The credentials of the server that answers for this data directory."""
+    credentials = read_credentials(data)
+    if credentials is None:
+        return None
+    try:
+        with RedKey(credentials.url, credentials.api_key, timeout=5, max_retries=0) as rk:
+            rk.workspaces.list(limit=1).page()
+    except ClientError:
+        return None
+    return credentials
+
+
+def start_server(data: Path) -> Credentials:
+    """Start a server for a data directory unless another process just did; it goes on when this process ends."""
+    try:
+        data.mkdir(mode=0o700, parents=True, exist_ok=True)
+        ignored = data / ".gitignore"
+        if not ignored.exists():
+            # Keys and data are no part of the project.
+            ignored.write_text("*\n")
+        with _locked(data / "start.lock"):
+            return _running(data) or _start(data)
+    except OSError as cause:
+        raise ConfigRefused(
+            f"no RedKey server runs, and none can be started in {data}: {cause.strerror or cause}. Run redkey serve "
+            "--data DIR elsewhere and set REDKEY_DATA=DIR."
+        ) from cause
+
+
+@contextmanager
+def _locked(file: Path) -> Iterator[None]:
+    descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _start(data: Path) -> Credentials:
+    before = read_credentials(data)
+    port = _free_port(before)
+    kept = {name: value for name, value in os.environ.items() if name not in ("REDKEY_URL", "REDKEY_API_KEY")}
+    command = [sys.executable, "-m", "redkey", "serve"]
+    with (data / _LOG).open("ab") as log:
+        process = subprocess.Popen(  # noqa: S603
+            [*command, "--data", str(data), "--port", str(port), "--ready-file", str(data / READY)],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            cwd=data.parent,
+            env=kept,
+            # It is nobody's child: the client that started it may end first.
+            start_new_session=True,
+        )
+    ends_at = time.monotonic() + _START_SECONDS
+    while time.monotonic() < ends_at:
+        credentials = _running(data)
+        if credentials is not None:
+            # Python warns about a child that is not waited for; this one is meant to stay.
+            process.returncode = 0
+            return credentials
+        if process.poll() is not None:
+            break
+        time.sleep(_LOOK_SECONDS)
+    last = (data / _LOG).read_text(errors="replace").strip().splitlines()[-1:]
+    raise ConfigRefused(
+        f"a RedKey server could not be started in {data}: {' '.join(last)[:300]}. Start it by hand with redkey serve "
+        f"--data {data}; its log is {data / _LOG}."
+    )
+
+
+def _free_port(before: Credentials | None) -> int:
+    """The port that the server had before, so that its callers find it again; else the usual one, else any."""
+    earlier = urlsplit(before.url).port if before is not None else None
+    for port in (earlier, DEFAULT_PORT):
+        if port:
+            with socket.socket() as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                try:
+                    probe.bind(("127.0.0.1", port))
+                except OSError:
+                    continue
+                return port
+    return 0

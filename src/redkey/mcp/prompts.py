@@ -1,0 +1,112 @@
+"""Prompts and resources: how to work the queue, and views of tasks, plans and queues that a host can attach."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from mcp.server.mcpserver import Context
+from mcp.server.mcpserver.exceptions import ResourceNotFoundError
+
+from redkey.errors import NotFound
+from redkey.mcp.results import plain
+from redkey.mcp.session import Sessions
+
+INSTRUCTIONS = """\
+RedKey is a queue that many agents share; exactly one agent gets each task.
+1. Call wait_for_task. `nothing_yet` and `missed` are normal: call it again for another task.
+2. Do the task. Record required outputs with add_artifact; say how it goes with report_progress.
+3. End it: complete_task, fail_task, or block_task with a question. The answer comes with a later claim.
+The lease is kept for you. When a tool says that you no longer hold a task, stop working on it.
+"""
+
+
+class Prompts:
+    """What people ask an agent to do with the queue."""
+
+    async def work_the_queue(self, queue: str = "") -> str:
+        """Work the tasks of the queue until there are none left."""
+        where = f" of the queue {queue}" if queue else ""
+        named = f' with queue="{queue}"' if queue else ""
+        return (
+            f"Work the tasks{where} with the RedKey tools.\n"
+            f"Call wait_for_task{named}. Do the task that you get, as its description, brief and completion criteria "
+            "say, and check your work. Record each required output with add_artifact. Then call complete_task with a "
+            "summary; call fail_task when it cannot be done, and block_task when only a person can answer a question. "
+            "Then get the next task. When wait_for_task has found nothing three times in a row, stop and say what was "
+            "done. Never work on a task that you do not hold."
+        )
+
+    async def plan_this_goal(self, goal: str) -> str:
+        """Turn a goal into a plan of tasks that agents can work in parallel, and write it as plan.json."""
+        example = {
+            "schemaVersion": "1.0",
+            "name": "A short name",
+            "goal": "One sentence.",
+            "tasks": [
+                {
+                    "id": "design",
+                    "title": "Decide the interface",
+                    "agentRole": "developer",
+                    "description": "What to do, and what to look at.",
+                    "completionCriteria": ["The interface is written down."],
+                },
+                {
+                    "id": "build",
+                    "title": "Build it",
+                    "agentRole": "developer",
+                    "dependsOn": ["design"],
+                    "completionCriteria": ["Its tests pass."],
+                },
+            ],
+        }
+        return (
+            f"Plan this goal for several agents that work in parallel: {goal}\n\n"
+            "Look at the project first. Cut the work into tasks that one agent does in under an hour, that touch "
+            "different files where possible, and that say when they are done. A task depends only on those whose "
+            "result it needs, so that as many as possible can run at once.\n\n"
+            "Write the plan to plan.json in this shape:\n\n"
+            f"{json.dumps(example, indent=2)}\n\n"
+            "Check it with `redkey plan validate plan.json` and correct every error. Show it to the person; start it "
+            "with the tool start_plan only when they agree."
+        )
+
+    async def review_and_approve(self) -> str:
+        """Review the finished work that waits for an approval."""
+        return (
+            "Call list_approvals. For each one, look at what was asked (explain_task, the resource redkey://task/ID) "
+            "and at what was made (get_artifact, the files of the project), and hold it against its completion "
+            "criteria. Tell the person what you found and what you would decide, and call decide_approval when they "
+            "agree. Work that is sent back needs a note that says what to change."
+        )
+
+
+class Resources:
+    """Views of the ledger as JSON."""
+
+    def __init__(self, sessions: Sessions) -> None:
+        self._sessions = sessions
+
+    async def task(self, id: str, ctx: Context[Any, Any]) -> str:
+        """A task: what is asked, where it stands, how it went."""
+        async with self._sessions.open(ctx) as session:
+            return await _shown(session.client.tasks.get(id), "task", id)
+
+    async def plan(self, id: str, ctx: Context[Any, Any]) -> str:
+        """A run of a plan with every task, its state, its holder and what it waits for."""
+        async with self._sessions.open(ctx) as session:
+            return await _shown(session.client.workflows.state(id), "plan", id)
+
+    async def queue(self, id: str, ctx: Context[Any, Any]) -> str:
+        """A queue: its settings and what can be claimed now."""
+        async with self._sessions.open(ctx) as session:
+            queue = await _shown(session.client.queues.get(id), "queue", id)
+            available = await session.client.tasks.available(id, limit=100).page()
+            return json.dumps({"queue": json.loads(queue), "available": plain(available.items)}, indent=2)
+
+
+async def _shown(reading: Any, what: str, key: str) -> str:
+    try:
+        return json.dumps(plain(await reading), indent=2)
+    except NotFound:
+        raise ResourceNotFoundError(f"There is no {what} {key[:64]!r}.") from None

@@ -1,0 +1,126 @@
+"""The MCP server: the one list of tools, resources and prompts, and how every failure becomes a sentence."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from importlib.metadata import version
+from typing import Any
+
+from mcp.server import MCPServer
+from mcp.server.mcpserver import Context
+from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
+from mcp_types import ToolAnnotations
+from pydantic import ValidationError
+
+from redkey.errors import ApiError, Forbidden, RedKeyError, Unauthorized, Unreachable
+from redkey.mcp.plan_tools import PlanTools
+from redkey.mcp.prompts import INSTRUCTIONS, Prompts, Resources
+from redkey.mcp.session import Sessions
+from redkey.mcp.talk_tools import Bus, BusTools, InboxTools
+from redkey.mcp.work_tools import LONGEST_WAIT_SECONDS, WorkTools
+
+# Hosts give up after a minute: whatever happens, the model is answered before.
+_LONGEST_SECONDS = LONGEST_WAIT_SECONDS + 5
+_LOOKS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
+_ADDS = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=False)
+_ENDS = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=False)
+
+
+def build(sessions: Sessions, bus: Bus | None = None) -> RedKeyTools:
+    """The server of one face; `bus` where agents of this machine can talk live."""
+    server = RedKeyTools(
+        "redkey", title="RedKey", version=version("redkey"), instructions=INSTRUCTIONS, log_level="WARNING"
+    )
+    work, plan, inbox = WorkTools(sessions), PlanTools(sessions), InboxTools(sessions)
+    tools: tuple[tuple[ToolAnnotations, tuple[Callable[..., Any], ...]], ...] = (
+        (_ADDS, (work.wait_for_task, work.claim_task, work.report_progress, work.add_artifact)),
+        (_ENDS, (work.complete_task, work.fail_task, work.block_task, work.release_task, plan.decide_approval)),
+        (_ADDS, (plan.create_task, plan.start_plan, inbox.send_message, inbox.read_inbox)),
+        (_LOOKS, (work.get_artifact, plan.list_tasks, plan.explain_task, plan.list_approvals, plan.get_receipt)),
+    )
+    for hints, group in tools:
+        for tool in group:
+            server.add(tool, hints)
+    if bus is not None:
+        live = BusTools(bus)
+        server.add(live.bus_send, _ADDS)
+        server.add(live.bus_receive, _ADDS)
+        server.add(live.bus_agents, _LOOKS)
+    prompts, resources = Prompts(), Resources(sessions)
+    for prompt in (prompts.work_the_queue, prompts.plan_this_goal, prompts.review_and_approve):
+        server.prompt(name=prompt.__name__, title=prompt.__name__.replace("_", " ").capitalize())(prompt)
+    for view in (resources.task, resources.plan, resources.queue):
+        name = view.__name__
+        server.resource(f"redkey://{name}/{{id}}", name=name, mime_type="application/json")(view)
+    return server
+
+
+class RedKeyTools(MCPServer[Any]):
+    """An MCP server whose refusals say the next step, and whose tools take their own arguments and no others."""
+
+    def add(self, tool: Callable[..., Any], annotations: ToolAnnotations) -> None:
+        """Register a tool under the name of its function."""
+        name = tool.__name__
+        title = name.replace("_", " ").capitalize()
+        description = " ".join((tool.__doc__ or "").split())
+        self.add_tool(tool, name=name, title=title, description=description, annotations=annotations)
+        registered = self._tool_manager.get_tool(name)
+        if registered is None:
+            raise AssertionError("a tool that was not registered")
+        registered.parameters["additionalProperties"] = False
+
+    async def call_tool(self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None) -> Any:
+        """Call a tool; whatever goes wrong is a ToolError that a model can act on."""
+        self._check(name, arguments)
+        try:
+            async with asyncio.timeout(_LONGEST_SECONDS):
+                return await super().call_tool(name, arguments, context)
+        except TimeoutError:
+            raise ToolError(f"{name} took longer than {_LONGEST_SECONDS:.0f} seconds. Call it again.") from None
+        except ToolError as error:
+            cause = error.__cause__
+            if isinstance(cause, ValidationError):
+                raise ToolError(f"{name}: {_wrong_arguments(cause)} Correct them, then call it again.") from cause
+            if isinstance(error, UnexpectedToolError) and isinstance(cause, RedKeyError):
+                raise ToolError(sentence(cause)) from cause
+            # The sentence of the tool itself, without a prefix.
+            raise ToolError(str(cause)) if isinstance(cause, ToolError) else error from cause
+
+    def _check(self, name: str, arguments: dict[str, Any]) -> None:
+        tool = self._tool_manager.get_tool(name)
+        if tool is None:
+            known = ", ".join(sorted(one.name for one in self._tool_manager.list_tools()))
+            raise ToolError(f"There is no tool {name[:64]!r}. There are: {known}.")
+        taken = tool.parameters.get("properties", {})
+        unknown = [one for one in arguments if one not in taken]
+        if unknown:
+            raise ToolError(f"{name} has no argument {unknown[0][:64]!r}. It takes: {', '.join(taken) or 'none'}.")
+
+
+def _wrong_arguments(cause: ValidationError) -> str:
+    return " ".join(
+        f"{'.'.join(str(part) for part in one['loc'])}: {one['msg']}." for one in cause.errors(include_input=False)[:8]
+    )
+
+
+def sentence(refused: RedKeyError) -> str:
+    """A refusal for a model: what is wrong, its code, and the next step."""
+    if isinstance(refused, Unreachable):
+        return (
+            f"The RedKey server did not answer ({refused.message}). Call this again in a moment; if it stays away, ask "
+            "a person to run `redkey serve` or `redkey status`."
+        )
+    if isinstance(refused, Unauthorized):
+        return (
+            f"The RedKey server does not take this key ({refused.code}): it has expired or was revoked. Ask a person "
+            "for a new one: `redkey key create`, or `redkey mcp install` again."
+        )
+    if isinstance(refused, Forbidden):
+        return f"This agent may not do that: {refused.detail} Ask a person with an admin key to do it. [{refused.code}]"
+    if not isinstance(refused, ApiError):
+        return f"{refused.message} [{refused.code}]"
+    told = {refused.detail: None}
+    told.update({f"{one.pointer}: {one.message}": None for one in refused.errors[:8] if one.message != refused.detail})
+    sentences = " ".join(f"{one.rstrip('.')}." for one in (*told, refused.advice) if one)
+    return f"{sentences} [{refused.code}]"
