@@ -6,6 +6,7 @@ import io
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from redkey.errors import ConfigRefused
 from redkey.mcp.hooks import answer
 from redkey.mcp.place import check_own, find_place, project_name, project_root
+from redkey.mcp.prompts import PLAN
 from redkey.mcp.slots import slots_in_use, take_slot
 
 GIT = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@b"}
@@ -79,6 +81,13 @@ def test_without_a_server_the_next_step_is_named(tmp_path: Path) -> None:
     assert "redkey serve --data" in refused.value.message
     with pytest.raises(ConfigRefused):
         find_place(tmp_path, {"REDKEY_URL": "http://127.0.0.1:1", "REDKEY_DATA": str(tmp_path / "none")})
+
+
+def test_the_plan_of_the_prompt_is_valid(tmp_path: Path) -> None:
+    (tmp_path / "plan.json").write_text(json.dumps(PLAN))
+    command = [sys.executable, "-m", "redkey", "plan", "validate", "plan.json"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_slots_are_taken_in_order_and_taken_over(tmp_path: Path) -> None:

@@ -83,7 +83,9 @@ def test_an_agent_works_a_task_from_its_creation_to_its_receipt(shop: Path, serv
     # The ledger names the agent, whoever installed it.
     task = rk.tasks.list("default", state="completed").page().items[0]
     actors = {event.type: event.actor.id for event in rk.tasks.events(task.task_id) if event.actor.type == "agent"}
-    assert actors["task.created"] == actors["task.complete"] == "claude-code-shop"
+    agent_id = rk.tasks.get(task.task_id).completed_by
+    assert (actors["task.created"], actors["task.complete"]) == ("claude-code-shop", agent_id)
+    assert rk.agents.get(agent_id).name == "claude-code@shop"
 
 
 def test_a_lost_race_is_a_result_that_names_the_winner(shop: Path, server: Server) -> None:

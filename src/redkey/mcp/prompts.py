@@ -21,6 +21,33 @@ The lease is kept for you. When a tool says that you no longer hold a task, stop
 """
 
 
+# What a plan looks like; it is a valid one.
+PLAN = {
+    "version": "1.0",
+    "name": "short-name",
+    "description": "What the whole is for, in one sentence.",
+    "roles": {"developer": {"description": "Writes code and its tests."}},
+    "policies": {"maxParallelTasks": 4, "retry": {"maxAttempts": 2, "onFailure": "reopen"}},
+    "tasks": [
+        {
+            "id": "design",
+            "title": "Decide the interface",
+            "role": "developer",
+            "outputs": ["interface"],
+            "completionCriteria": ["The interface is written down."],
+        },
+        {
+            "id": "build",
+            "title": "Build it",
+            "role": "developer",
+            "dependsOn": ["design"],
+            "outputs": ["report"],
+            "completionCriteria": ["Its tests pass."],
+        },
+    ],
+}
+
+
 class Prompts:
     """What people ask an agent to do with the queue."""
 
@@ -39,34 +66,13 @@ class Prompts:
 
     async def plan_this_goal(self, goal: str) -> str:
         """Turn a goal into a plan of tasks that agents can work in parallel, and write it as plan.json."""
-        example = {
-            "schemaVersion": "1.0",
-            "name": "A short name",
-            "goal": "One sentence.",
-            "tasks": [
-                {
-                    "id": "design",
-                    "title": "Decide the interface",
-                    "agentRole": "developer",
-                    "description": "What to do, and what to look at.",
-                    "completionCriteria": ["The interface is written down."],
-                },
-                {
-                    "id": "build",
-                    "title": "Build it",
-                    "agentRole": "developer",
-                    "dependsOn": ["design"],
-                    "completionCriteria": ["Its tests pass."],
-                },
-            ],
-        }
         return (
             f"Plan this goal for several agents that work in parallel: {goal}\n\n"
             "Look at the project first. Cut the work into tasks that one agent does in under an hour, that touch "
             "different files where possible, and that say when they are done. A task depends only on those whose "
             "result it needs, so that as many as possible can run at once.\n\n"
             "Write the plan to plan.json in this shape:\n\n"
-            f"{json.dumps(example, indent=2)}\n\n"
+            f"{json.dumps(PLAN, indent=2)}\n\n"
             "Check it with `redkey plan validate plan.json` and correct every error. Show it to the person; start it "
             "with the tool start_plan only when they agree."
         )
