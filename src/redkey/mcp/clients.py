@@ -21,6 +21,7 @@ from redkey.errors import RedKeyError
 from redkey.mcp.json_text import JsonBroken, remove_member, set_member
 
 NAME = "redkey"
+_CODEX, _GEMINI = ".codex/config.toml", ".gemini/settings.json"
 Scope = Literal["project", "user"]
 
 
@@ -53,42 +54,16 @@ class McpClient:
         return home / self.user_file
 
 
-CLIENTS = {
-    client.name: client
-    for client in (
-        McpClient(
-            "claude-code",
-            ".mcp.json",
-            ".claude.json",
-            "project",
-            "start claude here, approve the server redkey, and ask it to work the queue",
-            typed=True,
-        ),
-        McpClient(
-            "codex",
-            ".codex/config.toml",
-            ".codex/config.toml",
-            "user",
-            "start codex here and ask it to work the queue",
-            format="toml",
-        ),
-        McpClient(
-            "cursor",
-            ".cursor/mcp.json",
-            ".cursor/mcp.json",
-            "project",
-            "open the folder in Cursor, switch the server redkey on, and ask the agent to work the queue",
-        ),
-        McpClient(
-            "gemini",
-            ".gemini/settings.json",
-            ".gemini/settings.json",
-            "project",
-            "start gemini here and ask it to work the queue",
-        ),
-        McpClient("openclaw", "", "", "user", "ask OpenClaw to work the queue", format="command"),
-    )
-}
+_CURSOR = "open the folder in Cursor, switch the server redkey on, and ask the agent to work the queue"
+_CLAUDE = "start claude here, approve the server redkey, and ask it to work the queue"
+_CLIENTS = (
+    McpClient("claude-code", ".mcp.json", ".claude.json", "project", _CLAUDE, typed=True),
+    McpClient("codex", _CODEX, _CODEX, "user", "start codex here and ask it to work the queue", format="toml"),
+    McpClient("cursor", ".cursor/mcp.json", ".cursor/mcp.json", "project", _CURSOR),
+    McpClient("gemini", _GEMINI, _GEMINI, "project", "start gemini here and ask it to work the queue"),
+    McpClient("openclaw", "", "", "user", "ask OpenClaw to work the queue", format="command"),
+)
+CLIENTS = {client.name: client for client in _CLIENTS}
 
 
 def entry(

@@ -48,43 +48,53 @@ PLAN = {
 }
 
 
+_WORK = """\
+Work the tasks{where} with the RedKey tools.
+
+Call wait_for_task{named}. Do the task that you get, as its description, brief and completion criteria say, and
+check your work. Record each required output with add_artifact. Then call complete_task with a summary; call
+fail_task when it cannot be done, and block_task when only a person can answer a question. Then get the next task.
+When wait_for_task has found nothing three times in a row, stop and say what was done. Never work on a task that
+you do not hold.
+"""
+_PLAN = """\
+Plan this goal for several agents that work in parallel: {goal}
+
+Look at the project first. Cut the work into tasks that one agent does in under an hour, that touch different files
+where possible, and that say when they are done. A task depends only on those whose result it needs, so that as
+many as possible can run at once.
+
+Write the plan to plan.json in this shape:
+
+{plan}
+
+Check it with `redkey plan validate plan.json` and correct every error. Show it to the person; start it with the
+tool start_plan only when they agree.
+"""
+_REVIEW = """\
+Call list_approvals. For each one, look at what was asked (explain_task, the resource redkey://task/ID) and at what
+was made (get_artifact, the files of the project), and hold it against its completion criteria. Tell the person
+what you found and what you would decide, and call decide_approval when they agree. Work that is sent back needs a
+note that says what to change.
+"""
+
+
 class Prompts:
     """What people ask an agent to do with the queue."""
 
     async def work_the_queue(self, queue: str = "") -> str:
         """Work the tasks of the queue until there are none left."""
-        where = f" of the queue {queue}" if queue else ""
-        named = f' with queue="{queue}"' if queue else ""
-        return (
-            f"Work the tasks{where} with the RedKey tools.\n"
-            f"Call wait_for_task{named}. Do the task that you get, as its description, brief and completion criteria "
-            "say, and check your work. Record each required output with add_artifact. Then call complete_task with a "
-            "summary; call fail_task when it cannot be done, and block_task when only a person can answer a question. "
-            "Then get the next task. When wait_for_task has found nothing three times in a row, stop and say what was "
-            "done. Never work on a task that you do not hold."
-        )
+        if not queue:
+            return _WORK.format(where="", named="")
+        return _WORK.format(where=f" of the queue {queue}", named=f' with queue="{queue}"')
 
     async def plan_this_goal(self, goal: str) -> str:
         """Turn a goal into a plan of tasks that agents can work in parallel, and write it as plan.json."""
-        return (
-            f"Plan this goal for several agents that work in parallel: {goal}\n\n"
-            "Look at the project first. Cut the work into tasks that one agent does in under an hour, that touch "
-            "different files where possible, and that say when they are done. A task depends only on those whose "
-            "result it needs, so that as many as possible can run at once.\n\n"
-            "Write the plan to plan.json in this shape:\n\n"
-            f"{json.dumps(PLAN, indent=2)}\n\n"
-            "Check it with `redkey plan validate plan.json` and correct every error. Show it to the person; start it "
-            "with the tool start_plan only when they agree."
-        )
+        return _PLAN.format(goal=goal, plan=json.dumps(PLAN, indent=2))
 
     async def review_and_approve(self) -> str:
         """Review the finished work that waits for an approval."""
-        return (
-            "Call list_approvals. For each one, look at what was asked (explain_task, the resource redkey://task/ID) "
-            "and at what was made (get_artifact, the files of the project), and hold it against its completion "
-            "criteria. Tell the person what you found and what you would decide, and call decide_approval when they "
-            "agree. Work that is sent back needs a note that says what to change."
-        )
+        return _REVIEW
 
 
 class Resources:
