@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
-import signal
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
@@ -120,14 +118,3 @@ def run(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
             await work()
 
     asyncio.run(bounded())
-
-
-@pytest.fixture
-def stop_started(shop: Path) -> Iterator[None]:
-    """End the server that a client started in the project, by its own process id."""
-    yield
-    ready = shop / ".redkey" / "serve.json"
-    if ready.exists():
-        os.kill(json.loads(ready.read_text())["pid"], signal.SIGTERM)
-        while ready.exists():
-            signal.sigtimedwait([], 0.05)
