@@ -1,7 +1,7 @@
 """Canonical bytes by RFC 8785: the one encoding that is hashed, stored and sent.
 
-Almost every value is plain: orjson's sorted encoding of it is already what the RFC asks for, and one walk
-over the value tells. Every other value is written here by the rules of the RFC.
+Almost every value is plain: orjson's sorted encoding of it is already what the RFC asks for, and one walk over the
+value is enough to know. Every other value is written here by the rules of the RFC.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _SORTED = orjson.OPT_SORT_KEYS
 
 
 def canonical(value: Any) -> bytes:
-    """The RFC 8785 bytes of a JSON value."""
+    """Encode a JSON value as RFC 8785 bytes."""
     try:
         if is_plain(value):
             return orjson.dumps(value, option=_SORTED)
     except (orjson.JSONEncodeError, RecursionError):
-        pass  # The careful way below finds the same thing wrong, and names it.
+        pass  # The slow way below finds the same error, and names it.
     parts: list[str] = []
     try:
         _write(value, parts.append)
@@ -37,7 +37,7 @@ def canonical(value: Any) -> bytes:
 
 
 def is_plain(value: Any) -> bool:
-    """True when orjson's sorted encoding of the value is its RFC 8785 encoding."""
+    """Return whether orjson's sorted encoding of the value is its RFC 8785 encoding."""
     kind = type(value)
     if kind is dict:
         for key, item in value.items():
@@ -99,7 +99,7 @@ def _write_object(value: dict[str, Any], put: Callable[[str], object]) -> None:
 
 
 def number(value: float) -> str:
-    """A number as ECMAScript writes it: the shortest digits that read back the same."""
+    """Write a number as ECMAScript does: the shortest digits that read back the same."""
     if not math.isfinite(value):
         raise JsonRefused(f"{value} is not JSON", code="json_number")
     if value == 0:
@@ -116,7 +116,7 @@ def number(value: float) -> str:
 
 
 def _shortest(value: float) -> tuple[str, int]:
-    """The shortest round-trip digits of a positive float, and the power of ten they stand before."""
+    """Return the shortest round-trip digits of a positive float, and their power of ten."""
     mantissa, _, power = repr(value).partition("e")
     whole, _, fraction = mantissa.partition(".")
     exponent = int(power or 0) - len(fraction)

@@ -1,6 +1,6 @@
-"""The Agent Card 1.0 (seed 000): the typed identity of an agent, checked against `definitions/cards/`.
+"""The RedKey Agent Card 1.0: the typed identity of an agent, checked against `definitions/cards/`.
 
-Sentence rules, and names that must exist in a registry, are `lint`'s.
+`lint` checks sentences, and names that must exist in a registry.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Identity(msgspec.Struct, frozen=True):
 
 
 class EscalationRule(msgspec.Struct, frozen=True):
-    """When to turn to whom, and how."""
+    """Whom to contact in which case, and how."""
 
     trigger: str
     route_to: str
@@ -62,7 +62,7 @@ class AgentCard(msgspec.Struct, frozen=True):
 
 
 def validate_card(value: Any) -> list[Finding]:
-    """Everything wrong with the shape of a decoded card; an empty list when it is valid."""
+    """List everything wrong with the shape of a decoded card; empty if it is valid."""
     if isinstance(value, dict) and value.get("card_version", VERSION) != VERSION:
         text = f"card version {repr(value['card_version'])[:40]} is not known; known: {VERSION}"
         return [Finding("unknown_version", "/card_version", text)]
@@ -70,7 +70,7 @@ def validate_card(value: Any) -> list[Finding]:
 
 
 def read_card(value: Any) -> AgentCard:
-    """The card in a decoded JSON value; WireRefused with every finding when it is none."""
+    """Read the card in a decoded JSON value; raise WireRefused with every finding if it is not one."""
     findings = validate_card(value)
     if findings:
         raise WireRefused(findings)
@@ -78,5 +78,5 @@ def read_card(value: Any) -> AgentCard:
 
 
 def role_name(name: str) -> str:
-    """The one name of a role that may be written `ba`, `role_ba` or `roles.ba`."""
+    """Return the plain name of a role that may be written `ba`, `role_ba` or `roles.ba`."""
     return name.removeprefix("roles.").removeprefix("role_")

@@ -29,18 +29,18 @@ class EventType(msgspec.Struct, frozen=True):
 
     @property
     def state(self) -> dict[str, Any] | None:
-        """The `state` a wire of this type carries, or None when it carries none."""
+        """Return the `state` of wires of this type, or None if they have none."""
         return {"category": self.category, "terminal": self.terminal} if self.has_state else None
 
 
 def contract(name: str) -> Any:
-    """One contract file of Agent Wire 1.1, as in `task-state-machine.json`."""
+    """Read one contract file of Agent Wire 1.1, such as `task-state-machine.json`."""
     return files.load(f"{CONTRACTS}/{name}")
 
 
 @cache
 def catalogue() -> Mapping[str, EventType]:
-    """Every event type by name."""
+    """Return every event type by name."""
     table = contract("event-state-map.json")
     categories = table["categories"]
     return {

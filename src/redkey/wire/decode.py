@@ -1,11 +1,11 @@
 """Bytes to JSON values, refusing whatever two parsers could read differently.
 
 Duplicate keys, NaN and Infinity, numbers beyond 2^53, lone surrogates, a byte order mark, NUL and nesting
-beyond a bound are refused before anything is hashed, each with its code and, where there is one, its place.
-Time and memory are bounded by the size limit, which is looked at first.
+beyond a bound are refused before anything is hashed, each with a code and, if there is one, a pointer. Time and memory
+are bounded by the size limit, which is checked first.
 
-The judge is the standard library's parser with strict hooks. orjson goes before it: where all that stands in the
-text is also in what it read, and all of that is plain, nothing of the above can be there.
+The standard library's parser with strict hooks decides. orjson is tried before it: if everything in the text is also in
+the value that it read, and the value is plain, then the text has none of the above.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from redkey.wire.load import PIECE_BYTES, load
 DEPTH_LIMIT = 64
 SIZE_LIMIT = 1024 * 1024
 
-# Every digit as 0 and everything that makes a fraction or an exponent as a point: to look for two patterns is then
-# quicker than for one expression.
+# Every digit becomes 0 and every sign of a fraction or an exponent a point: a search for two patterns is then faster
+# than one regular expression.
 _NUMBERS = bytes.maketrans(b"123456789eE", b"000000000..")
 _MANY_DIGITS = b"0" * 16
 _UNSAFE = re.compile("[\x00\ud800-\udfff]")
 _SHOWN = 40
 
-# Where a value stands: the place of what holds it, and the step from there.
+# The place of a value: the place of its parent, and the step from there.
 _Place = tuple["_Place", str | int] | None
 
 
 def decode(data: bytes, *, size_limit: int = SIZE_LIMIT, depth_limit: int = DEPTH_LIMIT) -> Any:
-    """The JSON value of `data`, or `JsonRefused` with a code that says why not. Whole numbers are integers."""
+    """Decode JSON; raise `JsonRefused` with a code that says why not. Whole numbers become integers."""
     if len(data) > size_limit:
         raise JsonRefused(f"{len(data):,} bytes of JSON; the limit is {size_limit:,}", code="json_too_large")
     try:
@@ -53,18 +53,18 @@ def decode(data: bytes, *, size_limit: int = SIZE_LIMIT, depth_limit: int = DEPT
 
 
 def _is_whole(value: Any, data: bytes) -> bool:
-    """True when everything in the text is in the value: no key stands twice, and nothing unsafe is written as \\u."""
+    """Return whether the value has everything of the text: no duplicate key, and nothing unsafe written as \\u."""
     written = orjson.dumps(value)
-    # Compact writers write the very same bytes.
+    # A compact encoder writes exactly the same bytes.
     if written == data:
         return b"\\u0000" not in data
-    # Without such escapes every colon of the text parts a key from its value or stands in a string that was read,
-    # and is written again: what a key that stands twice has overwritten would leave colons over.
+    # Without such escapes, every colon of the text separates a key from its value or is part of a string. If a
+    # duplicate key was dropped, the text has more colons than the value encoded again.
     return b"\\u" not in data and data.count(b":") == written.count(b":")
 
 
 class _Mark(msgspec.Struct, frozen=True):
-    """Stands in the decoded value where something is wrong, so that the walk over it can tell the place."""
+    """Marks a wrong part of the decoded value, so that the walk over it finds the place."""
 
     code: str
     message: str
@@ -97,9 +97,9 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any] | _Mark:
     if len(made) == len(pairs):
         return made
     seen: set[str] = set()
-    # The first key that was seen before; there is one, for the object came out shorter than its pairs.
+    # The first duplicate key; there is one, because the object has fewer members than the text has pairs.
     key = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-    place = () if _UNSAFE.search(key) else (key,)  # A pointer must be text that can be written.
+    place = () if _UNSAFE.search(key) else (key,)  # A pointer must be encodable text.
     return _Mark("json_duplicate_key", f"the key {key[:_SHOWN]!r} stands twice in one object", place)
 
 
@@ -117,7 +117,7 @@ def _float(text: str) -> float | int | _Mark:
         return value
     if abs(value) > LARGEST_INTEGER:
         return _Mark("json_number", f"the number {text[:_SHOWN]} is beyond 2^53 - 1; send it as a string")
-    # 1.0 and 1 are one number with one canonical form, so they are one value here too.
+    # 1.0 and 1 are the same number with one canonical form, so they are the same value here too.
     return int(value)
 
 
@@ -126,8 +126,8 @@ def _constant(name: str) -> _Mark:
 
 
 def _refuse_marks(value: Any, depth_limit: int) -> None:
-    """Walk the value without recursion; the first thing wrong on the way is refused with its pointer."""
-    # A place is linked to the one above it: written out, the pointers of a hostile document would fill the memory.
+    """Walk the value without recursion, and refuse the first wrong part with its pointer."""
+    # A place links to its parent: written out, the pointers of a hostile document would fill the memory.
     pending: list[tuple[Any, _Place]] = [([value], None)]
     for _ in range(depth_limit + 1):
         below: list[tuple[Any, _Place]] = []
@@ -161,7 +161,7 @@ def _pointer(place: _Place, *last: str) -> str:
     while place is not None:
         place, step = place
         steps.append(step)
-    # The outermost step leads into the list that the walk began with.
+    # The outermost step is the index in the list that the walk began with.
     return pointer([*reversed(steps[:-1]), *last])
 
 

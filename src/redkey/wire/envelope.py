@@ -1,7 +1,7 @@
 """A wire as a typed value: the envelope of Agent Wire 1.1 around the payload struct of its type (`events`).
 
-Fields stand in canonical order and absent ones are None, so that msgspec's encoder writes RFC 8785 bytes in one pass.
-Whether a wire is valid is told by `validate`; what is read here must be valid already.
+Fields are in canonical order and absent ones are None, so that msgspec's encoder writes RFC 8785 bytes in one pass.
+`validate` checks wires; this module reads only valid ones.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Wire(WirePart, Generic[P], frozen=True, kw_only=True):
     wire_id: str
 
     def as_json(self) -> dict[str, Any]:
-        """The wire as JSON values, without absent fields."""
+        """Return the wire as JSON values, without absent fields."""
         value: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
         return value
 
@@ -44,12 +44,12 @@ AnyWire = Wire[AnyPayload]
 
 
 class _Typed(msgspec.Struct):
-    """As much of a wire as tells its type."""
+    """The part of a wire that has its type."""
 
     type: str
 
 
-# Canonical bytes end in the type, the version and the id, whose length is fixed: there the type is found at once.
+# Canonical bytes end with the type, the version and the id, whose length is fixed: so the type is found quickly.
 _BEFORE_TYPE = b',"type":"'
 _AFTER_TYPE = len(f'","wire":"{VERSION}","wire_id":"wire_00000000000000000000000000"}}')
 _type_of = msgspec.json.Decoder(_Typed).decode
@@ -61,7 +61,7 @@ STATES: Mapping[str, WireState | None] = {
 
 
 class _Decoders(dict[bytes, Callable[[bytes], AnyWire]]):
-    """The decoder of each event type, made when its first wire comes."""
+    """The decoder of each event type, created for its first wire."""
 
     def __missing__(self, name: bytes) -> Callable[[bytes], AnyWire]:
         decoder = self[name] = msgspec.json.Decoder(_kind(name.decode("ascii", "replace"))).decode
@@ -79,7 +79,7 @@ _decoders = _Decoders()
 
 
 def wire_of(data: bytes) -> AnyWire:
-    """The wire that valid bytes hold; UpgradeNeeded when its type is unknown."""
+    """Decode a wire from valid bytes; raise UpgradeNeeded if its type is unknown."""
     end = len(data) - _AFTER_TYPE
     start = data.rfind(_BEFORE_TYPE, 0, max(0, end)) + len(_BEFORE_TYPE)
     decoder = _decoders.get(data[start:end])
@@ -90,9 +90,9 @@ def wire_of(data: bytes) -> AnyWire:
 
 
 def wire_from(value: Mapping[str, Any]) -> AnyWire:
-    """The wire that valid JSON values hold; UpgradeNeeded when its type is unknown."""
+    """Convert valid JSON values to a wire; raise UpgradeNeeded if its type is unknown."""
     try:
         return msgspec.convert(value, _kind(value["type"]))
     except msgspec.ValidationError:
-        # A schema takes 1.0 for a whole number, and canonical bytes write it as one.
+        # A schema accepts 1.0 as a whole number, and canonical bytes write it as one.
         return wire_of(canonical(value))

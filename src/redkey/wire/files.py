@@ -1,7 +1,7 @@
-"""Where the contract files lie: `schemas/`, `fixtures/`, `contracts/`, `definitions/`; and the plan of the example.
+"""The contract files: `schemas/`, `fixtures/`, `contracts/`, `definitions/`; and the plan of the example.
 
-They are real files at the root of the repository (seeds 000 and 001), and travel in the wheel under
-`redkey/_contracts/`. This module finds them in either place; nobody else spells a path.
+They are real files at the root of the repository, and in the wheel under `redkey/_contracts/`. This module finds them
+in either place; no other module has their path.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from redkey.errors import ContractBroken
 
 @cache
 def root() -> Path:
-    """The folder that holds the four contract folders."""
+    """Return the folder with the four contract folders."""
     package = Path(__file__).resolve().parents[1]
     for place in (package / "_contracts", package.parents[1]):
         if (place / "contracts" / "agent-wire").is_dir():
@@ -26,7 +26,7 @@ def root() -> Path:
 
 
 def load(relative: str) -> Any:
-    """One contract file as JSON; `relative` as in `schemas/agent-wire/v1.1/envelope.schema.json`."""
+    """Load one contract file as JSON; `relative` as in `schemas/agent-wire/v1.1/envelope.schema.json`."""
     path = root() / relative
     try:
         return orjson.loads(path.read_bytes())
@@ -35,5 +35,5 @@ def load(relative: str) -> Any:
 
 
 def names(folder: str, suffix: str) -> list[str]:
-    """The file names in a contract folder that end in `suffix`, sorted."""
+    """Return the file names in a contract folder that end with `suffix`, sorted."""
     return sorted(path.name for path in (root() / folder).iterdir() if path.name.endswith(suffix))

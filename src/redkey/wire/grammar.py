@@ -1,10 +1,10 @@
-"""Closed schemas as regular expressions over canonical bytes: a second, faster way to say yes.
+"""Closed schemas as regular expressions over canonical bytes: a faster way to accept a valid wire.
 
-Canonical JSON has sorted keys and no spaces, and a wire's schema is closed and bounded: so the canonical bytes of
-the wires that fit it are, but for rare shapes, a regular language. `grammar_of` reads the schema files, as the
-validator does, and gives the expression of that language. Who matches it is valid, and its bytes are canonical by
-RFC 8785; who does not is judged by the validator itself. So this may leave out what is rare or cannot be said
-(extensions, whole numbers written as 1.0), and must never let in what the schema refuses.
+Canonical JSON has sorted keys and no spaces, and a wire's schema is closed and bounded: so the canonical bytes of valid
+wires are, apart from rare shapes, a regular language. `grammar_of` reads the schema files, as the validator does, and
+builds the expression of that language. A wire that matches it is valid, and its bytes are canonical by RFC 8785; the
+validator checks any other wire. So the grammar may omit rare shapes (extensions, whole numbers written as 1.0), and
+must never accept what the schema refuses.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from redkey.wire.plain_pattern import width_of
 from redkey.wire.schema import checker_of, schemas
 
 _SILENT = frozenset({"$schema", "$id", "$defs", "title", "description"})
-# The keywords that are looked at for each type; whatever else a schema says is not expressed here.
+# The keywords that are read for each type; no other keyword can be expressed here.
 _KNOWN: Mapping[str, frozenset[str]] = {
     "object": frozenset({"properties", "required", "additionalProperties", "maxProperties"}),
     "string": frozenset({"pattern", "minLength", "maxLength"}),
@@ -30,12 +30,12 @@ _KNOWN: Mapping[str, frozenset[str]] = {
     "number": frozenset({"minimum", "maximum"}),
     "boolean": frozenset(),
 }
-# Up to here a double that is written with a fraction is written alike by orjson and by the RFC.
+# Up to here orjson and the RFC write a double with a fraction in the same way.
 _FRACTIONS_LIMIT = 10**15
 
 
 class Inexpressible(Exception):
-    """The schema asks for something that no expression here says."""
+    """The schema has a rule that cannot be expressed here."""
 
 
 class Never(Exception):
@@ -43,19 +43,19 @@ class Never(Exception):
 
 
 class Rule(NamedTuple):
-    """One schema that a value must fit, where it stands, and the reference that led to it."""
+    """One schema that a value must match, its place, and the reference that led to it."""
 
     schema: Any
     base: str
     reference: str = ""
 
 
-# All that a value must fit.
+# Everything that a value must match.
 Rules = Sequence[Rule]
 
 
 def grammar_of(uri: str) -> re.Pattern[bytes] | None:
-    """The expression of the schema with this `$id`; None when what it asks for cannot be said so."""
+    """Return the expression of the schema with this `$id`; None if it cannot be expressed."""
     try:
         text = _value([Rule(schemas()[uri], uri)])
     except (Inexpressible, Never):
@@ -78,7 +78,7 @@ def _value(rules: Rules) -> str:
 
 
 def _expanded(rules: Iterable[Rule]) -> Iterator[Rule]:
-    """The rules with references and conjunctions taken apart, and what is said to nobody left out."""
+    """Resolve the references and conjunctions of rules, and drop annotations."""
     for rule in rules:
         if rule.schema is True:
             continue
@@ -108,7 +108,7 @@ def _referred(target: str, base: str) -> Rule:
 
 
 def _listed(rule: Rule, others: Rules) -> str:
-    """A value out of a list: those that fit every other rule, by the validator's own word."""
+    """Return the expression of an enum: the values that also match every other rule, by the validator."""
     values = [rule.schema["const"]] if "const" in rule.schema else rule.schema["enum"]
     if set(rule.schema) - {"const", "enum", "type"}:
         raise Inexpressible("a list of values with conditions")
@@ -158,7 +158,7 @@ def _string(rules: Rules) -> str:
 
 
 def _choices(rule: Rule) -> dict[str, Rule]:
-    """The alternatives of a rule by what they refer to."""
+    """Return the alternatives of a rule by their references."""
     if any(choice.keys() - _SILENT != {"$ref"} for choice in rule.schema["anyOf"]):
         raise Inexpressible("alternatives that have no name")
     found = [_referred(choice["$ref"], rule.base) for choice in rule.schema["anyOf"]]
@@ -199,12 +199,12 @@ def _number(rules: Rules) -> str:
 
 
 def _between(low: int, high: int) -> str:
-    """The expression of the whole numbers from `low` to `high`."""
+    """Return the expression of the whole numbers from `low` to `high`."""
     if type(low) is not int or type(high) is not int or low < 0:
         raise Inexpressible("numbers below 0, or without bounds")
     parts = ["0"] if low == 0 else []
     low = max(low, 1)
-    # Whole lengths are said together: from 10 to 999 is a digit and one or two more.
+    # Full ranges of a length are combined: from 10 to 999 is a digit and one or two more.
     lengths = range(len(str(low)), len(str(high)) + 1)
     whole = [length for length in lengths if low <= _first(length) and 10**length - 1 <= high]
     if whole:
@@ -216,12 +216,12 @@ def _between(low: int, high: int) -> str:
 
 
 def _first(length: int) -> int:
-    """The first number above 0 with so many digits."""
+    """Return the first number above 0 with this count of digits."""
     return int(10 ** (length - 1))
 
 
 def _digits(low: str, high: str) -> str:
-    """The numbers between two of the same length."""
+    """Return the expression of the numbers between two of the same length."""
     if not low:
         return ""
     rest = len(low) - 1
@@ -262,7 +262,7 @@ def _array(rules: Rules) -> str:
 
 
 def _all_different(of_items: Rules) -> str:
-    """What stands before the items of a list of strings in which none stands twice."""
+    """Return the lookahead for a list of strings without duplicates."""
     stated = [rule.schema for rule in _expanded(of_items)]
     if not any(one.get("type") == "string" or {*map(type, one.get("enum", [0]))} == {str} for one in stated):
         raise Inexpressible("a list of other things than strings that must not repeat itself")
@@ -271,7 +271,7 @@ def _all_different(of_items: Rules) -> str:
 
 
 def _numbered(text: str) -> str:
-    """The expression with a name of its own for each group: one list may stand in several alternatives."""
+    """Give each group a unique name: one list may be part of several alternatives."""
     numbers = count()
     return re.sub(r"(?<=\?P)<twice>(.*?)\(\?P=twice\)", lambda m: f"<t{(n := next(numbers))}>{m[1]}(?P=t{n})", text)
 
@@ -296,7 +296,7 @@ def _object(rules: Rules) -> str:
 
 
 def _cases(rule: Rule) -> Iterator[tuple[str, Rule]]:
-    """What a rule asks for where a field is present: the field, and what is asked."""
+    """Return the conditional rules: the field, and what applies if it is present."""
     for name, others in rule.schema.get("dependentRequired", {}).items():
         yield name, Rule({"required": [name, *others]}, rule.base)
     for case in rule.schema.get("allOf", ()):
@@ -312,7 +312,7 @@ def _without(name: str) -> Rule:
 
 
 def _members(rules: Rules) -> str:
-    """The members of an object in the order of their names."""
+    """Return the members of an object in the order of their names."""
     _check_known("object", rules)
     closed = [rule.schema.get("properties", {}) for rule in rules if rule.schema.get("additionalProperties") is False]
     if not closed or any(rule.schema.get("additionalProperties", True) not in (True, False) for rule in rules):
@@ -338,7 +338,7 @@ def _members(rules: Rules) -> str:
 
 
 def _joined(members: Sequence[tuple[bool, str]]) -> str:
-    """Members with commas between them; those that need not be there may be missing."""
+    """Join members with commas; optional ones may be missing."""
     first = next((index for index, (needed, _) in enumerate(members) if needed), len(members))
     after = "".join(f",{text}" if needed else f"(?:,{text}|)" for needed, text in members[first + 1 :])
     if first < len(members):

@@ -1,7 +1,7 @@
-"""Agent Wire 1.0 (seed 000): its five messages, checked against `definitions/wire/` and read into typed forms.
+"""Agent Wire 1.0: its five messages, validated against `definitions/wire/` and read into structs.
 
-The schemas are the contract, these forms only carry what they allow. Rules on prose are `lint`'s; what a 1.0
-message means in 1.1 is `lift`'s.
+The schemas are the contract; the structs only hold what they allow. `lint` checks prose; `lift` translates a 1.0
+message to 1.1.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class OutputContract(msgspec.Struct, frozen=True):
 
 
 class Env(msgspec.Struct, frozen=True):
-    """Where a task is done: for which client, as which task, in which project and checkout."""
+    """Where the work is done: client, task, project and checkout."""
 
     client_id: str
     # Filled in by the server, with the project: whoever writes a brief cannot know the task.
@@ -68,7 +68,7 @@ class Inbox(msgspec.Struct, frozen=True):
 
 
 class Verification(msgspec.Struct, frozen=True):
-    """What was checked of a finished task."""
+    """The checks of a finished task."""
 
     mechanical: Literal["pass", "fail"]
     semantic: Literal["pass", "fail", "skipped"]
@@ -76,7 +76,7 @@ class Verification(msgspec.Struct, frozen=True):
 
 
 class Complete(msgspec.Struct, frozen=True):
-    """A task's end."""
+    """The completion of a task."""
 
     task_id: str
     agent: str
@@ -88,7 +88,7 @@ class Complete(msgspec.Struct, frozen=True):
 
 
 class Blocked(msgspec.Struct, frozen=True):
-    """A task that cannot go on."""
+    """A task that cannot continue."""
 
     task_id: str
     agent: str
@@ -126,7 +126,7 @@ class LegacyWire(msgspec.Struct, frozen=True):
 
 
 def validate_wire_1_0(value: Any) -> list[Finding]:
-    """Everything wrong with a decoded 1.0 message; an empty list when it is valid."""
+    """List everything wrong with a decoded 1.0 message; empty if it is valid."""
     envelope = compile_schema(f"{SCHEMAS}/envelope.schema.json")
     if not isinstance(value, dict) or "wire" not in value:
         return envelope.findings(value)
@@ -144,17 +144,17 @@ def validate_wire_1_0(value: Any) -> list[Finding]:
 
 
 def read_wire_1_0(value: Any) -> LegacyWire:
-    """The 1.0 message in a decoded JSON value; WireRefused with every finding when it is none."""
+    """Read the 1.0 message in a decoded JSON value; raise WireRefused with every finding if it is not one."""
     findings = validate_wire_1_0(value)
     if findings:
         raise WireRefused(findings)
-    # Not strict: JSON Schema takes 1.0 for the integer that it is, and so must the typed form.
+    # Not strict: JSON Schema accepts 1.0 as an integer, and so must the struct.
     payload = msgspec.convert(value["payload"], PAYLOADS[value["type"]], strict=False)
     return LegacyWire(value["type"], value["sender"], value["ts"], payload)
 
 
 def utc(ts: str) -> str:
-    """A 1.0 timestamp as 1.1 writes it: in UTC, its fraction untouched. ValueError when there is no such time."""
+    """Write a 1.0 timestamp as 1.1 does: in UTC, with the same fraction. Raise ValueError if there is no such time."""
     parts = re.fullmatch(r"(.{19})(\.[0-9]+)?(?:Z|([+-])(..):(..))", ts)
     if parts is None:
         raise ValueError(f"{ts!r} is not a timestamp")

@@ -1,11 +1,11 @@
-"""Older and looser wires, lifted to Agent Wire 1.1: a tolerant reader at the door of a strict ledger.
+"""Lift older and looser wires to Agent Wire 1.1: a tolerant reader in front of a strict ledger.
 
-- 1.0 messages become 1.1 wires; what people wrote in them becomes content that the wires name by hash.
-- A flat 1.1 wire (`stream_id` and its like at top level, no `state`) is put into the nested form.
+- 1.0 messages become 1.1 wires; free text in them becomes content that the wires name by hash.
+- A flat 1.1 wire (`stream_id` and related fields at top level, no `state`) is nested.
 - `task.claim`, the name before 1.1, reads as `task.claimed`.
 
-Every lifted wire is valid by the 1.1 schemas. What has no place in 1.1 is listed as lost; what 1.1 needs and
-the older form does not say is listed as assumed. Lifting is pure: the same messages give the same bytes.
+Every lifted wire is valid by the 1.1 schemas. What 1.1 cannot express is listed as lost; what 1.1 needs and
+the older form does not have is listed as assumed. Lifting is pure: the same messages give the same bytes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["Content", "Lifted", "Log", "lift"]
 
 
 def lift(value: Any, log: Log | None = None) -> Lifted:
-    """The 1.1 wires of a decoded wire of any known version; WireRefused when it is no wire or cannot be lifted."""
+    """Lift a decoded wire of any known version to 1.1; raise WireRefused if it is no wire or cannot be lifted."""
     log = log or Log()
     if isinstance(value, dict) and value.get("wire") == VERSION:
         found = _lift_loose(value, log)
@@ -41,7 +41,7 @@ def lift(value: Any, log: Log | None = None) -> Lifted:
 
 
 def _lift_loose(value: dict[str, Any], log: Log) -> Lifted:
-    wire = drop_nulls(value)  # a copy, with copies of stream and payload: the caller's wire stays as it is
+    wire = drop_nulls(value)  # Copy the wire, its stream and its payload: the caller's wire must not change.
     lost: list[Finding] = []
     assumed: list[Finding] = []
     if wire.get("type") == "task.claim":
@@ -68,7 +68,7 @@ def _nest_stream(wire: dict[str, Any], lost: list[Finding]) -> None:
             if stream.setdefault(name, flat) != flat:
                 text = f"{name} stands in the stream with another value, which is kept"
                 lost.append(lifted.lost(f"/{name}", text))
-    # What correlates is, if nothing else is said, the context; 1.1 spells it only when the two differ.
+    # The correlation id is the context by default; 1.1 writes it only if the two differ.
     correlation = stream.get("correlation_id")
     if correlation is not None and stream.setdefault("context_id", correlation) == correlation:
         del stream["correlation_id"]
@@ -77,7 +77,7 @@ def _nest_stream(wire: dict[str, Any], lost: list[Finding]) -> None:
 
 
 def _name_claim(wire: dict[str, Any], log: Log, assumed: list[Finding]) -> None:
-    """Spell the payload of a `task.claim` as 1.1 does; other fields are left for the schema to judge."""
+    """Rename the payload fields of a `task.claim` as in 1.1; the schema checks the others."""
     payload = wire.get("payload")
     if not isinstance(payload, dict):
         return

@@ -1,4 +1,4 @@
-"""Agent Wire 1.0 lifted to 1.1: what each of its five messages means there (`lift` is the door)."""
+"""Lift Agent Wire 1.0 to 1.1: what each of its five messages means there. `lift` calls it."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from redkey.wire.lifted import NO_WORKSPACE, Content, Lifted, Log
 
 # The name of the artifact that a 1.0 `output_ref` becomes, and of the output that a 1.0 brief requires.
 OUTPUT_NAME = "output_ref"
-# Wires that stand beside the main one of their message, and so need an id of their own.
+# Additional wires of a message, which need an id of their own.
 _SECOND_WIRES = frozenset({"artifact.ready", "task.available"})
 
 
 def lift_legacy(value: dict[str, Any], log: Log) -> Lifted:
-    """The 1.1 wires of a decoded 1.0 message."""
+    """Lift a decoded 1.0 message to 1.1 wires."""
     lifting = _Lifting(legacy.read_wire_1_0(value), canonical(value), log)
     _LIFTS[lifting.message.type](lifting, lifting.message.payload)
     return Lifted(tuple(lifting.wires), tuple(lifting.content), tuple(lifting.lost), tuple(lifting.assumed))
 
 
 class _Lifting:
-    """One 1.0 message on its way: collects the wires, content and notes it becomes."""
+    """Lifts one 1.0 message: collects its wires, content and notes."""
 
     def __init__(self, message: LegacyWire, data: bytes, log: Log) -> None:
         self.message, self.data, self.log = message, data, log
@@ -39,7 +39,7 @@ class _Lifting:
         self.assumed: list[Finding] = []
 
     def write(self, event: str, stream_id: str, context_id: str, payload: dict[str, Any]) -> None:
-        """Add a wire; its id comes from the bytes of the message, of which one may give two wires."""
+        """Add a wire; its id comes from the bytes of the message, which may give two wires."""
         if stream_id not in self.log.places and event != "task.created":
             self.assume("/stream/stream_seq", "nothing earlier of this stream was lifted; it is counted from here")
         cause = self.data + b"\n" + event.encode() if event in _SECOND_WIRES else self.data
@@ -60,7 +60,7 @@ class _Lifting:
         self.wires.append(wire | ({"state": state} if state else {}) | {"payload": payload})
 
     def write_task(self, event: str, task_id: str, payload: dict[str, Any]) -> None:
-        """Add a wire to the stream of the task's first attempt: 1.0 knows no other."""
+        """Add a wire to the stream of the task's first attempt: 1.0 has no other."""
         context_id = self.log.contexts.get(task_id)
         if context_id is None:
             self.assume("/stream/context_id", "no brief of this task was lifted before; its context is the task")
@@ -68,7 +68,7 @@ class _Lifting:
         self.write(event, task_stream(task_id, 1), context_id, payload)
 
     def keep(self, document: dict[str, Any]) -> dict[str, Any]:
-        """Make a document content, and give its ref."""
+        """Store a document as content, and return its ref."""
         item = Content(canonical({key: part for key, part in document.items() if part is not None}))
         self.content.append(item)
         return item.ref
@@ -86,7 +86,7 @@ class _Lifting:
         return agent_id
 
     def holder(self, task_id: str, slug: str) -> dict[str, str]:
-        """The agent and its hold on the task, as far as the log tells."""
+        """Return the agent and its claim on the task, as far as the log shows."""
         agent_id = self.agent_id(slug)
         turn = self.log.claims.get((task_id, agent_id), 0)
         if turn == 0 or self.message.type == "claim":
@@ -112,7 +112,7 @@ def _lift_brief(lifting: _Lifting, brief: Brief) -> None:
     if brief.output_contract.output_ref_required:
         payload["outputs"] = [OUTPUT_NAME]
     lifting.write_task("task.created", env.task_id, payload)
-    # A brief is published to be claimed: 1.0 knows no task that waits, and a claim needs one that is available.
+    # A brief is published to be claimed: in 1.0 no task waits, and a claim needs an available task.
     lifting.assume("/type", "1.0 publishes a brief to be claimed: the task is available at once")
     lifting.write_task("task.available", env.task_id, {})
 
@@ -158,7 +158,7 @@ def _lift_complete(lifting: _Lifting, complete: Complete) -> None:
 
 
 def _lift_output(lifting: _Lifting, task_id: str, claim_id: str, output_ref: str) -> str:
-    """The artifact of a 1.0 `output_ref`, ready before the task is complete; its id."""
+    """Add the artifact of a 1.0 `output_ref`, ready before the task is complete; return its id."""
     artifact_id = lifted.hashed("art", f"{task_id}\n{output_ref}".encode())
     ref = lifting.keep({"uri": output_ref})
     lifting.assume("/payload/sha256", "1.0 names an output without a hash; this is the hash of the document naming it")
@@ -176,7 +176,7 @@ def _lift_output(lifting: _Lifting, task_id: str, claim_id: str, output_ref: str
 
 
 def _lift_failed_check(lifting: _Lifting, complete: Complete) -> None:
-    """In 1.1 a task that failed its mechanical check is not complete: it is blocked."""
+    """Block a task that failed its mechanical check: in 1.1 it is not complete."""
     document = {
         "reason": complete.summary,
         "output_ref": complete.output_ref,

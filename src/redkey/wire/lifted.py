@@ -1,4 +1,4 @@
-"""What lifting an older wire gives, what it remembers of a log, and how it makes the ids that 1.1 asks for."""
+"""The result of lifting an older wire, the state of its log, and the ids that 1.1 needs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from redkey.wire.card import role_name
 from redkey.wire.catalogue import SCHEMAS
 from redkey.wire.ids import ulid
 
-# 1.0 does not know workspaces; this one is nobody's.
+# 1.0 has no workspaces; no real workspace has this id.
 NO_WORKSPACE = "wk_" + "0" * 26
 
 
@@ -31,7 +31,7 @@ class Content(msgspec.Struct, frozen=True):
 
 
 class Lifted(msgspec.Struct, frozen=True):
-    """What an older message means in 1.1, in the order in which it is to be written."""
+    """The 1.1 wires of an older message, in the order in which to write them."""
 
     wires: tuple[dict[str, Any], ...]
     content: tuple[Content, ...] = ()
@@ -49,7 +49,7 @@ class Lifted(msgspec.Struct, frozen=True):
 
 @dataclass(slots=True)
 class Log:
-    """What the messages of one log have told so far; hand the same one to `lift` for each of them in order."""
+    """The state of one log so far; pass the same object to `lift` for each message in order."""
 
     workspace_id: str = NO_WORKSPACE
     places: dict[str, int] = field(default_factory=dict)  # the last stream_seq of each stream
@@ -63,41 +63,41 @@ def _pattern(name: str) -> re.Pattern[str]:
 
 
 def fits(name: str, text: str) -> bool:
-    """Whether a text is spelled as 1.1 spells ids of this name."""
+    """Return whether a text is a 1.1 id of this kind."""
     return _pattern(name).fullmatch(text) is not None
 
 
 def hashed(prefix: str, data: bytes) -> str:
-    """An id whose ULID is the beginning of a SHA-256."""
+    """Return an id whose ULID is the beginning of a SHA-256."""
     digest = sha256(data).digest()
     return f"{prefix}_{ulid(int.from_bytes(digest[:6]), digest[6:16])}"
 
 
 def named(name: str, text: str) -> str:
-    """A named id, or one made from the name where the name is too long for 1.1."""
+    """Return an id with this name, or with a hash of it if the name is too long for 1.1."""
     return text if fits(name, text) else hashed(name.removesuffix("_id"), text.encode())
 
 
 def agent_id(slug: str) -> str:
-    """The id of an agent that an older wire names by slug."""
+    """Return the id of an agent that an older wire names by slug."""
     return slug if fits("agent_id", slug) else hashed("agt", slug.encode())
 
 
 def role_id(name: str) -> str:
-    """The id of a role that an older wire names in one of three spellings."""
+    """Return the id of a role that an older wire names in one of three spellings."""
     return named("role_id", f"role_{role_name(name)}")
 
 
 def claim_id(task_id: str, agent: str, turn: int) -> str:
-    """The id of a hold that had none: the task, the agent and how often it claimed the task name it."""
+    """Return the id of a claim that had none, from the task, the agent and how often it claimed the task."""
     return hashed("clm", f"{task_id}\n{agent}\n{turn}".encode())
 
 
 def lost(pointer: str, message: str) -> Finding:
-    """Something that has no place in 1.1; the pointer is into the older message."""
+    """Report something that 1.1 cannot express; the pointer is into the older message."""
     return Finding("lift_lost", pointer, message, "warning")
 
 
 def assumed(pointer: str, message: str) -> Finding:
-    """Something that 1.1 asks for and the older message does not say; the pointer is into the lifted wire."""
+    """Report something that 1.1 needs and the older message does not have; the pointer is into the lifted wire."""
     return Finding("lift_assumed", pointer, message, "warning")

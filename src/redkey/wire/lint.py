@@ -1,7 +1,7 @@
-"""The linter: rules of seed 000 that no schema can hold, each with a stable code.
+"""The linter: rules of cards and briefs that no schema can express, each with a stable code.
 
-It reads typed forms, so a document has passed its schema before it is linted. An error breaks a rule of the
-protocol; a warning is advice. How words and sentences are counted is written down in `prose`.
+It reads structs, so a document has passed its schema before it is linted. An error breaks a rule of the protocol; a
+warning is advice. `prose` says how words and sentences are counted.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ STYLE_SENTENCES = 3
 VOICE_SENTENCES = 2
 FEWEST_CONSTRAINTS = 3
 DEPARTMENTS = ("dev", "ops", "marketing", "sales", "platform")
-# Nobody needs to register these: a human is always there, and `exec` is how a card calls for one.
+# These need no registration: there is always a human, and `exec` is how a card names one.
 ALWAYS_THERE = frozenset({"exec", "human"})
 
 
 class Rule(NamedTuple):
-    """How bad it is to break a rule, and the sentence that says what to do."""
+    """The severity of breaking a rule, and the sentence that says what to do."""
 
     severity: Literal["error", "warning"]
     sentence: str
@@ -73,7 +73,7 @@ class Registry(msgspec.Struct, frozen=True):
 
 
 def read_registry(value: Any) -> Registry:
-    """The registry in a decoded JSON value; WireRefused with every finding when it is none."""
+    """Read the registry in a decoded JSON value; raise WireRefused with every finding if it is not one."""
     findings = compile_schema(REGISTRY_SCHEMA).findings(value)
     if findings:
         raise WireRefused(findings)
@@ -81,7 +81,7 @@ def read_registry(value: Any) -> Registry:
 
 
 def lint_wire(wire: LegacyWire) -> list[Finding]:
-    """What a brief or a complete breaks; the other messages have no rules of prose."""
+    """List the rules that a brief or a complete breaks; other messages have no rules of prose."""
     if isinstance(wire.payload, Brief):
         return list(_lint_brief(wire.payload))
     if isinstance(wire.payload, Complete):
@@ -90,7 +90,7 @@ def lint_wire(wire: LegacyWire) -> list[Finding]:
 
 
 def lint_card(card: AgentCard, registry: Registry | None = None) -> list[Finding]:
-    """What a card breaks; names are looked up only when a registry is given."""
+    """List the rules that a card breaks; names are looked up only with a registry."""
     found = [*_lint_prose(card), *_lint_constraints(card)]
     if card.identity.department not in DEPARTMENTS:
         name, known = repr(card.identity.department), ", ".join(DEPARTMENTS)
@@ -130,7 +130,7 @@ def _lint_prose(card: AgentCard) -> Iterator[Finding]:
 
 
 def _examples(text: str) -> int:
-    """How many examples one string holds: parts between blank lines, or the items of a list."""
+    """Count the examples in one string: parts between blank lines, or the items of a list."""
     items = re.findall(r"^[ \t]*(?:[-*•]|[0-9]+[.)])[ \t]+\S", text, re.MULTILINE)
     return max(1, len(items), sum(bool(part.strip()) for part in re.split(r"\n[ \t\r]*\n", text)))
 
@@ -151,14 +151,14 @@ def _lint_names(card: AgentCard, registry: Registry) -> Iterator[Finding]:
 
 
 def lint_output_types(card: AgentCard, known: Collection[str]) -> Iterator[Finding]:
-    """The output contracts that a card names and that do not exist."""
+    """List the output contracts in a card that do not exist."""
     for index, name in enumerate(card.output_types):
         if name not in known:
             yield _unknown("output_type_unknown", f"/output_types/{index}", name, known)
 
 
 def lint_routes(card: AgentCard, registry: Registry) -> Iterator[Finding]:
-    """The agents and roles that a card sends to and that do not exist."""
+    """List the agents and roles in a card's routes that do not exist."""
     for index, rule in enumerate(card.escalation_rules):
         if not registry.has_route(rule.route_to):
             routes = registry.agents | registry.roles | ALWAYS_THERE

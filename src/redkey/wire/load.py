@@ -1,8 +1,8 @@
-"""Large JSON texts, read in pieces: one call of a parser keeps the interpreter from every other thread until it ends.
+"""Read large JSON texts in pieces: one call of a parser blocks every other thread until it ends.
 
-The text of a large object or array is cut at commas, and each piece is parsed for itself. A piece that parses was cut
-between two members: behind a comma inside a string or a nested value, something would be left open. What cannot be cut
-is taken apart one level deeper, or parsed whole.
+The text of a large object or array is split at commas, and each piece is parsed alone. A piece that parses was split
+between two members: after a comma inside a string or a nested value, something would be left open. What cannot be split
+is split one level deeper, or parsed whole.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import orjson
 
 # A piece is parsed in less than a millisecond.
 PIECE_BYTES = 32 * 1024
-# How many commas are tried as the end of a piece, and how deep large values are taken apart.
+# How many commas are tried as the end of a piece, and how deep large values are split.
 _TRIES = 8
 _DEPTH = 8
 _SPACE = b" \t\n\r"
@@ -24,13 +24,13 @@ _items = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
 def load(data: bytes, piece_bytes: int = PIECE_BYTES) -> Any:
-    """What `orjson.loads` gives, or its JSONDecodeError."""
+    """Return what `orjson.loads` returns, or raise its JSONDecodeError."""
     if len(data) <= 2 * piece_bytes:
         return orjson.loads(data)
     try:
         return _load(data, piece_bytes, _DEPTH)
     except (ValueError, msgspec.DecodeError, RecursionError):
-        # The parser of the whole text says what is wrong with it.
+        # Parse the whole text: the parser says what is wrong with it.
         return orjson.loads(data)
 
 
@@ -56,7 +56,7 @@ def _load(data: bytes, piece_bytes: int, depth: int) -> Any:
 
 
 def _pieces(text: bytes, piece_bytes: int) -> Iterator[Any]:
-    """The members of an object or array, some at a time; None, and no more, where it cannot be cut."""
+    """Yield the members of an object or array, some at a time; None at the end if it cannot be split further."""
     opening, closing = text[:1], text[-1:]
     begin, end = 1, len(text) - 1
     while end - begin > 2 * piece_bytes:
@@ -67,7 +67,7 @@ def _pieces(text: bytes, piece_bytes: int) -> Iterator[Any]:
                 yield None
                 return
             piece = _parsed(opening + text[begin:comma] + closing)
-            # An empty piece would let a comma pass that has nothing before it.
+            # An empty piece would accept a comma with nothing before it.
             if piece:
                 break
             comma += 1

@@ -1,5 +1,5 @@
 """Names that people give: one role may be written `researcher`, `role_researcher` or `roles.researcher`, queues
-likewise. Inside, and in every reply, there is one spelling.
+likewise. The ledger and every reply use one spelling.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ SLUG = re.compile(r"[a-z0-9][a-z0-9._-]{0,31}")
 
 
 def role_id(name: str) -> str:
-    """The id of a role under any of its names; it may be one that no role can have."""
+    """Return the id of a role for any of its names; it may be an invalid one."""
     return "role_" + name.removeprefix("roles.").removeprefix("role_")
 
 
 def queue_id(name: str) -> str:
-    """The id of a queue under any of its names; it may be one that no queue can have."""
+    """Return the id of a queue for any of its names; it may be an invalid one."""
     return "queue_" + name.removeprefix("queues.").removeprefix("queue_")

@@ -19,7 +19,7 @@ class Payload(WirePart, frozen=True):
     KEYED: ClassVar[bool] = False
 
     def named(self) -> tuple[str | None, ...]:
-        """The ids in the payload under which the event index finds the wire."""
+        """Return the ids in the payload by which the event index finds the wire."""
         return ()
 
 
@@ -47,7 +47,7 @@ class _Keyed(Protocol):
 
 
 def request_key(payload: Payload) -> tuple[str, str] | None:
-    """The hashes of the idempotency key and of the body that a request came with; None when it came without a key."""
+    """Return the hashes of the idempotency key and of the body of a request; None if it had no key."""
     if not payload.KEYED:
         return None
     keyed = cast(_Keyed, payload)
@@ -55,12 +55,12 @@ def request_key(payload: Payload) -> tuple[str, str] | None:
 
 
 def with_key(payload: P, idem: str, body: str) -> P:
-    """The payload of a request that came with an idempotency key."""
+    """Return the payload with the hashes of a request's idempotency key and body."""
     return msgspec.structs.replace(payload, idem=idem, body=body)
 
 
 def content_refs(payload: Payload) -> Iterator[tuple[str, ContentRef]]:
-    """Every ref of a payload, with the name of its field."""
+    """Return every ref of a payload, with the name of its field."""
     for name in payload.__struct_fields__:
         if name.endswith("_ref"):
             ref = getattr(payload, name)

@@ -1,8 +1,8 @@
-"""Patterns of strings that read the same in JSON text: made of plain characters only, of known length.
+"""Patterns of strings that match JSON text directly: plain characters only, of known length.
 
-JSON writes most characters as they are and escapes the others, so a schema's pattern may be held against JSON text
-only when nothing it matches is ever escaped. This reads the small part of regular expressions that our schemas use
-(literals, classes, groups, alternatives, repetition) and refuses every other.
+JSON writes most characters as they are and escapes the others, so a schema's pattern can be applied to JSON text only
+if it matches no character that is escaped. This module reads the part of regular expressions that our schemas use
+(literals, classes, groups, alternatives, repetition) and refuses the rest.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
-# How much a repetition without an end may add to a width.
+# The width that is assumed for an unbounded repetition.
 UNBOUNDED = 1 << 30
 
 _PLAIN = frozenset(map(chr, range(0x20, 0x7F))) - {'"', "\\"}
@@ -26,12 +26,12 @@ Width = tuple[int, int]
 
 @cache
 def width_of(pattern: str) -> tuple[str, Width] | None:
-    """The pattern without its anchors, and the shortest and longest text it matches; None when it is not plain."""
+    """Return the pattern without its anchors, and its shortest and longest match; None if it is not plain."""
     if not (pattern.isascii() and pattern.startswith("^") and pattern.endswith("$")):
         return None
     inner = pattern[1:-1]
     try:
-        # A bar outside all groups ends the sequence: it would leave one anchor to each side of it.
+        # A bar outside all groups ends the sequence: each side of it would have only one anchor.
         width, end = _sequence(inner, 0)
     except ValueError:
         return None
@@ -39,7 +39,7 @@ def width_of(pattern: str) -> tuple[str, Width] | None:
 
 
 def _alternatives(text: str, at: int) -> tuple[Width, int]:
-    """The width of the alternatives of a group, and where it ends."""
+    """Return the width of the alternatives of a group, and where it ends."""
     width, at = _sequence(text, at)
     while text[at : at + 1] == "|":
         other, at = _sequence(text, at + 1)
@@ -80,7 +80,7 @@ def _times(text: str, at: int) -> tuple[Width, int]:
 
 
 def _check_plain(one: str) -> None:
-    """Refuse a literal or class that matches a character which JSON escapes, or none that we know."""
+    """Refuse a literal or class that matches a character that JSON escapes, or no known character."""
     matches = re.compile(one).fullmatch
     # Ranges are written in ASCII and nothing is negated, so nothing beyond ASCII is matched.
     if any(matches(chr(code)) and chr(code) not in _PLAIN for code in range(128)):

@@ -1,17 +1,17 @@
-"""What the linter must know of prose: how many words, how many sentences, whether it is a command.
+"""How the linter reads prose: it counts words and sentences, and recognises commands.
 
-Counting follows a rule and not a model, so that two readers count alike. The rule of sentences:
+Counting follows rules and not a model, so that two readers count the same. The rule of sentences:
 
-1. A sentence ends at `.`, `!`, `?` or `…`, or several of them, with the closing quotes and brackets behind
+1. A sentence ends at `.`, `!`, `?` or `…`, or several of them, with the closing quotes and brackets after
    them, when white space or the end of the text follows. So `v1.2` and `output_ref.json` end nothing.
    The wide marks `。！？` need no white space.
 2. A blank line ends it too, and so does the beginning of a list item (`- `, `* `, `• `, `1. `, `2) `).
-3. A single full stop ends nothing behind an abbreviation that never stands last (e.g., i.e., vs., Dr.), behind
-   one that announces a number (no. 5, fig. 2), and behind a single capital, which is an initial.
-4. Behind an abbreviation that may stand last (etc., Inc., U.S.), behind several marks (`...`) and behind a
+3. A single full stop ends nothing after an abbreviation that is never last (e.g., i.e., vs., Dr.), after one that
+   announces a number (no. 5, fig. 2), and after a single capital, which is an initial.
+4. After an abbreviation that may be last (etc., Inc., U.S.), after several marks (`...`) and after a
    closing quote or bracket, a lower-case letter continues the sentence and anything else begins a new one.
-5. What holds no letter is no sentence: a list number, three dots.
-6. Text in backticks is one word, whatever stands in it.
+5. Text without a letter is no sentence: a list number, three dots.
+6. Text in backticks is one word, whatever it contains.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _MAYBE_LAST = frozenset({"etc", "inc", "ltd", "co", "corp", "al", "jr", "sr"})
 
 
 def words(text: str) -> int:
-    """How many words: runs between white space that hold a letter or a digit."""
+    """Count the words: runs between white space with a letter or a digit."""
     return sum(any(sign.isalnum() for sign in run) for run in text.split())
 
 
 def sentences(text: str) -> int:
-    """How many sentences, by the rule of this module."""
+    """Count the sentences, by the rules of this module."""
     total = 0
     for block in _BLOCK.split(_CODE.sub("x", text)):
         start = 0
@@ -50,7 +50,7 @@ def sentences(text: str) -> int:
 
 
 def _ends(block: str, mark: re.Match[str]) -> bool:
-    """Whether a sentence ends at the mark (rules 3 and 4)."""
+    """Return whether a sentence ends at the mark (rules 3 and 4)."""
     behind = _VISIBLE.search(block, mark.end())
     if behind is None or mark.group()[0] in "。！？":
         return True
@@ -70,7 +70,7 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# Words before the verb that leave a command a command: "Please carefully build the page."
+# Words before the verb of a command: "Please carefully build the page."
 _BEFORE_VERB = _words("please kindly then first next also now just always never not")
 _VERBS = _words(
     """
@@ -111,7 +111,7 @@ _FINITE = _words(
 
 
 def commands(text: str) -> bool:
-    """Whether the text tells somebody to do something ("Build X") instead of what is so ("X is built")."""
+    """Return whether the text is a command ("Build X") and not a statement ("X is built")."""
     spoken = [word.strip("\"'“”‘’«»()[]*_-:;,.!?`").lower().replace("’", "'") for word in text.split()[:60]]
     spoken = [word for word in spoken if word]
     while spoken and (spoken[0] in _BEFORE_VERB or (spoken[0].endswith("ly") and len(spoken[0]) > 4)):

@@ -1,7 +1,6 @@
-"""The rules of Agent Wire 1.1 that no schema can hold: what the fields of one wire say of each other.
+"""The rules of Agent Wire 1.1 that no schema can express: how the fields of one wire must agree.
 
-They are asked after the schema (`validate`), of wires that fit it. What one wire says of another is the
-reducers' business.
+`validate` applies them to wires that match their schema. Reducers check how wires relate to each other.
 """
 
 from __future__ import annotations
@@ -28,20 +27,20 @@ from redkey.wire.events import (
 from redkey.wire.ids import SUBJECT_FIELD, Stream, parse_stream
 from redkey.wire.payload import Payload
 
-# The lists of one task.created, its references and its parent have so many entries together.
+# The most entries of a task.created: its lists, its references and its parent together.
 ENTRIES_LIMIT = 4
-# Failures that no holder reports.
+# Kinds of failure that no holder reports.
 SYSTEM_FAILURES = frozenset({"deadline", "lease_losses", "dependency_failed"})
 
 P = TypeVar("P", bound=Payload)
 Rule = Callable[[AnyWire], list[Finding]]
-# What is asked of one type beside what is asked of all; the payload is of that type.
+# A rule of one type, besides the rules of all types; the payload is of that type.
 OwnRule = Callable[[AnyWire, Any], list[Finding]]
 
 
 def rules_of(event: EventType) -> Rule:
-    """All rules of one type as one function: what is wrong with a wire that fits the type's schema."""
-    # The payload fields that may repeat what the stream id says; only those of tasks say an attempt.
+    """Return all rules of one type as one function, which lists what is wrong with a wire of valid schema."""
+    # The payload fields that may repeat the subject of the stream; only those of tasks have an attempt.
     repeated = {SUBJECT_FIELD[kind] for kind in event.streams if kind in SUBJECT_FIELD}
     if "task" in event.streams:
         repeated.add("attempt")
@@ -75,7 +74,7 @@ def _check_repeated(payload: Payload, place: Stream) -> list[Finding]:
 
 
 def _is_rare(time: str) -> bool:
-    """True for the times that a schema lets through and no calendar may have: the ends of months, and the year 0."""
+    """Return whether a schema accepts the time but the calendar may not have it: ends of months, and the year 0."""
     return time[8:10] > "28" or time[:4] == "0000"
 
 
@@ -161,12 +160,12 @@ def _check_mail(wire: AnyWire, payload: InboxSent) -> list[Finding]:
     stream_id, to = wire.stream.stream_id, payload.to
     if stream_id == to or (stream_id.startswith("workspace:") and not to.startswith("agent:")):
         return []
-    text = "mail to an agent stands on that agent's stream, other mail on the workspace's"
+    text = "mail to an agent belongs on that agent's stream, other mail on the workspace's"
     return [Finding("stream_mismatch", "/payload/to", text)]
 
 
 def _of(kind: type[P], rule: Callable[[AnyWire, P], list[Finding]]) -> tuple[str, OwnRule]:
-    """A rule under the name of its type; the type checker sees that the rule takes payloads of that type."""
+    """Return a rule with the name of its type; mypy checks that the rule accepts payloads of that type."""
     return kind.TYPE, rule
 
 

@@ -1,4 +1,4 @@
-"""JSON Schemas of the contract files, compiled once, and what they find as codes, pointers and sentences.
+"""JSON Schemas of the contract files, compiled once, with findings as codes, pointers and sentences.
 
 References are resolved among the contract files of this installation and nowhere else: a remote `$ref` is
 an error, never a request.
@@ -16,11 +16,11 @@ import jsonschema_rs
 from redkey.errors import ContractBroken, Finding, pointer
 from redkey.wire import files
 
-# A hostile document can be wrong in a million places; nobody reads more than these.
+# A hostile document can be wrong in a million places; report no more than this.
 FINDINGS_LIMIT = 50
 _VALUE_LIMIT = 60
 _SENTENCE_LIMIT = 240
-# Stands for the value in the validator's own sentences, where a value may be a megabyte.
+# Replaces the value in the validator's sentences, because a value may be a megabyte.
 _MASK = "\ufffc"
 
 
@@ -29,11 +29,11 @@ class Checker:
 
     def __init__(self, validator: jsonschema_rs.Draft202012Validator) -> None:
         self._validator = validator
-        # The hot path asks yes or no; only a no is worth telling in words.
+        # The hot path only needs yes or no; sentences are written only for invalid values.
         self.is_valid = validator.is_valid
 
     def findings(self, value: Any, limit: int = FINDINGS_LIMIT) -> list[Finding]:
-        """What is wrong with the value, by pointer, at most `limit`."""
+        """List what is wrong with the value, by pointer, at most `limit`."""
         if self.is_valid(value):
             return []
         found: dict[tuple[str, str], Finding] = {}
@@ -47,7 +47,7 @@ class Checker:
 
 @cache
 def schemas() -> Mapping[str, Any]:
-    """Every schema file of this installation by its `$id`."""
+    """Return every schema file of this installation by its `$id`."""
     root = files.root()
     paths = [path for folder in ("schemas", "definitions") for path in (root / folder).rglob("*.schema.json")]
     found = [files.load(path.relative_to(root).as_posix()) for path in sorted(paths)]
@@ -64,18 +64,18 @@ def _refuse_remote(uri: str) -> Any:
 
 
 def checker_of(schema: dict[str, Any]) -> Checker:
-    """The checker of a schema that no contract file holds, such as one made from a struct."""
+    """Return the checker of a schema that is not a contract file, such as the schema of a struct."""
     return Checker(jsonschema_rs.Draft202012Validator(schema, registry=_registry(), offline=True, mask=_MASK))
 
 
 @cache
 def compile_schema(relative: str) -> Checker:
-    """The checker of one schema file, as in `schemas/agent-wire/v1.1/envelope.schema.json`."""
+    """Return the checker of one schema file, such as `schemas/agent-wire/v1.1/envelope.schema.json`."""
     return _compile(relative, files.load(relative))
 
 
 def uri_of(relative: str) -> str:
-    """The `$id` of a schema file."""
+    """Return the `$id` of a schema file."""
     uri: str = files.load(relative)["$id"]
     return uri
 
@@ -111,7 +111,7 @@ def _findings(error: jsonschema_rs.ValidationError) -> list[Finding]:
 
 
 def _meant(error: jsonschema_rs.ValidationError) -> list[jsonschema_rs.ValidationError] | None:
-    """What is wrong with the one alternative that the value is evidently meant to be; None when it is not evident."""
+    """List what is wrong with the alternative that the value evidently is; None if that is not evident."""
     depth = len(error.instance_path)
     branches = _alternatives(error)
     if len(branches) == 1:
@@ -130,19 +130,19 @@ def _meant(error: jsonschema_rs.ValidationError) -> list[jsonschema_rs.Validatio
 
 
 def _alternatives(error: jsonschema_rs.ValidationError) -> list[list[jsonschema_rs.ValidationError]]:
-    """What is wrong with each alternative. That the value may be left out as null is none that anybody means."""
+    """List what is wrong with each alternative; the alternative null is ignored."""
     return [branch for branch in error.kind.as_dict().get("context", ()) if _types(branch, error) != ["null"]]
 
 
 def _types(branch: list[jsonschema_rs.ValidationError], error: jsonschema_rs.ValidationError) -> list[str]:
-    """The types that an alternative asks for, when the value has none of them; else nothing."""
+    """Return the types of an alternative if the value has none of them; else nothing."""
     if len(branch) != 1 or branch[0].kind.name != "type" or branch[0].instance_path != error.instance_path:
         return []
     return list(branch[0].kind.as_dict()["types"])
 
 
 def _sentence(error: jsonschema_rs.ValidationError, value: Any) -> str:
-    """In the words of the schema where it has any for the place: a pattern tells people little."""
+    """Return the schema's own description of the place, if it has one: a pattern is hard to read."""
     words = _description(error.absolute_keyword_location)
     if words and error.kind.name in ("pattern", "anyOf", "oneOf"):
         return f"{_short(value)} does not fit: {words[0].lower()}{words[1:]}"
@@ -162,7 +162,7 @@ def _sentence(error: jsonschema_rs.ValidationError, value: Any) -> str:
 
 @cache
 def _description(keyword_location: str | None) -> str | None:
-    """What the schema that holds this keyword says of itself."""
+    """Return the description of the schema with this keyword."""
     uri, _, path = (keyword_location or "").partition("#")
     schema = schemas().get(uri, {})
     for step in path.split("/")[1:-1]:
@@ -174,6 +174,6 @@ def _description(keyword_location: str | None) -> str | None:
 def _short(value: Any) -> str:
     if isinstance(value, dict | list):
         return "the object" if isinstance(value, dict) else "the list"
-    # In ASCII, so that a value can neither break a terminal nor hide in it.
+    # In ASCII, so that no value can control a terminal or hide in it.
     text = json.dumps(value)
     return text if len(text) <= _VALUE_LIMIT else text[: _VALUE_LIMIT - 1] + "…"

@@ -1,4 +1,4 @@
-"""Under which ids the event index finds a wire."""
+"""The subjects of a wire: the ids by which the event index finds it."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from redkey.wire.events import SignerAdded, SignerRetired, TaskCreated
 from redkey.wire.ids import parse_stream
 from redkey.wire.payload import request_key
 
-# Requests that came with an idempotency key are found under this subject, and each by its key.
+# The subject of all requests with an idempotency key; each also has the subject of its key.
 KEYED = "keyed"
-# Under this subject the event index finds what a ledger tells of its signers.
+# The subject of the events about a ledger's signers.
 SIGNERS = "signers"
 
 
 def subjects(wire: AnyWire) -> tuple[str, ...]:
-    """The subjects of a wire's index entry: its stream's, those that its payload names, and its run's."""
+    """Return the subjects of a wire: its stream's, those in its payload, and its run's."""
     stream, payload = wire.stream, wire.payload
     found = [parse_stream(stream.stream_id).subject]
     for name in payload.named():
@@ -26,7 +26,7 @@ def subjects(wire: AnyWire) -> tuple[str, ...]:
     if key is not None:
         found.append(KEYED)
     kind, _, context = stream.context_id.partition(":")
-    # The tasks of a queue are listed by their rows; those of a context that somebody named are found by it.
+    # The tasks of a queue are listed by their rows; those of a context that a caller named are found by it.
     if kind != "queue" and type(payload) is TaskCreated:
         found.append(stream.context_id)
     # Everything that happens in a run is found by the run.

@@ -9,19 +9,19 @@ NANOSECONDS = 1_000_000_000
 
 
 def parse_time(text: str) -> int:
-    """Nanoseconds of a time that is valid by schema."""
+    """Parse a time that is valid by schema into nanoseconds."""
     whole, _, fraction = text[:-1].partition(".")
     return _parse_second(whole) * NANOSECONDS + int(fraction.ljust(9, "0") if fraction else 0)
 
 
-# What is read and written at one time is mostly of few seconds: now, and the ends of leases that began now.
+# Most times that are read and written together share few seconds: now, and the ends of new leases.
 @lru_cache(maxsize=256)
 def _parse_second(text: str) -> int:
     return int(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp())
 
 
 def write_time(timestamp: int) -> str:
-    """A time with all its nanoseconds, as `2026-05-06T16:00:01.123456789Z`."""
+    """Write a time with all its nanoseconds, as `2026-05-06T16:00:01.123456789Z`."""
     seconds, fraction = divmod(timestamp, NANOSECONDS)
     return f"{_write_second(seconds)}.{fraction:09d}Z"
 

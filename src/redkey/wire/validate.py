@@ -1,11 +1,11 @@
-"""Is this a valid Agent Wire 1.1 message? Schema first, then the rules that no schema can hold (`rules`).
+"""Validate Agent Wire 1.1 messages: the schema first, then the rules that no schema can express (`rules`).
 
-`validate` answers for a decoded value, `read` and `read_wire` for bytes; `encode` gives the canonical bytes of a wire
-with its answer. All give every finding at once, each with a code, a JSON pointer and a sentence. What depends on the
-state of a stream is the reducers' business.
+`validate` checks a decoded value, `read` and `read_wire` check bytes; `encode` returns the canonical bytes of a wire
+with its findings. All report every finding at once, each with a code, a JSON pointer and a sentence. Reducers check
+what depends on the state of a stream.
 
 Almost every wire is valid, and its canonical bytes match the grammar of its type (`grammar`): that is one pass over
-bytes that are needed anyway. Whatever does not match is judged by the schema validator, which alone can refuse.
+bytes that are needed anyway. The schema validator checks any other wire; only it can refuse one.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _SORTED = orjson.OPT_SORT_KEYS
 
 
 class _Kind(NamedTuple):
-    """All that is asked of wires of one type, looked up once for each wire."""
+    """All rules for wires of one type, looked up once for each wire."""
 
     matches: Callable[[bytes], object]
     broken_rules: Rule
@@ -42,7 +42,7 @@ class _Kind(NamedTuple):
 
 
 class _Kinds(dict[str, _Kind]):
-    """What is asked of each type, worked out when the first wire of it comes; KeyError when there is no such type."""
+    """The rules of each type, computed for its first wire; KeyError if there is no such type."""
 
     def __missing__(self, name: str) -> _Kind:
         event = catalogue()[name]
@@ -53,21 +53,21 @@ class _Kinds(dict[str, _Kind]):
 
 
 def _never(_: bytes) -> None:
-    """Where a schema has no grammar, every wire is judged by the validator."""
+    """Match nothing: a schema without a grammar leaves every wire to the validator."""
 
 
 _kinds = _Kinds()
 
 
 def validate(value: Any) -> list[Finding]:
-    """Everything wrong with a decoded wire; an empty list when it is valid."""
+    """List everything wrong with a decoded wire; empty if it is valid."""
     try:
         kind = _kinds[value["type"]]
         message = orjson.dumps(value, option=_SORTED)
         if kind.matches(message):
             return kind.broken_rules(wire_of(message))
     except (KeyError, TypeError):
-        # There is no such type, or something in the value is not JSON.
+        # The type does not exist, or a part of the value is not JSON.
         pass
     return _judge(value)
 
@@ -76,13 +76,13 @@ _encode = msgspec.json.Encoder().encode
 
 
 def encode(wire: AnyWire) -> tuple[bytes, list[Finding]]:
-    """The canonical bytes of a wire, encoded once for check, hash and store, and everything wrong with it."""
+    """Return the canonical bytes of a wire, encoded once for check, hash and store, and everything wrong with it."""
     kind = _kinds[wire.type]
     try:
         message = _encode(wire)
     except (TypeError, ValueError):
         message = b""
-    # What matches its grammar is canonical, and within the size that the ledger takes.
+    # A wire that matches its grammar is canonical, and within the size limit of the ledger.
     if kind.matches(message):
         return message, kind.broken_rules(wire)
     value = msgspec.to_builtins(wire)
@@ -91,7 +91,7 @@ def encode(wire: AnyWire) -> tuple[bytes, list[Finding]]:
 
 
 def _judge(value: Any) -> list[Finding]:
-    """What the schema validator says of a value, and then the rules."""
+    """List the findings of the schema validator, and then of the rules."""
     try:
         kind = _kinds[value["type"]]
     except (KeyError, TypeError):
@@ -102,7 +102,7 @@ def _judge(value: Any) -> list[Finding]:
 
 
 def read(data: bytes) -> dict[str, Any]:
-    """The wire in `data`, without fields that are null; JsonRefused or WireRefused when there is none."""
+    """Read the wire in `data`, without fields that are null; raise JsonRefused or WireRefused if it is invalid."""
     wire = _read_compact(data)
     if wire is not None:
         return wire
@@ -114,31 +114,31 @@ def read(data: bytes) -> dict[str, Any]:
 
 
 def _read_compact(data: bytes) -> dict[str, Any] | None:
-    """The common case: bytes that match the grammar of their type. Nothing in them can be read in two ways."""
+    """Read bytes that match the grammar of their type: the common case, in which nothing is ambiguous."""
     try:
         wire: dict[str, Any] = orjson.loads(data)
         kind = _kinds[wire["type"]]
     except (orjson.JSONDecodeError, KeyError, TypeError):
         return None
-    # Many writers leave keys in an order of their own; equal bytes tell that no key stands twice.
+    # Many writers do not sort keys; equal bytes show that there is no duplicate key.
     ordered = kind.matches(data) or (orjson.dumps(wire) == data and kind.matches(orjson.dumps(wire, option=_SORTED)))
     return None if not ordered or kind.broken_rules(wire_from(wire)) else wire
 
 
 def read_wire(data: bytes) -> AnyWire:
-    """The wire in `data` as a typed value; JsonRefused or WireRefused when there is none."""
+    """Read the wire in `data` as a typed value; raise JsonRefused or WireRefused if it is invalid."""
     try:
         wire = wire_of(data)
         kind = _kinds[wire.type]
         if kind.matches(data) and not kind.broken_rules(wire):
             return wire
     except (UpgradeNeeded, msgspec.DecodeError, UnicodeDecodeError):
-        pass  # The careful way below finds what is wrong, and names it.
+        pass  # The slow way below finds the error, and names it.
     return wire_from(read(data))
 
 
 def too_large(message: bytes) -> list[Finding]:
-    """The finding when canonical bytes exceed what the ledger takes. No valid wire does: its schema is so bounded."""
+    """Return the finding for canonical bytes above the limit of the ledger; the schemas keep valid wires below it."""
     if len(message) <= MESSAGE_LIMIT:
         return []
     text = f"the wire is {len(message):,} canonical bytes; the ledger takes {MESSAGE_LIMIT:,}"
@@ -146,7 +146,7 @@ def too_large(message: bytes) -> list[Finding]:
 
 
 def drop_nulls(value: dict[str, Any]) -> dict[str, Any]:
-    """The wire without fields that are null, in the envelope, its stream and its payload."""
+    """Return the wire without fields that are null, in the envelope, its stream and its payload."""
     cleaned = {key: item for key, item in value.items() if item is not None}
     for part in ("stream", "payload"):
         if isinstance(cleaned.get(part), dict):
@@ -169,18 +169,18 @@ def _unknown(value: Any) -> list[Finding]:
 
 
 def _refuse(value: dict[str, Any], kind: _Kind) -> list[Finding]:
-    """What is wrong by schema. A reader takes null for absent, so a wire may turn out to be valid after all."""
+    """List the findings of the schema. Null counts as absent, so the wire may be valid without its nulls."""
     if value.get("wire") != VERSION:
         return _unknown(value)
     cleaned, checker = drop_nulls(value), compile_schema(kind.schema)
     found = checker.findings(cleaned)
     if cleaned != value:
-        # A field that nobody knows stays unknown when it is null.
+        # An unknown field is an error even if it is null.
         unknown = [new for new in checker.findings(value) if new.code == "schema_additionalProperties"]
         found += [new for new in unknown if new not in found]
     if not found:
         return kind.broken_rules(wire_from(cleaned))
-    with suppress(JsonRefused):  # A value that never was JSON has findings, and no size.
+    with suppress(JsonRefused):  # A value that is not JSON has findings, and no size.
         found += too_large(canonical(cleaned))
     return found
 
