@@ -36,8 +36,8 @@ class A2aDoor:
         self._cards = Cards(means, workspace_id)
         self._gateway = Gateway(self._settings.queue, self._cards.extended)
         operations = bindings(self._gateway)
-        self._rpc = RpcFace(self._face, operations, OlderVersion(self._gateway))
-        self._rest = RestFace(self._face, operations)
+        self._rpc = RpcFace(self._face, self._gateway, operations, OlderVersion(self._gateway))
+        self._rest = RestFace(self._face, self._gateway, operations)
         self._grpc: GrpcFace | None = None
         # Where gRPC listens; empty where it does not.
         self.grpc_address = ""

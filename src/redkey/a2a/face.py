@@ -13,13 +13,15 @@ import structlog
 from redkey.a2a.errors import A2aError, invalid, refused, translated
 from redkey.a2a.gateway import EXTENSIONS, Call, Event
 from redkey.api.auth import Authenticator
+from redkey.errors import RedKeyError
 from redkey.http.event_stream import MEDIA_TYPE
 from redkey.http.exchange import Exchange, header_lines
 from redkey.http.request import finding_of, read_body
 from redkey.http.security import SECURITY
-from redkey.services.caller import Caller
+from redkey.services.caller import LARGE_BYTES, Caller, Pending
 from redkey.services.costs import cost_of_bytes
 from redkey.services.means import Means
+from redkey.services.outcome import Outcome
 from redkey.wire.decode import decode
 
 Headers = list[tuple[bytes, bytes]]
@@ -67,15 +69,50 @@ class Face:
             data = await read_body(exchange, limit)
         if optional and not data:
             return {}
-        media = exchange.headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
-        if media not in _ANSWERS or b"content-encoding" in exchange.headers:
-            shown = media.decode("ascii", "replace")[:64] or "none"
-            raise refused("ContentTypeNotSupportedError", f"The body's content-type is {shown}, not application/json.")
+        _check_media(exchange)
         caller.body_bytes = len(data)
         if not caller.is_large:
             return decode(data, size_limit=limit)
         caller.charge(cost_of_bytes(len(data)))
         return await caller.beside(lambda: decode(data, size_limit=limit))
+
+    def begin(self, exchange: Exchange, tenant: str) -> tuple[Call, Any] | None:
+        """The caller and the JSON of a request that has been received whole and is small; None otherwise."""
+        size = exchange.headers.get(b"content-length", b"")
+        if not size.isdigit() or int(size) > LARGE_BYTES or exchange.more:
+            return None
+        call = self.call(exchange, tenant)
+        data = exchange.take_whole(LARGE_BYTES) or b""
+        _check_media(exchange)
+        call.caller.body_bytes = len(data)
+        return call, decode(data, size_limit=LARGE_BYTES)
+
+    def send(
+        self,
+        exchange: Exchange,
+        call: Call,
+        pending: Pending[Any],
+        answer: Callable[[Any], None],
+        fail: Callable[[Exception], None],
+    ) -> None:
+        """Submit a command; `answer` gets its reply once it is durable, `fail` why it was refused."""
+
+        def done(outcome: Outcome | RedKeyError) -> None:
+            try:
+                if not isinstance(outcome, Outcome):
+                    raise outcome
+                answer(call.caller.take(outcome).reply)
+            except Exception as error:
+                fail(error)
+
+        call.caller.enqueue(pending, done)
+
+
+def _check_media(exchange: Exchange) -> None:
+    media = exchange.headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+    if media not in _ANSWERS or b"content-encoding" in exchange.headers:
+        shown = media.decode("ascii", "replace")[:64] or "none"
+        raise refused("ContentTypeNotSupportedError", f"The body's content-type is {shown}, not application/json.")
 
 
 def version_of(headers: Mapping[bytes, bytes], query: bytes = b"") -> str:

@@ -17,13 +17,16 @@ from redkey.a2a.errors import invalid, refused, translated
 from redkey.commands.decision import Refused
 from redkey.errors import RedKeyError
 from redkey.services import repeats
-from redkey.services.caller import Caller
+from redkey.services.caller import Caller, Pending
+from redkey.services.outcome import Outcome
+from redkey.services.place import Place
 from redkey.services.use_cases import a2a_push, a2a_tasks, queues
 from redkey.services.use_cases.a2a_cards import list_skills
 from redkey.services.use_cases.a2a_tasks import Sighted, Told, Wanted
 from redkey.shapes.operation import PRODUCE, Operation
 from redkey.shapes.queues import NewQueue
 from redkey.shapes.roles import Role
+from redkey.shapes.tasks import NewTask
 from redkey.wire.a2a_contract import projection
 from redkey.wire.names import queue_id
 from redkey.wire.times import parse_time
@@ -82,6 +85,38 @@ class Gateway:
             sighted = await self._settled(call, sighted)
         return {"task": _shown(call, sighted, configuration.history_length)}
 
+    def send_at_once(self, call: Call, request: requests.SendMessage) -> Pending[Json] | None:
+        """The reply to a message that only creates a task; None when it needs more than one command, or waits.
+
+        Such a request costs no task of the event loop, as `POST /queues/{id}/tasks` does not.
+        """
+        configuration, message = request.configuration, request.message
+        if configuration is None or not configuration.return_immediately or message.task_id or call.caller.is_large:
+            return None
+        if configuration.task_push_notification_config is not None or call.idempotency_key:
+            return None
+        tenant = call.tenant or request.tenant or ""
+        queue = queue_id(tenant or self._default_queue)
+        if not a2a_tasks.has_queue(call.caller, queue):
+            return None
+        length = configuration.history_length
+        _check_history(length)
+        sent = messages.read_message(request)
+        pending = a2a_tasks.create_task(call.caller, queue, self._task(call, request, sent), sent)
+        if not isinstance(pending, Pending):
+            pending.close()
+            return None
+
+        def reply(outcome: Outcome, place: Place) -> Json:
+            return {"task": _shown(call, pending.reply(outcome, place), length)}
+
+        return Pending(pending.command, reply, pending.contents)
+
+    def _task(self, call: Call, request: requests.SendMessage, sent: a2a_tasks.Sent) -> NewTask:
+        context = messages.ledger_context(request.message.context_id, call.caller.means.ids.ulid())
+        skill = messages.wanted_skill(request)
+        return messages.new_task(request, sent, (skill,) if skill else (), context)
+
     async def stream(self, call: Call, request: requests.SendMessage) -> AsyncIterator[Event]:
         """As `send`, with every update as it comes, until the task has ended or needs its client."""
         configuration = request.configuration or requests.Configuration()
@@ -134,9 +169,7 @@ class Gateway:
 
     async def _create(self, call: Call, request: requests.SendMessage, sent: a2a_tasks.Sent, tenant: str) -> Sighted:
         caller = call.caller
-        context = messages.ledger_context(request.message.context_id, caller.means.ids.ulid())
-        skill = messages.wanted_skill(request)
-        task = messages.new_task(request, sent, (skill,) if skill else (), context)
+        task = self._task(call, request, sent)
         queue = queue_id(tenant or self._default_queue)
         try:
             return await caller.reply(a2a_tasks.create_task(caller, queue, task, sent))

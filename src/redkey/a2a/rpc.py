@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
-from redkey.a2a import face
+from redkey.a2a import face, requests
 from redkey.a2a.bindings import Binding
 from redkey.a2a.errors import A2aError, invalid, refused, translated
 from redkey.a2a.face import Face
-from redkey.a2a.gateway import Call
+from redkey.a2a.gateway import Call, Gateway
 from redkey.http.exchange import Exchange
 
 _JSON = "application/json"
@@ -20,27 +20,76 @@ Older = Callable[[Exchange, Call, dict[str, Any]], Awaitable[None]]
 class RpcFace:
     """The JSON-RPC binding."""
 
-    def __init__(self, face: Face, bindings: tuple[Binding, ...], older: Older) -> None:
-        self._face, self._older = face, older
+    def __init__(self, face: Face, gateway: Gateway, bindings: tuple[Binding, ...], older: Older) -> None:
+        self._face, self._gateway, self._older = face, gateway, older
         self._bindings = {binding.name: binding for binding in bindings}
 
-    async def __call__(self, exchange: Exchange, tenant: str) -> None:
-        """Answer a request."""
-        request_id = None
+    def __call__(self, exchange: Exchange, tenant: str) -> Coroutine[Any, Any, None] | None:
+        """Answer a request: at once, when its command is durable, or in the coroutine that is returned."""
+        try:
+            begun = self._face.begin(exchange, tenant)
+        except Exception as error:
+            self._fail(exchange, error, None)
+            return None
+        if begun is None:
+            return self._receive(exchange, tenant)
+        call, body = begun
+        try:
+            if self._send_at_once(exchange, call, body):
+                return None
+        except Exception as error:
+            self._fail(exchange, error, _id_of(body))
+            return None
+        return self._guarded(exchange, call, body)
+
+    def _send_at_once(self, exchange: Exchange, call: Call, body: Any) -> bool:
+        if (
+            not isinstance(body, dict)
+            or body.get("method") != "SendMessage"
+            or not isinstance(body.get("params"), dict)
+        ):
+            return False
+        request_id = _id_of(body)
+        _method_of(body)
+        face.check_version(face.version_of(exchange.headers, exchange.query))
+        pending = self._gateway.send_at_once(call, face.converted(body["params"], requests.SendMessage))
+        if pending is None:
+            return False
+
+        def answer(result: Any) -> None:
+            headers = face.extension_headers(call)
+            face.reply(exchange, 200, {"jsonrpc": "2.0", "id": request_id, "result": result}, _JSON, headers)
+
+        self._face.send(exchange, call, pending, answer, lambda error: self._fail(exchange, error, request_id))
+        return True
+
+    async def _receive(self, exchange: Exchange, tenant: str) -> None:
         try:
             call = self._face.call(exchange, tenant)
             body = await self._face.body(exchange, call.caller)
-            request_id = _id_of(body)
+        except ConnectionResetError:
+            return
+        except Exception as error:
+            self._fail(exchange, error, None)
+            return
+        await self._guarded(exchange, call, body)
+
+    async def _guarded(self, exchange: Exchange, call: Call, body: Any) -> None:
+        request_id = _id_of(body)
+        try:
             await self._answer(exchange, call, body, request_id)
         except ConnectionResetError:
             return
         except Exception as error:
-            failure = translated(error)
-            face.report(exchange, error, failure)
-            # Who may not call, and whom the server cannot answer now, learns it by the HTTP status too.
-            status = failure.kind.http if failure.is_transport else 200
-            headers = list(failure.headers) if failure.is_transport else []
-            face.reply(exchange, status, _failed(request_id, failure), _JSON, headers)
+            self._fail(exchange, error, request_id)
+
+    def _fail(self, exchange: Exchange, error: Exception, request_id: Any) -> None:
+        failure = translated(error)
+        face.report(exchange, error, failure)
+        # Who may not call, and whom the server cannot answer now, learns it by the HTTP status too.
+        status = failure.kind.http if failure.is_transport else 200
+        headers = list(failure.headers) if failure.is_transport else []
+        face.reply(exchange, status, _failed(request_id, failure), _JSON, headers)
 
     async def _answer(self, exchange: Exchange, call: Call, body: Any, request_id: Any) -> None:
         name = _method_of(body)

@@ -51,6 +51,11 @@ def _lens(caller: Caller, shelf: Shelf) -> Lens:
     return Lens(shelf, caller.topic, caller.means.config.public_url)
 
 
+def has_queue(caller: Caller, queue_id: str) -> bool:
+    """True when the workspace has a queue of this id."""
+    return queue_id in caller.means.coordinator.peek(caller.topic).queues
+
+
 def _attached(caller: Caller, sent: Sent, queue_id: str) -> tuple[Content, ...]:
     """The files of a message as content of the workspace. Files that are text are looked through for secrets."""
     for data in sent.files:
