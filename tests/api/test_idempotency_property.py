@@ -361,6 +361,7 @@ def _rarely_by_chance(walk: Walk) -> None:
     for path, body in (
         (f"{claim}/start", {}),
         (f"{claim}/plan", {"plan": ["one", "two"]}),
+        (f"{claim}/usage", {"usage": [{"model": "gpt-5", "costUsd": 0.25}]}),
         (f"{task}/concerns", {"concern": "hm", "severity": "minor"}),
         (f"{claim}/block", {"reason": "stuck", "blockerType": "ambiguity"}),
         (f"{task}/unblock", {"answer": "do this"}),

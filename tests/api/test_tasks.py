@@ -81,8 +81,13 @@ def test_a_task_shows_everything_it_was_given(workspace: Workspace) -> None:
     reply = workspace.admin.post("/queues/q/tasks", body)
     assert (reply.status, reply.json["status"]) == (201, "created")
     shown = workspace.admin.get(f"/tasks/{reply.json['taskId']}").json
-    same = ("title", "description", "priority", "input", "brief", "contextId", "outputs", "completionCriteria")
+    same = ("title", "description", "priority", "input", "contextId", "outputs", "completionCriteria")
     assert {name: shown[name] for name in same} == {name: WHOLE[name] for name in same}
+    # The server fills in the ids that the author of a brief could not know.
+    brief: dict[str, Any] = {**WHOLE}["brief"]
+    filled = {"task_id": reply.json["taskId"], "project_id": shown["contextId"].partition(":")[2]}
+    assert shown["brief"]["payload"]["env"] == {**brief["payload"]["env"], **filled}
+    assert {**shown["brief"]["payload"], "env": None} == {**brief["payload"], "env": None}
     assert shown["requiredCapabilities"] == ["source_review", "web_search"]
     assert (shown["parentTaskId"], shown["referenceTaskIds"], shown["dependsOn"]) == (parent, [parent], [parent])
     assert (shown["waitsFor"], shown["maxAttempts"], shown["leaseSeconds"]) == ([parent], 2, 60)
