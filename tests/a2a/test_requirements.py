@@ -99,7 +99,8 @@ PLANTED: dict[str, tuple[str, Callable[[Scene], Any]]] = {
         "import redkey.a2a.gateway as g, msgspec; t = g.Gateway._take\n"
         "def same(self, call, request):\n"
         "    return t(self, msgspec.structs.replace(call, idempotency_key=request.message.message_id), request)\n"
-        "g.Gateway._take = same",
+        "g.Gateway._take = same\n"
+        "g.Gateway.send_at_once = lambda self, call, request: None",
         requirements.equal_message_ids_are_two_messages,
     ),
 }
