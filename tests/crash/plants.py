@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
+import msgspec
+
 from redkey.errors import StoreFailed, StoreFull, StorePoisoned
 from redkey.ledger import tail
 from redkey.ledger.clock import LedgerClock
@@ -64,14 +66,14 @@ def synchronous_normal() -> None:
 
 
 def sequence_gap() -> None:
-    real = tail.chained
+    real = tail.chain
 
     def skipping(head: Any, *arguments: Any) -> Any:
-        if head.sequence == 8:
-            head = Head(9, head.timestamp, head.running_hash)
+        if head.sequence <= 8 < head.sequence + len(arguments[-1]):
+            head = Head(head.sequence + 1, head.timestamp, head.running_hash)
         return real(head, *arguments)
 
-    tail.chained = skipping
+    tail.chain = skipping
 
 
 def clock_going_back() -> None:
@@ -79,13 +81,13 @@ def clock_going_back() -> None:
 
 
 def hash_over_other_bytes() -> None:
-    real = tail.chained
+    real = tail.chain
 
-    def other(head: Any, topic: str, payer: str, timestamp: int, wire: bytes) -> Any:
-        record, leaf = real(head, topic, payer, timestamp, wire + b" ")
-        return type(record)(topic, record.sequence, timestamp, payer, record.running_hash, wire), leaf
+    def other(head: Any, topic: str, payer: str, times: Any, wires: Any) -> Any:
+        records, leaves = real(head, topic, payer, times, [wire + b" " for wire in wires])
+        return [msgspec.structs.replace(one, wire=wire) for one, wire in zip(records, wires, strict=True)], leaves
 
-    tail.chained = other
+    tail.chain = other
 
 
 def content_not_synced() -> None:
