@@ -21,7 +21,7 @@ from tests.simulation.run import Run
 from tests.wire.a2a_folding import fold, like_the_snapshot
 
 LONG = os.environ.get("REDKEY_TEST_LONG") == "1"
-SEEDS = 200 if LONG else 6
+SEEDS = 200 if LONG else 2
 PARTS = [
     {"kind": "text", "text": "The second one", "mediaType": "text/plain"},
     {"kind": "artifact_ref", "artifactId": "art_1"},
@@ -88,7 +88,7 @@ def test_every_prefix_of_a_simulated_ledger_projects(seed: int) -> None:
         assert all(followed.objects for followed in ledgers)
 
 
-@settings(max_examples=2000 if LONG else 100, deadline=None)
+@settings(max_examples=2000 if LONG else 60, deadline=None)
 @given(sequences())
 def test_every_prefix_of_any_wires_projects(wires: list[Wire]) -> None:
     for erased in (False, True):
