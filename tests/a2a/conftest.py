@@ -13,7 +13,7 @@ from tests.harness.server import Server, serving
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with serving(tmp_path_factory.mktemp("a2a"), config=GRPC) as running:
+    with serving(tmp_path_factory.mktemp("a2a"), config=GRPC + 'public_roles = ["greeter"]\n') as running:
         yield running
 
 

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import grpc.aio
 import httpx
-from a2a.client import ClientConfig, create_client
+from a2a.client import A2ACardResolver, ClientConfig, create_client
 from a2a.client.client import Client, ClientCallContext
 from a2a.types import (
     GetTaskRequest,
@@ -69,8 +69,10 @@ def asked(text: str = "Review it", *, immediately: bool = True, **more: Any) -> 
 
 
 @asynccontextmanager
-async def talking(server: Server, transport: str, key: str = "", *, streaming: bool = False) -> AsyncIterator[Talk]:
-    """The official client, made from the server's own card."""
+async def talking(
+    server: Server, transport: str, key: str = "", *, streaming: bool = False, version: str = "1.0"
+) -> AsyncIterator[Talk]:
+    """The official client, made from the server's own card; of one version of the protocol."""
     async with httpx.AsyncClient(timeout=SECONDS, trust_env=False) as http:
         config = ClientConfig(
             httpx_client=http,
@@ -80,7 +82,11 @@ async def talking(server: Server, transport: str, key: str = "", *, streaming: b
             streaming=streaming,
             polling=False,
         )
-        client = await create_client(server.url, config)
+        card = await A2ACardResolver(http, server.url).get_agent_card()
+        kept = [one for one in card.supported_interfaces if one.protocol_version == version]
+        del card.supported_interfaces[:]
+        card.supported_interfaces.extend(kept)
+        client = await create_client(card, config)
         try:
             yield Talk(client, key or server.key)
         finally:

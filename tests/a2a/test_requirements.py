@@ -122,6 +122,7 @@ def planted_stranger(planted: Planting) -> str:
     return stranger_key(planted.owner)
 
 
+@pytest.mark.xdist_group("a2a-planted")
 @pytest.mark.parametrize("transport", TRANSPORTS)
 @pytest.mark.parametrize("bug", PLANTED)
 def test_a_planted_bug_is_caught(planted: Planting, planted_stranger: str, transport: str, bug: str) -> None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import time
 from base64 import urlsafe_b64encode
-from collections.abc import Sequence
-from email.utils import formatdate
+from collections.abc import Mapping, Sequence
+from email.utils import formatdate, parsedate_to_datetime
 from hashlib import sha256
 from typing import Any
 
@@ -67,8 +67,7 @@ class Cards:
             (b"access-control-allow-origin", b"*"),
             *SECURITY,
         ]
-        known = [one.strip().removeprefix(b"W/") for one in exchange.headers.get(b"if-none-match", b"").split(b",")]
-        unchanged = etag in known or b"*" in known
+        unchanged = _is_known(exchange.headers, etag, self._served[1])
         exchange.reply(304 if unchanged else 200, header_lines(headers), b"" if unchanged else body)
 
     def _card(self, roles: Sequence[Role]) -> Json:
@@ -77,6 +76,7 @@ class Cards:
         places = [("JSONRPC", f"{url}/a2a", "1.0"), ("HTTP+JSON", f"{url}/a2a", "1.0")]
         places += [("GRPC", self.grpc_url, "1.0")] if self.grpc_url else []
         places += [("JSONRPC", f"{url}/a2a", "0.3")]
+        places += [("GRPC", self.grpc_url, "0.3")] if self.grpc_url else []
         card: Json = {
             "name": config.a2a.name,
             "description": config.a2a.description,
@@ -140,6 +140,19 @@ _ANY_SKILL = {
     "description": "Takes a task, gives it to an agent that may do it, and returns its results.",
     "tags": ["task", "queue"],
 }
+
+
+def _is_known(headers: Mapping[bytes, bytes], etag: bytes, since: float) -> bool:
+    """Whether a reader has the card already; its hash decides before its time does (RFC 9110)."""
+    if b"if-none-match" in headers:
+        known = [one.strip().removeprefix(b"W/") for one in headers[b"if-none-match"].split(b",")]
+        return etag in known or b"*" in known
+    try:
+        seen = parsedate_to_datetime(headers.get(b"if-modified-since", b"").decode("latin-1"))
+    except ValueError:
+        return False
+    # A time in a header has whole seconds.
+    return int(since) <= seen.timestamp()
 
 
 def _skill(role: Role) -> Json:

@@ -123,6 +123,11 @@ def version_of(headers: Mapping[bytes, bytes], query: bytes = b"") -> str:
     return stated.strip() or "0.3"
 
 
+def is_older(version: str) -> bool:
+    """True for 0.3; patch numbers do not matter."""
+    return version.split(".")[:2] == ["0", "3"]
+
+
 def check_version(version: str) -> None:
     """Refuse versions that are not spoken here."""
     if version.partition(".")[0] != "1":

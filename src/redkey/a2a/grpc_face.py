@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 import grpc
 import grpc.aio
@@ -37,7 +37,7 @@ class GrpcFace:
         add: Any = a2a_pb2_grpc.add_A2AServiceServicer_to_server
         add(_Handler(handler, _Builder(face, "1.0")), self._server)
         add_older: Any = a2a_v0_3_pb2_grpc.add_A2AServiceServicer_to_server
-        add_older(CompatGrpcHandler(handler, _Builder(face, "0.3")), self._server)
+        add_older(_OlderHandler(handler, _Builder(face, "0.3")), self._server)
 
     async def start(self) -> int:
         """Listen; the port."""
@@ -79,19 +79,32 @@ class _Handler(GrpcHandler):
     """The SDK's handler, with a status for each refusal of the server itself."""
 
     async def abort_context(self, error: A2AError, context: Any) -> None:
-        if not isinstance(error, TransportError):
-            await super().abort_context(error, context)
-            return
-        failure: A2aError = error.failure
-        code = getattr(grpc.StatusCode, failure.kind.grpc, grpc.StatusCode.UNKNOWN)
-        status = status_pb2.Status(code=code.value[0], message=failure.message)
-        detail = any_pb2.Any()
-        detail.Pack(error_details_pb2.ErrorInfo(reason=failure.kind.reason, domain="a2a-protocol.org"))
-        status.details.append(detail)
-        trailing = [("grpc-status-details-bin", status.SerializeToString())]
-        trailing += [(name.decode(), value.decode()) for name, value in failure.headers if name == b"retry-after"]
-        context.set_trailing_metadata(tuple(trailing))
-        await context.abort(code, failure.message)
+        if isinstance(error, TransportError):
+            await _abort(error.failure, context)
+        await super().abort_context(error, context)
+
+
+class _OlderHandler(CompatGrpcHandler):
+    """The same for version 0.3."""
+
+    async def abort_context(self, error: A2AError, context: Any) -> None:
+        if isinstance(error, TransportError):
+            await _abort(error.failure, context)
+        await super().abort_context(error, context)
+
+
+async def _abort(failure: A2aError, context: Any) -> NoReturn:
+    """End a call; this raises."""
+    code = getattr(grpc.StatusCode, failure.kind.grpc, grpc.StatusCode.UNKNOWN)
+    status = status_pb2.Status(code=code.value[0], message=failure.message)
+    detail = any_pb2.Any()
+    detail.Pack(error_details_pb2.ErrorInfo(reason=failure.kind.reason, domain="a2a-protocol.org"))
+    status.details.append(detail)
+    trailing = [("grpc-status-details-bin", status.SerializeToString())]
+    trailing += [(name.decode(), value.decode()) for name, value in failure.headers if name == b"retry-after"]
+    context.set_trailing_metadata(tuple(trailing))
+    await context.abort(code, failure.message)
+    raise AssertionError("an aborted call went on")
 
 
 def _address(peer: str) -> str:

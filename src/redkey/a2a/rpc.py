@@ -94,7 +94,7 @@ class RpcFace:
     async def _answer(self, exchange: Exchange, call: Call, body: Any, request_id: Any) -> None:
         name = _method_of(body)
         version = face.version_of(exchange.headers, exchange.query)
-        if "/" in name and version.startswith("0."):
+        if "/" in name and face.is_older(version):
             await self._older(exchange, call, body)
             return
         face.check_version(version)
