@@ -87,7 +87,7 @@ def test_tools_read_inside_the_directory_and_nowhere_else(api: ModelServer, tmp_
     assert results[5]["content"] == "link\nspec.md"
     assert "secret" not in json.dumps([one["content"] for one in results[1:5]]).replace("../secret", "")
     assert [one.cache_read_input_tokens for one in meter.used] == [0, 7]
-    assert meter.cost_usd == round((20 * 3 + 10 * 15 + 7 * 0.3) / 1e6, 6)
+    assert meter.cost_usd == round((20 * 3 + 10 * 15 + 7 * 0.3) / 1e6, 9)
 
 
 def test_the_model_can_send_what_an_agent_may_send(api: ModelServer, tmp_path: Path) -> None:
@@ -196,6 +196,6 @@ def test_a_model_does_a_task_and_another_judges_it_at_the_price_of_both(api: Mod
     (event,) = [one for one in stage.rk.tasks.events(task.task_id) if one.type == "task.complete"]
     assert event.data["verification"] == {"mechanical": "pass", "semantic": "pass", "attempts": 1}
     # 10 tokens in and 5 out: at 3 and 15 dollars a million, and at 1 and 5.
-    assert event.data["costUsd"] == round((10 * 3 + 5 * 15 + 10 * 1 + 5 * 5) / 1e6, 6)
+    assert event.data["costUsd"] == round((10 * 3 + 5 * 15 + 10 * 1 + 5 * 5) / 1e6, 9)
     assert [request["model"] for request in api.requests] == [MODEL, "claude-haiku-4-5"]
     assert api.requests[0]["system"][0]["text"].startswith("You are Ada. ")

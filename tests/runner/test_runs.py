@@ -144,7 +144,8 @@ def _check_intake(stage: Scene, task_id: str) -> None:
     assert artifact.media_type == "text/markdown"
     assert stage.rk.content.get(artifact.sha256) == b"Piers"
     assert (task.summary, task.notes, task.output["output_ref"]) == ("Known.", "Mind his cat", artifact.artifact_id)
-    assert stage.types(task_id)[-4:] == ["task.claimed", "task.started", "artifact.ready", "task.complete"]
+    made = ["task.claimed", "task.started", "artifact.ready", "task.usage_reported", "task.complete"]
+    assert stage.types(task_id)[-5:] == made
     given = json.loads((stage.directory / "seen" / "intake-0.json").read_text())
     assert given["context"] == {"feature_id": task.workflow_id, "workflow": "four-steps", "iteration": 1}
     (message,) = [one for one in stage.rk.inbox.list(to="human") if one.subject == "Intake is done"]
