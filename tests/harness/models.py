@@ -236,7 +236,11 @@ def _responses(reply: Reply, model: str) -> Iterator[bytes]:
         part = {"type": "output_text", "text": reply.text, "annotations": []}
         items.append({"type": "message", "id": "m_1", "role": "assistant", "status": "completed", "content": [part]})
     for call in _calls(reply):
-        function = {"name": call["function"]["name"], "arguments": call["function"]["arguments"]}
+        # A tool of a namespace is named `namespace/tool`.
+        namespace, _, name = call["function"]["name"].rpartition("/")
+        function = {"name": name, "arguments": call["function"]["arguments"]}
+        if namespace:
+            function["namespace"] = namespace
         items.append({"type": "function_call", "id": f"fc_{call['id']}", "call_id": call["id"], **function})
     response = {"id": "resp_1", "object": "response", "created_at": 1, "model": model, "status": "in_progress"}
     yield _event({"type": "response.created", "response": {**response, "output": []}}, "response.created")

@@ -85,10 +85,21 @@ def test_the_file_of_codex_keeps_its_comments_and_tables(tmp_path: Path) -> None
         assert kept in merged
     servers = tomllib.loads(merged)["mcp_servers"]
     assert servers["redkey"]["env"] == {"REDKEY_URL": "http://127.0.0.1:8700"}
+    assert servers["redkey"]["required"] is True, "else Codex asks its model before the server has started"
     assert servers["files"]["args"] == ["-y", "files"]
     assert not install(chosen, file, entry(chosen, (), {"REDKEY_URL": "http://127.0.0.1:8700"}))
     assert uninstall(chosen, file)
     assert tomllib.loads(file.read_text()) == tomllib.loads(CODEX)
+
+
+def test_what_a_person_set_for_codex_stays(tmp_path: Path) -> None:
+    file, chosen = tmp_path / "config.toml", CLIENTS["codex"]
+    file.write_text('[mcp_servers.redkey]\ncommand = "old"\nrequired = false\ntool_timeout_sec = 90\n')
+    assert install(chosen, file, entry(chosen))
+    written = tomllib.loads(file.read_text())["mcp_servers"]["redkey"]
+    assert (written["required"], written["tool_timeout_sec"], written["startup_timeout_sec"]) == (False, 90, 60)
+    assert written["command"] == sys.executable
+    assert not install(chosen, file, entry(chosen)), "the second time changes nothing"
 
 
 @pytest.mark.parametrize(
@@ -160,7 +171,8 @@ def test_the_commands_write_show_and_undo(tmp_path: Path) -> None:
         "already in" in redkey("install", "claude-code", "--no-start", "--role", "reviewer", directory=tmp_path).stdout
     )
     assert json.loads(redkey("config", "cursor", directory=tmp_path).stdout)["mcpServers"]["redkey"]["command"]
-    assert tomllib.loads(redkey("config", "codex", directory=tmp_path).stdout)["mcp_servers"]["redkey"]["args"]
+    shown = tomllib.loads(redkey("config", "codex", directory=tmp_path).stdout)["mcp_servers"]["redkey"]
+    assert (shown["args"][-1], shown["required"], shown["startup_timeout_sec"]) == ("mcp", True, 60)
     assert "Removed" in redkey("uninstall", "claude-code", directory=tmp_path).stdout
     (tmp_path / ".mcp.json").write_text("{,}")
     refused = redkey("install", "claude-code", "--no-start", directory=tmp_path)

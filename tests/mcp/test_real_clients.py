@@ -1,6 +1,6 @@
-"""The real Claude Code on a loopback model server: it claims and completes a task by MCP. Opt-in.
+"""The real Claude Code and Codex on a loopback model server: each claims and completes a task by MCP. Opt-in.
 
-It runs with `REDKEY_TEST_CLIS=DIR`, where `npm install` has put what `tests/runner/command_lines/package.json` pins, in
+They run with `REDKEY_TEST_CLIS=DIR`, where `npm install` has put what `tests/runner/command_lines/package.json` pins, in
 a throw-away home.
 """
 
@@ -21,7 +21,7 @@ from tests.harness.server import Server
 
 CLIS = os.environ.get("REDKEY_TEST_CLIS", "")
 pytestmark = pytest.mark.skipif(
-    not CLIS, reason="the real command line is opt-in: REDKEY_TEST_CLIS=DIR with node_modules"
+    not CLIS, reason="the real command lines are opt-in: REDKEY_TEST_CLIS=DIR with node_modules"
 )
 COMMANDS = {
     "claude-code": [
@@ -29,24 +29,21 @@ COMMANDS = {
         *("--model", "claude-sonnet-4-6", "--permission-mode", "acceptEdits", "--no-session-persistence"),
         *("--allowedTools", "mcp__redkey", "--mcp-config", ".mcp.json"),
     ],
+    "codex": [
+        *("codex", "exec", "--json", "--skip-git-repo-check", "--model", "gpt-5.4"),
+        *("--config", 'mcp_servers.redkey.default_tools_approval_mode="approve"', "Work the queue."),
+    ],
 }
 
 
 def tool_names(request: dict[str, Any]) -> list[str]:
-    """The tools that the client offers to the model, however they are nested."""
+    """The tools that the client offers to the model; those of a namespace as `namespace/tool`."""
     found: list[str] = []
-
-    def look(value: Any) -> None:
-        if isinstance(value, dict):
-            if isinstance(value.get("name"), str):
-                found.append(value["name"])
-            for inner in value.values():
-                look(inner)
-        elif isinstance(value, list):
-            for inner in value:
-                look(inner)
-
-    look(request.get("tools") or [])
+    for tool in request.get("tools") or ():
+        if tool.get("type") == "namespace":
+            found += [f"{tool['name']}/{one['name']}" for one in tool["tools"]]
+        else:
+            found.append(tool.get("name", ""))
     return found
 
 
@@ -67,10 +64,13 @@ def worker(number: int, request: dict[str, Any]) -> Reply:
 @pytest.mark.parametrize("client", COMMANDS)
 def test_a_real_client_claims_and_completes_a_task(client: str, shop: Path, server: Server, rk: RedKey) -> None:
     home = shop.parent / "home"
-    home.mkdir()
+    (home / ".codex").mkdir(parents=True)
     rk.queues.create("default")
     made = rk.tasks.create("default", title="Say hello").task_id
     with model_server(worker) as model:
+        provider = f'{{name="loopback", base_url="{model.url}/v1", env_key="CODEX_API_KEY", wire_api="responses"}}'
+        config = f'model_provider = "loopback"\nmodel_providers.loopback = {provider}\n'
+        (home / ".codex" / "config.toml").write_text(config)
         environment = {
             **os.environ,
             "HOME": str(home),
@@ -78,6 +78,7 @@ def test_a_real_client_claims_and_completes_a_task(client: str, shop: Path, serv
             "REDKEY_DATA": str(server.data),
             "ANTHROPIC_BASE_URL": model.url,
             "ANTHROPIC_API_KEY": "sk-test",
+            "CODEX_API_KEY": "sk-test",
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
             "DISABLE_AUTOUPDATER": "1",
             "MCP_TIMEOUT": "60000",

@@ -13,7 +13,7 @@ import shlex
 import sys
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -43,6 +43,8 @@ class McpClient:
     then: str
     format: Literal["json", "toml", "command"] = "json"
     typed: bool = False
+    # What the entry needs beside the command, unless a person has set it otherwise.
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
     def file(self, scope: Scope, directory: Path, environment: Mapping[str, str]) -> Path:
         """The file that has the entry."""
@@ -56,9 +58,15 @@ class McpClient:
 
 _CURSOR = "open the folder in Cursor, switch the server redkey on, and ask the agent to work the queue"
 _CLAUDE = "start claude here, approve the server redkey, and ask it to work the queue"
+# Codex asks its model a second after its start, without the tools of a server that still starts and is not required.
+_WAITED_FOR = {"required": True, "startup_timeout_sec": 60}
 _CLIENTS = (
     McpClient("claude-code", ".mcp.json", ".claude.json", "project", _CLAUDE, typed=True),
-    McpClient("codex", _CODEX, _CODEX, "user", "start codex here and ask it to work the queue", format="toml"),
+    McpClient(
+        *("codex", _CODEX, _CODEX, "user", "start codex here and ask it to work the queue"),
+        format="toml",
+        settings=_WAITED_FOR,
+    ),
     McpClient("cursor", ".cursor/mcp.json", ".cursor/mcp.json", "project", _CURSOR),
     McpClient("gemini", _GEMINI, _GEMINI, "project", "start gemini here and ask it to work the queue"),
     McpClient("openclaw", "", "", "user", "ask OpenClaw to work the queue", format="command"),
@@ -71,7 +79,7 @@ def entry(
 ) -> dict[str, Any]:
     """What a client needs to start `redkey mcp`, by the interpreter that runs this: graphical programs have no PATH."""
     made: dict[str, Any] = {"type": "stdio"} if client.typed else {}
-    made |= {"command": sys.executable, "args": ["-m", "redkey", "mcp", *options]}
+    made |= {"command": sys.executable, "args": ["-m", "redkey", "mcp", *options], **client.settings}
     if variables:
         made["env"] = dict(variables)
     return made
@@ -95,7 +103,7 @@ def openclaw_command(url: str, api_key: str) -> list[str]:
 def install(client: McpClient, file: Path, made: Mapping[str, Any]) -> bool:
     """Put the entry into the file; whether that changed it."""
     before = _read(file)
-    after = _with_toml(before, made, file) if client.format == "toml" else _with_json(before, made, file)
+    after = _with_toml(client, before, made, file) if client.format == "toml" else _with_json(before, made, file)
     return _write(file, before, after)
 
 
@@ -162,24 +170,22 @@ def _check_toml(text: str, file: Path) -> dict[str, Any]:
         ) from None
 
 
-def _with_toml(text: str, made: Mapping[str, Any], file: Path) -> str:
+def _with_toml(client: McpClient, text: str, made: Mapping[str, Any], file: Path) -> str:
     found = _check_toml(text, file)
     servers = found.get("mcp_servers", {})
     if not isinstance(servers, dict):
         raise ClientFileRefused(f"{file}: mcp_servers is no table; nothing was changed. Correct it first.")
-    wanted = {name: value for name, value in made.items() if name != "type"}
+    # What a person set beside the command stays, such as timeouts.
+    before = {name: value for name, value in servers.get(NAME, {}).items() if name != "env"}
+    wanted = {**before, **made, **{name: before[name] for name in client.settings if name in before}}
     if servers.get(NAME) == wanted:
         return text
     import tomlkit
 
     document = tomlkit.parse(text)
     tables = document.setdefault("mcp_servers", tomlkit.table(is_super_table=True))
-    before = dict(tables.get(NAME, {}))
     table = tomlkit.table()
-    # What a person set beside the command stays, such as timeouts.
-    for name, value in {**before, **wanted}.items():
-        if name == "env" and "env" not in wanted:
-            continue
+    for name, value in wanted.items():
         table[name] = value
     tables[NAME] = table
     return tomlkit.dumps(document)
@@ -200,7 +206,7 @@ def _without_toml(text: str, file: Path) -> str:
 
 def _toml_table(made: Mapping[str, Any]) -> str:
     lines = [f"[mcp_servers.{NAME}]"]
-    lines += [f"{name} = {json.dumps(made[name])}" for name in ("command", "args")]
+    lines += [f"{name} = {json.dumps(value)}" for name, value in made.items() if name != "env"]
     if "env" in made:
         lines += [
             "",
