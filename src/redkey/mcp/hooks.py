@@ -11,12 +11,14 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 
 from redkey.client import RedKey
 from redkey.errors import RedKeyError
 from redkey.mcp.slots import SlotFile, slots_in_use
 
 _MOST_MESSAGES = 10
+_SHELLS = frozenset(("sh", "bash", "dash", "zsh", "ksh", "fish", "ash", "busybox"))
 _NAMES = {"session-start": "SessionStart", "prompt": "UserPromptSubmit"}
 
 
@@ -40,17 +42,22 @@ def answer(event: str) -> str:
 
 def _slots() -> list[SlotFile]:
     """The slots of the client that started this hook."""
-    above = set(_ancestors())
-    return [slot for slot in slots_in_use(os.environ) if slot.client_pid in above and slot.api_key and slot.url]
+    client = _client()
+    return [slot for slot in slots_in_use(os.environ) if slot.client_pid == client and slot.api_key and slot.url]
 
 
-def _ancestors() -> Iterable[int]:
-    """The processes above this one, without those that all have in common."""
-    table = subprocess.run(["ps", "-eo", "pid=,ppid="], capture_output=True, text=True, check=False).stdout  # noqa: S607
-    parents = {int(pid): int(parent) for pid, parent in (line.split() for line in table.splitlines())}
-    pid = os.getpid()
-    while (pid := parents.get(pid, 0)) > 1:
-        yield pid
+def _client() -> int:
+    """The process that started this hook: the first above this one that is no shell.
+
+    None further up: a client that another client runs must not end what that one holds.
+    """
+    table = subprocess.run(["ps", "-eo", "pid=,ppid=,comm="], capture_output=True, text=True, check=False).stdout  # noqa: S607
+    rows = [line.split(None, 2) for line in table.splitlines()]
+    known = {int(row[0]): (int(row[1]), Path(row[-1]).name.lstrip("-")) for row in rows if len(row) == 3}
+    pid = os.getppid()
+    while pid in known and known[pid][1] in _SHELLS:
+        pid = known[pid][0]
+    return pid
 
 
 def _live(rk: RedKey, slot: SlotFile) -> Iterable[tuple[str, str, str]]:
