@@ -1,7 +1,7 @@
 """The real Claude Code and Codex on a loopback model server: each claims and completes a task by MCP. Opt-in.
 
-They run with `REDKEY_TEST_CLIS=DIR`, where `npm install` has put what `tests/runner/command_lines/package.json` pins, in
-a throw-away home.
+They run with `REDKEY_TEST_CLIS=DIR`, where `npm install` has put what `tests/runner/command_lines/package.json` pins,
+in a throw-away home.
 """
 
 from __future__ import annotations
