@@ -32,6 +32,7 @@ from tests.a2a.talk import Talk, Worker, asked, state
 from tests.harness import acts
 from tests.harness.client import Client
 
+LEDGER = "urn:redkey:a2a:ledger:1"
 NOWHERE = "task_01KQVJDB00H6WRB0S2CTBXP2YD"
 
 
@@ -316,6 +317,101 @@ async def a_large_text_comes_back_whole(scene: Scene) -> None:
     await refused(errors.InvalidParamsError, scene.talk.send("x" * 70_000))
 
 
+async def every_stream_of_a_task_is_the_same(scene: Scene) -> None:
+    """One that is closed leaves the others as they are; each ends with the task."""
+    task, talk, worker = await scene.talk.send(), scene.streaming, await scene.worker()
+    request = SubscribeToTaskRequest(id=task.id)
+    streams = [aiter(talk.client.subscribe(request, context=talk.context())) for _ in range(3)]
+    firsts = [await anext(stream) for stream in streams]
+    assert [first.task for first in firsts] == [task] * 3
+    await asyncio.to_thread(worker.take, task.id)
+    assert [state((await anext(stream)).status_update) for stream in streams] == ["WORKING"] * 3
+    await streams.pop().aclose()
+    await asyncio.to_thread(worker.artifact, name="report", content="x")
+    await talk.client.cancel_task(CancelTaskRequest(id=task.id), context=talk.context())
+    one, other = [[event async for event in stream] for stream in streams]
+    assert one == other
+    assert [event.WhichOneof("payload") for event in one] == ["artifact_update", "status_update"]
+    assert state(one[-1].status_update) == "CANCELED"
+
+
+async def a_question_does_not_end_a_subscription(scene: Scene) -> None:
+    task, talk, worker = await scene.talk.send(), scene.streaming, await scene.worker()
+    stream = aiter(talk.client.subscribe(SubscribeToTaskRequest(id=task.id), context=talk.context()))
+    await anext(stream)
+    await asyncio.to_thread(worker.take, task.id)
+    await asyncio.to_thread(worker.block)
+    await anext(stream)
+    assert state((await anext(stream)).status_update) == "INPUT_REQUIRED"
+    await scene.talk.send("main", message={"task_id": task.id})
+    await asyncio.to_thread(worker.take, task.id)
+    await asyncio.to_thread(worker.complete, summary="Done.")
+    rest = [state(event.status_update) async for event in stream]
+    assert (rest[0], rest[-1]) == ("WORKING", "COMPLETED")
+
+
+async def a_send_that_waits_answers_with_everything(scene: Scene) -> None:
+    context, worker = str(uuid4()), await scene.worker()
+    sending = asyncio.ensure_future(scene.talk.send(immediately=False, message={"context_id": context}))
+    while not (found := (await _list(scene.streaming, context_id=context)).tasks):
+        assert not sending.done(), "it did not wait"
+        await asyncio.sleep(0.02)
+    await asyncio.to_thread(worker.take, found[0].id)
+    await asyncio.to_thread(worker.artifact, name="report", content="x")
+    await asyncio.to_thread(worker.complete, output={"all": 1}, summary="Done.")
+    done = await asyncio.wait_for(sending, 60)
+    assert done == await scene.talk.get(found[0].id)
+    assert (state(done), [one.name for one in done.artifacts]) == ("COMPLETED", ["report", "output"])
+
+
+async def the_context_of_a_task_is_that_of_its_messages(scene: Scene) -> None:
+    task = await scene.talk.send()
+    again = await scene.talk.send("two", message={"task_id": task.id})
+    assert again.context_id == task.context_id
+    assert {one.context_id for one in again.history} == {task.context_id}
+
+
+async def a_cancelled_task_is_not_cancelable(scene: Scene) -> None:
+    task, talk = await scene.talk.send(), scene.talk
+    await talk.client.cancel_task(CancelTaskRequest(id=task.id), context=talk.context())
+    before = await scene.head()
+    again = talk.client.cancel_task(CancelTaskRequest(id=task.id), context=talk.context())
+    await refused(errors.TaskNotCancelableError, again)
+    assert await scene.head() == before
+
+
+async def an_extension_that_is_not_known_is_ignored(scene: Scene) -> None:
+    task = await scene.talk.send(parameters={"a2a_extensions": "urn:example:unknown:1"})
+    assert state(task) == "SUBMITTED"
+    assert not task.metadata.fields
+
+
+async def parent_and_correlation_go_both_ways(scene: Scene) -> None:
+    parent, context = await scene.talk.send(), f"c-{uuid4().hex[:8]}"
+    asks = {"a2a_extensions": LEDGER}
+
+    def said(**lineage: str) -> dict[str, Any]:
+        return {"metadata": Message(metadata={LEDGER: lineage}).metadata}
+
+    named = said(parentTaskId=parent.id, correlationId=context)
+    child = await scene.talk.send(message=named, parameters=asks)
+    assert child.context_id == context
+    for shown in (child, await scene.talk.get(child.id, parameters=asks)):
+        told = shown.metadata[LEDGER]
+        assert (told["parentTaskId"], told["correlationId"]) == (parent.id, context)
+    kept = (await asyncio.to_thread(scene.owner.get, f"/tasks/{child.id}")).json
+    assert (kept["parentTaskId"], kept["contextId"]) == (parent.id, f"a2a:{context}")
+    alone = (await scene.talk.get(parent.id, parameters=asks)).metadata[LEDGER]
+    assert ("parentTaskId" in alone, alone["correlationId"]) == (False, parent.context_id)
+    before = await scene.head()
+    for wrong in (said(parentTaskId=NOWHERE), said(parentTaskId="x"), said(correlationId="a b")):
+        await refused(errors.InvalidParamsError, scene.talk.send(message=wrong))
+    other = {**said(correlationId="one"), "context_id": "two"}
+    await refused(errors.InvalidParamsError, scene.talk.send(message=other))
+    await refused(errors.InvalidParamsError, scene.stranger.send(message=named))
+    assert await scene.head() == before
+
+
 REQUIREMENTS: tuple[Callable[[Scene], Awaitable[None]], ...] = (
     an_unknown_task_is_not_found,
     a_task_of_another_workspace_is_not_found,
@@ -342,4 +438,11 @@ REQUIREMENTS: tuple[Callable[[Scene], Awaitable[None]], ...] = (
     an_unknown_tenant_is_refused,
     the_extended_card_has_the_roles_as_skills,
     a_large_text_comes_back_whole,
+    every_stream_of_a_task_is_the_same,
+    a_question_does_not_end_a_subscription,
+    a_send_that_waits_answers_with_everything,
+    the_context_of_a_task_is_that_of_its_messages,
+    a_cancelled_task_is_not_cancelable,
+    an_extension_that_is_not_known_is_ignored,
+    parent_and_correlation_go_both_ways,
 )

@@ -56,7 +56,8 @@ class Talk:
         return found[0].task
 
     async def get(self, task_id: str, **more: Any) -> Task:
-        return await self.client.get_task(GetTaskRequest(id=task_id, **more), context=self.context())
+        context = self.context(**more.pop("parameters", {}))
+        return await self.client.get_task(GetTaskRequest(id=task_id, **more), context=context)
 
 
 def asked(text: str = "Review it", *, immediately: bool = True, **more: Any) -> SendMessageRequest:

@@ -73,6 +73,18 @@ def test_json_rpc_answers_with_its_code(server: Server, body: Any, headers: dict
     assert "result" not in found
 
 
+def test_the_token_of_a_last_page_is_there_and_artifacts_are_not(server: Server) -> None:
+    headers = {"authorization": f"Bearer {server.key}", "a2a-version": "1.0"}
+    rest = httpx2.get(f"{server.url}/a2a/tasks?contextId=nothing-here", headers=headers, timeout=60).json()
+    rpc = post(server, "/a2a", {**SEND, "method": "ListTasks", "params": {"contextId": "nothing-here"}}).json()
+    assert rest == rpc["result"] == {"tasks": [], "nextPageToken": "", "pageSize": 50, "totalSize": 0}
+
+
+def test_a_patch_number_of_a_version_does_not_matter(server: Server) -> None:
+    body = {**SEND, "method": "ListTasks", "params": {}}
+    assert "result" in post(server, "/a2a", body, a2a_version="1.0.1").json()
+
+
 def test_a_version_may_stand_in_the_query(server: Server) -> None:
     body = {**SEND, "params": {"message": MESSAGE, "configuration": {"returnImmediately": True}}}
     assert "task" in post(server, "/a2a?A2A-Version=1.0", body, a2a_version="").json()["result"]
@@ -131,7 +143,7 @@ def test_a_key_that_may_only_read_does_not_send(server: Server, reader: str, rec
     assert httpx2.get(f"{server.url}/a2a/tasks", headers=headers, timeout=60).status_code == 200
 
 
-def test_grpc_has_a_status_for_each(server: Server) -> None:
+def test_grpc_has_a_status_for_each(server: Server, reader: str) -> None:
     address = json.loads(next(server.data.parent.glob("*.ready")).read_text())["grpc"]
 
     async def status(key: str, version: str, call: str = "GetTask", request: Any = None) -> str:
@@ -148,6 +160,8 @@ def test_grpc_has_a_status_for_each(server: Server) -> None:
         assert await status("rk_nobody_0", "1.0") == "UNAUTHENTICATED"
         assert await status(server.key, "1.0") == "NOT_FOUND"
         assert await status(server.key, "2.0") == "FAILED_PRECONDITION"
+        assert await status(reader, "1.0", "SendMessage", asked()) == "PERMISSION_DENIED"
+        assert await status(server.key, "1.0.1") == "NOT_FOUND"
         empty = asked()
         del empty.message.parts[:]
         assert await status(server.key, "1.0", "SendMessage", empty) == "INVALID_ARGUMENT"

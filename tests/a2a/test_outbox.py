@@ -18,9 +18,11 @@ from a2a.types import (
     ListTaskPushNotificationConfigsRequest,
     TaskPushNotificationConfig,
 )
+from a2a.utils.errors import TaskNotFoundError
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from tests.a2a.receiver import Got, Receiver, receiving
+from tests.a2a.requirements import refused
 from tests.a2a.talk import GRPC, TRANSPORTS, Worker, talking
 from tests.harness import acts
 from tests.harness.client import Client
@@ -143,9 +145,13 @@ def test_push_notifications_are_set_delivered_and_removed(
                 TaskPushNotificationConfig(task_id=task.id, id="mine", url=receiver.url), context=talk.context()
             )
             assert second.id == "mine"
-            await talk.client.delete_task_push_notification_config(
-                DeleteTaskPushNotificationConfigRequest(task_id=task.id, id="mine"), context=talk.context()
-            )
+            for _ in range(2):
+                await talk.client.delete_task_push_notification_config(
+                    DeleteTaskPushNotificationConfigRequest(task_id=task.id, id="mine"), context=talk.context()
+                )
+            gone = GetTaskPushNotificationConfigRequest(task_id=task.id, id="mine")
+            call = talk.client.get_task_push_notification_config(gone, context=talk.context())
+            await refused(TaskNotFoundError, call)
             await asyncio.to_thread(worker.take, task.id)
             await asyncio.to_thread(worker.artifact, name="report", content="x")
             await asyncio.to_thread(worker.complete, summary="Done.")

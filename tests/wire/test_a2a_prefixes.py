@@ -6,6 +6,7 @@ import json
 import os
 from typing import Any
 
+import msgspec
 import pytest
 from a2a.types import StreamResponse
 from google.protobuf.json_format import ParseDict
@@ -13,6 +14,7 @@ from hypothesis import given, settings
 
 from redkey.readmodel.rows import void_key
 from redkey.stores.memory import MemoryStore
+from redkey.wire import a2a
 from redkey.wire.a2a import A2ATask, project, snapshot
 from tests.harness.desk import HandClock
 from tests.harness.replays import Replayed
@@ -72,8 +74,8 @@ class Followed:
             like_the_snapshot(self._seen[subject], now["task"])
 
 
-@pytest.mark.parametrize("seed", range(SEEDS))
-def test_every_prefix_of_a_simulated_ledger_projects(seed: int) -> None:
+def follow(seed: int) -> None:
+    """Take every prefix of a simulated ledger, with its contents and without."""
     run = Run(seed)
     run.go()
     store = MemoryStore(HandClock(), run.disk)
@@ -86,6 +88,29 @@ def test_every_prefix_of_a_simulated_ledger_projects(seed: int) -> None:
                     for followed in ledgers:
                         followed.take(json.loads(record.wire))
         assert all(followed.objects for followed in ledgers)
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_every_prefix_of_a_simulated_ledger_projects(seed: int) -> None:
+    follow(seed)
+
+
+def _untold(so_far: A2ATask, rule: Any, wire: Wire, at: str | None, after: Any) -> tuple[A2ATask, bool]:
+    return after(so_far, rule, wire, at)[0], False
+
+
+def _forgotten(so_far: A2ATask, rule: Any, wire: Wire, at: str | None, after: Any) -> tuple[A2ATask, bool]:
+    task, tells = after(so_far, rule, wire, at)
+    return msgspec.structs.replace(task, history=task.history[:1]), tells
+
+
+@pytest.mark.parametrize("bug", [_untold, _forgotten])
+def test_a_planted_bug_is_caught(bug: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A status that is not sent; a history that forgets what a status said."""
+    after = a2a._after
+    monkeypatch.setattr(a2a, "_after", lambda *given: bug(*given, after))
+    with pytest.raises(AssertionError):
+        follow(0)
 
 
 @settings(max_examples=2000 if LONG else 60, deadline=None)

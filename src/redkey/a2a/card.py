@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from redkey import __version__
-from redkey.a2a.gateway import LEDGER
+from redkey.a2a.messages import LEDGER
 from redkey.http.exchange import Exchange, header_lines
 from redkey.http.security import SECURITY
 from redkey.services.means import Means
@@ -93,7 +93,7 @@ class Cards:
                 "extensions": [
                     {
                         "uri": LEDGER,
-                        "description": "Sequence, event id, stream position and receipt of each object, as strings.",
+                        "description": "Sequence, event id, position and receipt of each object; lineage of each task.",
                     }
                 ],
             },

@@ -14,6 +14,7 @@ import msgspec
 
 from redkey.a2a import messages, requests
 from redkey.a2a.errors import invalid, refused, translated
+from redkey.a2a.messages import LEDGER
 from redkey.commands.decision import Refused
 from redkey.errors import RedKeyError
 from redkey.services import repeats
@@ -27,14 +28,13 @@ from redkey.shapes.operation import PRODUCE, Operation
 from redkey.shapes.queues import NewQueue
 from redkey.shapes.roles import Role
 from redkey.shapes.tasks import NewTask
+from redkey.wire.a2a import A2ATask, shown_context
 from redkey.wire.a2a_contract import projection
 from redkey.wire.names import queue_id
 from redkey.wire.times import parse_time
 
 Json = dict[str, Any]
 
-# Data of the ledger travels under this extension, all of it as strings, to clients that ask for it.
-LEDGER = "urn:redkey:a2a:ledger:1"
 EXTENSIONS = (LEDGER,)
 # A send is the same request on every transport: its idempotency key is bound to the message alone.
 _SEND = Operation("a2a_send_message", "POST", "/a2a/message:send", PRODUCE)
@@ -113,7 +113,7 @@ class Gateway:
         return Pending(pending.command, reply, pending.contents)
 
     def _task(self, call: Call, request: requests.SendMessage, sent: a2a_tasks.Sent) -> NewTask:
-        context = messages.ledger_context(request.message.context_id, call.caller.means.ids.ulid())
+        context = messages.ledger_context(messages.wanted_context(request), call.caller.means.ids.ulid())
         skill = messages.wanted_skill(request)
         return messages.new_task(request, sent, (skill,) if skill else (), context)
 
@@ -316,8 +316,15 @@ def _shown(call: Call, sighted: Sighted, history_length: int | None) -> Json:
         if kept:
             shown["history"] = kept
     if LEDGER in call.extensions:
-        shown = shown | {"metadata": {LEDGER: _proof(call, str(sighted.sequence), sighted.sequence, sighted.event_id)}}
+        proof = _proof(call, str(sighted.sequence), sighted.sequence, sighted.event_id)
+        shown = shown | {"metadata": {LEDGER: {**proof, **_lineage(sighted.task)}}}
     return shown
+
+
+def _lineage(task: A2ATask) -> Mapping[str, str]:
+    """The place of a task among others, in the words in which a message may name it."""
+    parent = {"parentTaskId": task.parent_task_id} if task.parent_task_id else {}
+    return {**parent, "correlationId": shown_context(task.correlation_id)}
 
 
 def _event(call: Call, told: Told) -> Event:

@@ -26,6 +26,9 @@ _TEXT_LIMIT = 65536
 _REFERENCES = 4
 # The key under which a message or a request names the skill it wants.
 SKILL = "skill"
+# Data of the ledger travels under this extension, all of it as strings: to clients that ask for it, and from clients
+# that name the parent or the correlation of a task.
+LEDGER = "urn:redkey:a2a:ledger:1"
 
 
 def read_message(request: SendMessage) -> Sent:
@@ -70,6 +73,9 @@ def new_task(request: SendMessage, sent: Sent, roles: tuple[str, ...], context_i
         raise invalid(
             "The message refers to too many tasks.", "message.referenceTaskIds", f"at most {_REFERENCES} tasks"
         )
+    parent = _lineage(request, "parentTaskId")
+    if parent and not _TASK_ID.fullmatch(parent):
+        raise invalid("The parent task does not exist.", _place("parentTaskId"), "there is no such task")
     kind, _, named = context_id.partition(":")
     return NewTask(
         title=title or "A2A message",
@@ -79,6 +85,7 @@ def new_task(request: SendMessage, sent: Sent, roles: tuple[str, ...], context_i
         context_id="" if kind == "workflow" else context_id,
         workflow_id=named if kind == "workflow" else None,
         reference_task_ids=tuple(references),
+        parent_task_id=parent or None,
         completion_criteria=_criteria(request.configuration),
     )
 
@@ -93,6 +100,27 @@ def ledger_context(context_id: str | None, generated: str) -> str:
         return context_id
     text = "1 to 36 letters, digits, dots, dashes and underscores, or a context of this workspace such as workflow:ID"
     raise refused("InvalidParamsError", "This contextId is not accepted.", ("contextId", text))
+
+
+def wanted_context(request: SendMessage) -> str:
+    """The context of a message that begins a task; its correlation is another name of it."""
+    context, correlation = request.message.context_id or "", _lineage(request, "correlationId")
+    if context and correlation and context != correlation:
+        raise invalid("A task has one context.", _place("correlationId"), "not the contextId of the message")
+    return context or correlation
+
+
+def _lineage(request: SendMessage, name: str) -> str:
+    """What a message says of its place among tasks, under the extension of the ledger."""
+    said = (request.message.metadata or {}).get(LEDGER)
+    found = said.get(name, "") if isinstance(said, dict) else ""
+    if not isinstance(found, str):
+        raise invalid("What a message says of its lineage is text.", _place(name), "not a string")
+    return found
+
+
+def _place(name: str) -> str:
+    return f"message.metadata.{LEDGER}.{name}"
 
 
 def wanted_skill(request: SendMessage) -> str:

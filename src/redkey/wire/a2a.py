@@ -72,6 +72,8 @@ class A2ATask(msgspec.Struct, frozen=True):
     status_place: int = 0
     history: tuple[Said, ...] = ()
     artifacts: Mapping[str, Made] = {}
+    parent_task_id: str = ""
+    correlation_id: str = ""
 
     @property
     def closed(self) -> bool:
@@ -147,6 +149,9 @@ def _begin(rule: Rule, wire: Json, at: str | None) -> A2ATask:
         state=rule.to,
         timestamp=_time(at or wire["ts"]),
         history=(asked,),
+        parent_task_id=stream.get("parent_task_id") or "",
+        # The context is the correlation of a wire that names no other.
+        correlation_id=stream.get("correlation_id") or stream["context_id"],
     )
 
 
