@@ -3,115 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import socket
-from collections.abc import AsyncIterator, Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from redkey.errors import ConfigRefused, RedKeyError, StepFailed
-from redkey.runner.envelope import step_input
 from redkey.runner.executors.a2a import A2aExecutor
-from redkey.runner.executors.a2a_login import Login
-from redkey.runner.executors.port import Produced, Step
+from redkey.runner.executors.port import Produced
 from redkey.runner.process import Limits
-from tests.harness.samples import assignment
 from tests.runner.processes import GROWING_SECONDS, PATIENCE_SECONDS
+from tests.runner.remote_agent import ENVELOPE, Act, Remote, as_data, data, serving, step, words
 
 pytest.importorskip("a2a")
 pytest.importorskip("sse_starlette")
 
-import uvicorn
-from a2a.server.agent_execution import AgentExecutor, RequestContext
-from a2a.server.events import EventQueue
-from a2a.server.request_handlers import DefaultRequestHandler
-from a2a.server.routes import create_agent_card_routes, create_jsonrpc_routes
-from a2a.server.tasks import InMemoryTaskStore, TaskUpdater
+from a2a.server.agent_execution import RequestContext
+from a2a.server.tasks import TaskUpdater
 from a2a.types import (
-    AgentCapabilities,
-    AgentCard,
-    AgentInterface,
-    AgentSkill,
-    Message,
     Part,
-    Role,
-    Task,
     TaskState,
-    TaskStatus,
 )
-from google.protobuf import json_format, struct_pb2
-from starlette.applications import Starlette
-
-ENVELOPE = {"success": True, "summary": "From afar.", "artifacts": [], "recommendation": "proceed"}
-Act = Callable[[RequestContext, TaskUpdater], Coroutine[Any, Any, None]]
-
-
-def data(value: Any) -> Part:
-    return Part(data=json_format.ParseDict(value, struct_pb2.Value()))
-
-
-def words(text: str) -> Message:
-    return Message(message_id="m", role=Role.ROLE_AGENT, parts=[Part(text=text)])
-
-
-class Remote(AgentExecutor):
-    """A remote agent whose act a test writes; it remembers what it got and whether it was cancelled."""
-
-    def __init__(self, act: Act) -> None:
-        self._act = act
-        self.given: list[Any] = []
-        self.begun, self.cancelled = asyncio.Event(), asyncio.Event()
-
-    async def execute(self, context: RequestContext, event_queue: EventQueue) -> None:
-        assert context.message is not None
-        self.given.append([json_format.MessageToDict(part) for part in context.message.parts])
-        updater = TaskUpdater(event_queue, context.task_id or "", context.context_id or "")
-        if context.current_task is None:
-            status = TaskStatus(state=TaskState.TASK_STATE_SUBMITTED)
-            await event_queue.enqueue_event(Task(id=context.task_id, context_id=context.context_id, status=status))
-        await updater.start_work()
-        self.begun.set()
-        await self._act(context, updater)
-
-    async def cancel(self, context: RequestContext, event_queue: EventQueue) -> None:
-        self.cancelled.set()
-        await TaskUpdater(event_queue, context.task_id or "", context.context_id or "").cancel()
-
-
-@contextlib.asynccontextmanager
-async def serving(act: Act, *, streaming: bool = True) -> AsyncIterator[tuple[str, Remote]]:
-    """The SDK's own server on a free port."""
-    listening = socket.create_server(("127.0.0.1", 0))
-    url = f"http://127.0.0.1:{listening.getsockname()[1]}"
-    card = AgentCard(
-        name="Remote",
-        description="x",
-        version="1",
-        supported_interfaces=[AgentInterface(url=f"{url}/rpc", protocol_binding="JSONRPC", protocol_version="1.0")],
-        capabilities=AgentCapabilities(streaming=streaming),
-        default_input_modes=["text/plain"],
-        default_output_modes=["text/plain"],
-        skills=[AgentSkill(id="x", name="x", description="x", tags=["x"])],
-    )
-    remote = Remote(act)
-    handler = DefaultRequestHandler(remote, InMemoryTaskStore(), card)
-    app = Starlette(routes=[*create_agent_card_routes(card), *create_jsonrpc_routes(handler, "/rpc")])
-    server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off"))
-    running = asyncio.create_task(server.serve(sockets=[listening]))
-    try:
-        yield url, remote
-    finally:
-        server.should_exit = server.force_exit = True
-        await running
-        listening.close()
-
-
-def step(directory: Path, *, say: Any = None, **task: Any) -> Step:
-    given = assignment(input={"n": 1}, **task)
-    return Step("You are Quinn.", step_input(given, workflow="w"), directory, task=given, say=say)
 
 
 def run(directory: Path, act: Act, *, streaming: bool = True, **options: Any) -> tuple[Produced, Remote]:
@@ -120,11 +34,6 @@ def run(directory: Path, act: Act, *, streaming: bool = True, **options: Any) ->
             return await A2aExecutor(url, poll_seconds=0.05, **options).run(step(directory)), remote
 
     return asyncio.run(scene())
-
-
-async def _as_data(context: RequestContext, updater: TaskUpdater) -> None:
-    await updater.add_artifact([data(ENVELOPE)], name="output")
-    await updater.complete()
 
 
 async def _as_text(context: RequestContext, updater: TaskUpdater) -> None:
@@ -137,7 +46,7 @@ async def _as_status(context: RequestContext, updater: TaskUpdater) -> None:
 
 
 @pytest.mark.parametrize("streaming", [True, False])
-@pytest.mark.parametrize("act", [_as_data, _as_text, _as_status])
+@pytest.mark.parametrize("act", [as_data, _as_text, _as_status])
 def test_the_envelope_comes_back_however_the_agent_tells_it(act: Act, streaming: bool, tmp_path: Path) -> None:
     produced, remote = run(tmp_path, act, streaming=streaming)
     assert produced.output.summary == "From afar."
@@ -211,27 +120,6 @@ def test_artifacts_of_any_agent_become_files_and_its_words_progress(tmp_path: Pa
     assert found == {"report.md": "# Fine", "big.url": "https://example.org/big.iso\n"}
     assert (tmp_path / "picture.png").read_bytes() == b"\x89PNG"
     assert said == ["Half of it is done."]
-
-
-def test_credentials_go_to_the_agents_own_origin_alone() -> None:
-    import httpx
-
-    login = Login.read("https://agent.example/a2a", ["X-Key: s3cret"], None, {})
-    auth = login.auth({"x-key": "s3cret"})
-
-    async def sent(url: str) -> dict[str, str]:
-        request = httpx.Request("GET", url)
-        await anext(auth.async_auth_flow(request))
-        return dict(request.headers)
-
-    assert asyncio.run(sent("https://agent.example/rpc"))["x-key"] == "s3cret"
-    assert "x-key" not in asyncio.run(sent("https://elsewhere.example/rpc"))
-    assert "x-key" not in asyncio.run(sent("http://agent.example/rpc"))
-    for wrong in ("no colon", "X-Key: a\r\nb"):
-        with pytest.raises(ConfigRefused):
-            Login.read("https://agent.example", [wrong], None, {})
-    with pytest.raises(ConfigRefused):
-        Login.read("https://agent.example", [], "https://agent.example/token", {})
 
 
 async def _fails(context: RequestContext, updater: TaskUpdater) -> None:

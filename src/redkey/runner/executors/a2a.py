@@ -72,7 +72,8 @@ class A2aExecutor:
         async with httpx.AsyncClient(timeout=httpx.Timeout(30.0, read=None)) as http:
             try:
                 async with asyncio.timeout(self._limits.seconds):
-                    http.auth = self._login.auth(await self._login.headers(http))
+                    await self._login.headers(http)
+                    http.auth = self._login.auth(http)
                     # An agent that does not stream answers at once with its task, so that it can be cancelled.
                     client = await create_client(self._url, ClientConfig(httpx_client=http, polling=True))
                     call = _Call(client, self._poll_seconds, step)

@@ -7,14 +7,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import urlsplit
+
+import msgspec
 
 from redkey.errors import ConfigRefused, StepFailed
 
 # A token is asked for anew this long before it ends.
 _EARLY_SECONDS = 30.0
 _LIFE_SECONDS = 300.0
+
+
+class _Token(msgspec.Struct, frozen=True):
+    """What a token endpoint answers."""
+
+    access_token: Annotated[str, msgspec.Meta(pattern=r"^[!-~]+\Z")]
+    expires_in: float = _LIFE_SECONDS
 
 
 class Login:
@@ -52,21 +61,24 @@ class Login:
             if answer.status_code != 200:
                 text = f"the token endpoint answers {answer.status_code}"
                 raise StepFailed(f"the remote agent cannot be reached: {text}", code="spawn_failed")
-            found = answer.json()
-            self._token = str(found["access_token"])
-            self._until = time.monotonic() + float(found.get("expires_in", _LIFE_SECONDS)) - _EARLY_SECONDS
+            try:
+                found = msgspec.json.decode(answer.content, type=_Token, strict=False)
+            except msgspec.DecodeError as cause:
+                text = "the token endpoint answers without a token"
+                raise StepFailed(f"the remote agent cannot be reached: {text}", code="spawn_failed") from cause
+            self._token, self._until = found.access_token, time.monotonic() + found.expires_in - _EARLY_SECONDS
         return {**self._headers, "authorization": f"Bearer {self._token}"}
 
-    def auth(self, headers: Mapping[str, str]) -> Any:
-        """Adds headers to requests to the agent's own origin alone."""
+    def auth(self, http: Any) -> Any:
+        """Adds headers to requests to the agent's own origin alone; a token that ends while work lasts is replaced."""
         import httpx
 
-        origin = self._origin
+        login = self
 
         class SameOrigin(httpx.Auth):
             async def async_auth_flow(self, request: httpx.Request) -> AsyncGenerator[httpx.Request, httpx.Response]:
-                if _origin(str(request.url)) == origin:
-                    request.headers.update(headers)
+                if _origin(str(request.url)) == login._origin:
+                    request.headers.update(await login.headers(http))
                 yield request
 
         return SameOrigin()
