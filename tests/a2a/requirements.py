@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import aclosing
-from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
@@ -17,66 +15,21 @@ from a2a.types import (
     GetExtendedAgentCardRequest,
     GetTaskPushNotificationConfigRequest,
     GetTaskRequest,
-    ListTasksRequest,
     Message,
     Part,
     SubscribeToTaskRequest,
-    Task,
     TaskPushNotificationConfig,
     TaskState,
 )
 from a2a.utils import errors
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from tests.a2a.talk import Talk, Worker, asked, state
-from tests.harness import acts
-from tests.harness.client import Client
+from tests.a2a import waiting
+from tests.a2a.scene import Scene, first_of, listed, refused
+from tests.a2a.talk import Talk, asked, state
 
 LEDGER = "urn:redkey:a2a:ledger:1"
 NOWHERE = "task_01KQVJDB00H6WRB0S2CTBXP2YD"
-
-
-@dataclass
-class Scene:
-    """The client of a test, one that streams, one of another workspace, and the owner of the first."""
-
-    talk: Talk
-    streaming: Talk
-    stranger: Talk
-    owner: Client
-
-    async def worker(self) -> Worker:
-        return await asyncio.to_thread(Worker, self.owner)
-
-    async def head(self) -> int:
-        return await asyncio.to_thread(acts.head, self.owner)
-
-    async def completed(self, **more: Any) -> Task:
-        """A task that a worker has completed with an artifact."""
-        task, worker = await self.talk.send(**more), await self.worker()
-        await asyncio.to_thread(worker.take, task.id)
-        await asyncio.to_thread(worker.artifact, name="report", content="x")
-        await asyncio.to_thread(worker.complete, summary="Done.")
-        return task
-
-
-async def refused(kind: type[errors.A2AError], call: Awaitable[Any]) -> None:
-    """The call is refused in this way and no other."""
-    caught: list[Exception] = []
-    try:
-        await call
-    except errors.A2AError as error:
-        caught.append(error)
-    assert [type(one) for one in caught] == [kind], caught
-
-
-async def _first(stream: Any) -> Any:
-    async with aclosing(stream) as events:
-        return await anext(aiter(events))
-
-
-async def _list(talk: Talk, **wanted: Any) -> Any:
-    return await talk.client.list_tasks(ListTasksRequest(**wanted), context=talk.context())
 
 
 async def _everything_about(scene: Scene, talk: Talk, task_id: str) -> None:
@@ -86,7 +39,7 @@ async def _everything_about(scene: Scene, talk: Talk, task_id: str) -> None:
     await refused(errors.TaskNotFoundError, client.get_task(GetTaskRequest(id=task_id), context=context))
     await refused(errors.TaskNotFoundError, client.cancel_task(CancelTaskRequest(id=task_id), context=context))
     subscribed = client.subscribe(SubscribeToTaskRequest(id=task_id), context=context)
-    await refused(errors.TaskNotFoundError, _first(subscribed))
+    await refused(errors.TaskNotFoundError, first_of(subscribed))
     await refused(errors.TaskNotFoundError, talk.send(message={"task_id": task_id}))
     await refused(errors.TaskNotFoundError, client.create_task_push_notification_config(config, context=context))
     wanted = GetTaskPushNotificationConfigRequest(task_id=task_id, id="x")
@@ -102,7 +55,7 @@ async def an_unknown_task_is_not_found(scene: Scene) -> None:
 async def a_task_of_another_workspace_is_not_found(scene: Scene) -> None:
     task = await scene.talk.send()
     await _everything_about(scene, scene.stranger, task.id)
-    assert task.id not in [one.id for one in (await _list(scene.stranger)).tasks]
+    assert task.id not in [one.id for one in (await listed(scene.stranger)).tasks]
 
 
 async def a_terminal_task_is_not_cancelable(scene: Scene) -> None:
@@ -123,13 +76,6 @@ async def a_terminal_task_takes_no_message(scene: Scene) -> None:
     await refused(errors.UnsupportedOperationError, scene.talk.send(message={"task_id": task.id}))
 
 
-async def a_terminal_task_cannot_be_followed(scene: Scene) -> None:
-    task = await scene.completed()
-    talk = scene.streaming
-    subscribed = talk.client.subscribe(SubscribeToTaskRequest(id=task.id), context=talk.context())
-    await refused(errors.UnsupportedOperationError, _first(subscribed))
-
-
 async def a_context_is_kept_or_made(scene: Scene) -> None:
     context = str(uuid4())
     one, other = await scene.talk.send(message={"context_id": context}), await scene.talk.send()
@@ -143,22 +89,6 @@ async def the_context_of_a_message_is_that_of_its_task(scene: Scene) -> None:
     wrong = {"task_id": task.id, "context_id": str(uuid4())}
     await refused(errors.InvalidParamsError, scene.talk.send(message=wrong))
     assert len((await scene.talk.get(task.id)).history) == 1
-
-
-async def return_immediately_does_not_wait(scene: Scene) -> None:
-    task = await asyncio.wait_for(scene.talk.send(immediately=True), 60)
-    assert state(task) == "SUBMITTED"
-
-
-async def a_send_waits_until_the_task_needs_its_client(scene: Scene) -> None:
-    context, worker = str(uuid4()), await scene.worker()
-    sending = asyncio.ensure_future(scene.talk.send(immediately=False, message={"context_id": context}))
-    while not (found := (await _list(scene.streaming, context_id=context)).tasks):
-        assert not sending.done(), "it did not wait"
-        await asyncio.sleep(0.02)
-    await asyncio.to_thread(worker.take, found[0].id)
-    await asyncio.to_thread(worker.block)
-    assert state(await asyncio.wait_for(sending, 60)) == "INPUT_REQUIRED"
 
 
 async def history_is_as_long_as_asked_for(scene: Scene) -> None:
@@ -192,7 +122,7 @@ async def tasks_are_listed_newest_status_first(scene: Scene) -> None:
     made = [(await scene.talk.send(message={"context_id": context})).id for _ in range(4)]
     worker = await scene.worker()
     await asyncio.to_thread(worker.take, made[1])
-    found = await _list(scene.talk, context_id=context)
+    found = await listed(scene.talk, context_id=context)
     assert [one.id for one in found.tasks] == [made[1], made[3], made[2], made[0]]
     times = [one.status.timestamp.ToNanoseconds() for one in found.tasks]
     assert times == sorted(times, reverse=True)
@@ -205,62 +135,35 @@ async def a_list_comes_in_pages_without_gap_or_copy(scene: Scene) -> None:
     seen: list[str] = []
     token = ""
     for _ in range(3):
-        found = await _list(scene.talk, context_id=context, page_size=2, page_token=token)
+        found = await listed(scene.talk, context_id=context, page_size=2, page_token=token)
         assert (found.total_size, found.page_size) == (5, 2)
         seen += [one.id for one in found.tasks]
         token = found.next_page_token
     assert (seen, token) == (made[::-1], "")
     for wrong in ({"page_size": -1}, {"page_size": 101}, {"page_token": "what"}):
-        await refused(errors.InvalidParamsError, _list(scene.talk, **wrong))
+        await refused(errors.InvalidParamsError, listed(scene.talk, **wrong))
 
 
 async def a_list_is_filtered_by_status_and_time(scene: Scene) -> None:
     context, worker = str(uuid4()), await scene.worker()
     made = [(await scene.talk.send(message={"context_id": context})).id for _ in range(3)]
     await asyncio.to_thread(worker.take, made[0])
-    working = await _list(scene.talk, context_id=context, status=TaskState.TASK_STATE_WORKING)
+    working = await listed(scene.talk, context_id=context, status=TaskState.TASK_STATE_WORKING)
     assert ([one.id for one in working.tasks], working.total_size) == ([made[0]], 1)
-    every = await _list(scene.talk, context_id=context)
+    every = await listed(scene.talk, context_id=context)
     since = Timestamp()
     since.FromNanoseconds(every.tasks[1].status.timestamp.ToNanoseconds())
-    later = await _list(scene.talk, context_id=context, status_timestamp_after=since)
+    later = await listed(scene.talk, context_id=context, status_timestamp_after=since)
     assert [one.id for one in later.tasks] == [made[0]]
-    assert made[0] in [one.id for one in (await _list(scene.talk, status=TaskState.TASK_STATE_WORKING)).tasks]
+    assert made[0] in [one.id for one in (await listed(scene.talk, status=TaskState.TASK_STATE_WORKING)).tasks]
 
 
 async def a_list_has_artifacts_only_when_asked(scene: Scene) -> None:
     context = str(uuid4())
     await scene.completed(message={"context_id": context})
-    without = await _list(scene.talk, context_id=context)
-    full = await _list(scene.talk, context_id=context, include_artifacts=True)
+    without = await listed(scene.talk, context_id=context)
+    full = await listed(scene.talk, context_id=context, include_artifacts=True)
     assert [len(one.artifacts) for one in (*without.tasks, *full.tasks)] == [0, 1]
-
-
-async def a_stream_begins_with_its_task_and_tells_everything_once(scene: Scene) -> None:
-    worker = await scene.worker()
-    stream = aiter(scene.streaming.client.send_message(asked(), context=scene.streaming.context()))
-    first = await anext(stream)
-    assert first.WhichOneof("payload") == "task"
-    await asyncio.to_thread(worker.take, first.task.id)
-    await asyncio.to_thread(worker.artifact, name="report", content="x")
-    await asyncio.to_thread(worker.complete, output={"all": 1}, summary="Done.")
-    rest = [one async for one in stream]
-    kinds = [one.WhichOneof("payload") for one in rest]
-    assert kinds == ["status_update", "artifact_update", "artifact_update", "status_update"]
-    done = await scene.talk.get(first.task.id)
-    assert rest[-1].status_update.status == done.status
-    assert [one.artifact_update.artifact for one in rest[1:3]] == list(done.artifacts)
-
-
-async def a_stream_of_a_message_ends_when_its_client_is_needed(scene: Scene) -> None:
-    worker = await scene.worker()
-    stream = aiter(scene.streaming.client.send_message(asked(), context=scene.streaming.context()))
-    first = await anext(stream)
-    await asyncio.to_thread(worker.take, first.task.id)
-    await asyncio.to_thread(worker.block, "Whose key?", "auth")
-    rest = [one async for one in stream]
-    assert state(rest[-1].status_update) == "AUTH_REQUIRED"
-    assert rest[-1].status_update.status.message.parts[0].text == "Whose key?"
 
 
 async def a_failure_and_a_rejection_are_told_apart(scene: Scene) -> None:
@@ -279,12 +182,12 @@ async def a_message_has_parts_of_a_known_kind(scene: Scene) -> None:
     empty = asked()
     del empty.message.parts[:]
     await refused(
-        errors.InvalidParamsError, _first(scene.talk.client.send_message(empty, context=scene.talk.context()))
+        errors.InvalidParamsError, first_of(scene.talk.client.send_message(empty, context=scene.talk.context()))
     )
     nameless = asked()
     nameless.message.ClearField("message_id")
     call = scene.talk.client.send_message(nameless, context=scene.talk.context())
-    await refused(errors.InvalidParamsError, _first(call))
+    await refused(errors.InvalidParamsError, first_of(call))
     assert await scene.head() == before
 
 
@@ -315,53 +218,6 @@ async def a_large_text_comes_back_whole(scene: Scene) -> None:
     task = await scene.talk.send(text)
     assert task.history[0].parts[0].text == text
     await refused(errors.InvalidParamsError, scene.talk.send("x" * 70_000))
-
-
-async def every_stream_of_a_task_is_the_same(scene: Scene) -> None:
-    """One that is closed leaves the others as they are; each ends with the task."""
-    task, talk, worker = await scene.talk.send(), scene.streaming, await scene.worker()
-    request = SubscribeToTaskRequest(id=task.id)
-    streams = [aiter(talk.client.subscribe(request, context=talk.context())) for _ in range(3)]
-    firsts = [await anext(stream) for stream in streams]
-    assert [first.task for first in firsts] == [task] * 3
-    await asyncio.to_thread(worker.take, task.id)
-    assert [state((await anext(stream)).status_update) for stream in streams] == ["WORKING"] * 3
-    await streams.pop().aclose()
-    await asyncio.to_thread(worker.artifact, name="report", content="x")
-    await talk.client.cancel_task(CancelTaskRequest(id=task.id), context=talk.context())
-    one, other = [[event async for event in stream] for stream in streams]
-    assert one == other
-    assert [event.WhichOneof("payload") for event in one] == ["artifact_update", "status_update"]
-    assert state(one[-1].status_update) == "CANCELED"
-
-
-async def a_question_does_not_end_a_subscription(scene: Scene) -> None:
-    task, talk, worker = await scene.talk.send(), scene.streaming, await scene.worker()
-    stream = aiter(talk.client.subscribe(SubscribeToTaskRequest(id=task.id), context=talk.context()))
-    await anext(stream)
-    await asyncio.to_thread(worker.take, task.id)
-    await asyncio.to_thread(worker.block)
-    await anext(stream)
-    assert state((await anext(stream)).status_update) == "INPUT_REQUIRED"
-    await scene.talk.send("main", message={"task_id": task.id})
-    await asyncio.to_thread(worker.take, task.id)
-    await asyncio.to_thread(worker.complete, summary="Done.")
-    rest = [state(event.status_update) async for event in stream]
-    assert (rest[0], rest[-1]) == ("WORKING", "COMPLETED")
-
-
-async def a_send_that_waits_answers_with_everything(scene: Scene) -> None:
-    context, worker = str(uuid4()), await scene.worker()
-    sending = asyncio.ensure_future(scene.talk.send(immediately=False, message={"context_id": context}))
-    while not (found := (await _list(scene.streaming, context_id=context)).tasks):
-        assert not sending.done(), "it did not wait"
-        await asyncio.sleep(0.02)
-    await asyncio.to_thread(worker.take, found[0].id)
-    await asyncio.to_thread(worker.artifact, name="report", content="x")
-    await asyncio.to_thread(worker.complete, output={"all": 1}, summary="Done.")
-    done = await asyncio.wait_for(sending, 60)
-    assert done == await scene.talk.get(found[0].id)
-    assert (state(done), [one.name for one in done.artifacts]) == ("COMPLETED", ["report", "output"])
 
 
 async def the_context_of_a_task_is_that_of_its_messages(scene: Scene) -> None:
@@ -418,11 +274,11 @@ REQUIREMENTS: tuple[Callable[[Scene], Awaitable[None]], ...] = (
     a_terminal_task_is_not_cancelable,
     cancelling_cancels,
     a_terminal_task_takes_no_message,
-    a_terminal_task_cannot_be_followed,
+    waiting.a_terminal_task_cannot_be_followed,
     a_context_is_kept_or_made,
     the_context_of_a_message_is_that_of_its_task,
-    return_immediately_does_not_wait,
-    a_send_waits_until_the_task_needs_its_client,
+    waiting.return_immediately_does_not_wait,
+    waiting.a_send_waits_until_the_task_needs_its_client,
     history_is_as_long_as_asked_for,
     equal_message_ids_are_two_messages,
     an_idempotency_key_makes_one_task,
@@ -430,17 +286,17 @@ REQUIREMENTS: tuple[Callable[[Scene], Awaitable[None]], ...] = (
     a_list_comes_in_pages_without_gap_or_copy,
     a_list_is_filtered_by_status_and_time,
     a_list_has_artifacts_only_when_asked,
-    a_stream_begins_with_its_task_and_tells_everything_once,
-    a_stream_of_a_message_ends_when_its_client_is_needed,
+    waiting.a_stream_begins_with_its_task_and_tells_everything_once,
+    waiting.a_stream_of_a_message_ends_when_its_client_is_needed,
     a_failure_and_a_rejection_are_told_apart,
     a_message_has_parts_of_a_known_kind,
     references_are_kept_and_must_exist,
     an_unknown_tenant_is_refused,
     the_extended_card_has_the_roles_as_skills,
     a_large_text_comes_back_whole,
-    every_stream_of_a_task_is_the_same,
-    a_question_does_not_end_a_subscription,
-    a_send_that_waits_answers_with_everything,
+    waiting.every_stream_of_a_task_is_the_same,
+    waiting.a_question_does_not_end_a_subscription,
+    waiting.a_send_that_waits_answers_with_everything,
     the_context_of_a_task_is_that_of_its_messages,
     a_cancelled_task_is_not_cancelable,
     an_extension_that_is_not_known_is_ignored,

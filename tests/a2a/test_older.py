@@ -14,7 +14,8 @@ from a2a.compat.v0_3 import a2a_v0_3_pb2, a2a_v0_3_pb2_grpc
 from a2a.types import CancelTaskRequest, GetTaskRequest
 from a2a.utils import errors
 
-from tests.a2a.requirements import NOWHERE, refused
+from tests.a2a.requirements import NOWHERE
+from tests.a2a.scene import refused
 from tests.a2a.talk import Worker, asked, state, talking
 from tests.harness.server import Server
 

@@ -22,7 +22,7 @@ from a2a.utils.errors import TaskNotFoundError
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from tests.a2a.receiver import Got, Receiver, receiving
-from tests.a2a.requirements import refused
+from tests.a2a.scene import refused
 from tests.a2a.talk import GRPC, TRANSPORTS, Worker, talking
 from tests.harness import acts
 from tests.harness.client import Client

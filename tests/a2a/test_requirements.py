@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from tests.a2a import requirements
+from tests.a2a import requirements, waiting
 from tests.a2a.planting import Planting, planting
-from tests.a2a.requirements import REQUIREMENTS, Scene
+from tests.a2a.requirements import REQUIREMENTS
+from tests.a2a.scene import Scene
 from tests.a2a.talk import TRANSPORTS, talking
 from tests.harness.client import Client
 from tests.harness.server import Server
@@ -71,12 +72,12 @@ PLANTED: dict[str, tuple[str, Callable[[Scene], Any]]] = {
         "import redkey.a2a.gateway as g\n"
         "async def late(self, call, sighted):\n    return sighted\n"
         "plant(g.Gateway, '_settled', late)",
-        requirements.a_send_waits_until_the_task_needs_its_client,
+        waiting.a_send_waits_until_the_task_needs_its_client,
     ),
     "updates come twice": (
         "import redkey.readmodel.a2a_view as v; a = v.Lens.after\n"
         "plant(v.Lens, 'after', lambda *given: (one for told in a(*given) for one in (told, told)))",
-        requirements.a_stream_begins_with_its_task_and_tells_everything_once,
+        waiting.a_stream_begins_with_its_task_and_tells_everything_once,
     ),
     "cancelling does nothing": (
         "import redkey.services.use_cases.a2a_tasks as t\n"
