@@ -98,41 +98,34 @@ def test_mail_and_the_held_task_are_shown_and_the_end_of_the_session_releases(
     run(test)
 
 
-def test_the_hooks_of_one_client_leave_the_task_of_another_alone(shop: Path, server: Server, rk: RedKey) -> None:
-    made = rk.tasks.create(rk.queues.create("default").queue_id, title="T").task_id
+def test_hooks_leave_the_tasks_of_other_clients_alone(shop: Path, server: Server, rk: RedKey) -> None:
+    queue = rk.queues.create("default").queue_id
+    tasks = [rk.tasks.create(queue, title="T").task_id for _ in range(2)]
     given = parameters(shop, REDKEY_DATA=str(server.data))
     # A process between: it is the client of this one, not the test.
     between = "import subprocess, sys; sys.exit(subprocess.call(sys.argv[1:]))"
     arguments = ["-c", between, given.command, *given.args]
-    other = StdioServerParameters(command=sys.executable, args=arguments, cwd=shop, env=given.env)
-
-    async def test() -> None:
-        async with Client(other, client_info=Implementation(name="claude-code", version="1")) as connected:
-            one = Agent(connected)
-            assert (await one("wait_for_task"))["claim"]["outcome"] == "claimed"
-            assert await fired("SessionStart", shop, source="compact") == ""
-            await fired("SessionEnd", shop, reason="other")
-            assert rk.tasks.get(made).claim is not None
-            await one("complete_task")
-
-    run(test)
-
-
-def test_a_client_inside_a_client_does_not_end_what_the_outer_one_holds(shop: Path, server: Server, rk: RedKey) -> None:
-    made = rk.tasks.create(rk.queues.create("default").queue_id, title="T").task_id
+    beside = StdioServerParameters(command=sys.executable, args=arguments, cwd=shop, env=given.env)
+    # A client that the test runs, as an agent runs another one in its shell.
     (command,) = commands("SessionEnd")
     inner = f"import subprocess; subprocess.run({command!r}, shell=True, input=b'{{}}', check=True)"
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 
     async def test() -> None:
-        async with agent(shop, server) as one:
-            assert (await one("wait_for_task"))["claim"]["outcome"] == "claimed"
-            started = [sys.executable, "-c", inner]
-            await asyncio.to_thread(
-                subprocess.run, started, cwd=shop, env={**os.environ, "PATH": path}, check=True, timeout=60
-            )
-            assert rk.tasks.get(made).claim is not None
-            await one("complete_task")
+        async with Client(beside, client_info=Implementation(name="claude-code", version="1")) as connected:
+            other = Agent(connected)
+            assert (await other("claim_task", task_id=tasks[0]))["claim"]["outcome"] == "claimed"
+            assert await fired("SessionStart", shop, source="compact") == ""
+            async with agent(shop, server) as own:
+                assert (await own("claim_task", task_id=tasks[1]))["claim"]["outcome"] == "claimed"
+                started = [sys.executable, "-c", inner]
+                await asyncio.to_thread(
+                    subprocess.run, started, cwd=shop, env={**os.environ, "PATH": path}, check=True, timeout=60
+                )
+                assert rk.tasks.get(tasks[1]).claim is not None, "the client inside ended what the outer one holds"
+                await fired("SessionEnd", shop, reason="other")
+                assert rk.tasks.get(tasks[1]).claim is None
+            assert rk.tasks.get(tasks[0]).claim is not None
 
     run(test)
 

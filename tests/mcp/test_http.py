@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx2
-import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
@@ -125,7 +124,8 @@ def test_who_calls_and_from_where_is_checked(server: Server) -> None:
     assert forged.status_code == 200
 
 
-@pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"jsonrpc":"2.0"}', json.dumps({"id": 1}).encode()])
-def test_what_is_no_message_is_refused(server: Server, body: bytes) -> None:
+def test_what_is_no_message_is_refused(server: Server) -> None:
     headers: dict[str, Any] = {**ACCEPT, "authorization": f"Bearer {server.key}"}
-    assert httpx2.post(f"{server.url}/mcp", content=body, headers=headers, timeout=60).status_code in (400, 202)
+    for body in (b"", b"{", b"[]", b'{"jsonrpc":"2.0"}', json.dumps({"id": 1}).encode()):
+        answered = httpx2.post(f"{server.url}/mcp", content=body, headers=headers, timeout=60)
+        assert answered.status_code in (400, 202), body
