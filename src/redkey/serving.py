@@ -91,8 +91,10 @@ def _run(config: Config, sockets: list[Any], say: Callable[[str], Any]) -> int:
         app.url = url
     uds = str(config.uds.absolute()) if config.uds is not None else None
     doorplate = _Doorplate(app, url, uds)
+    serving = False
 
     def on_ready() -> None:
+        nonlocal serving
         _settle_memory()
         _share_processor()
         with disk_failures():
@@ -100,6 +102,7 @@ def _run(config: Config, sockets: list[Any], say: Callable[[str], Any]) -> int:
             if config.ready_file is not None:
                 ready = Ready(url, uds, app.workspace_id, os.getpid(), app.a2a.grpc_address or None)
                 replace_file(config.ready_file, msgspec.json.encode(ready), 0o600)
+        serving = True
         room = config.limits.connections
         _log.info("serving", url=url, uds=uds, workspace_id=app.workspace_id, connections=room, store=app.store.engine)
         if not ip_address(sockets[0].getsockname()[0]).is_loopback:
@@ -109,7 +112,8 @@ def _run(config: Config, sockets: list[Any], say: Callable[[str], Any]) -> int:
         return _serve(Host(app, config, on_ready), sockets, fatal)
     finally:
         doorplate.take_down()
-        _log.info("stopped", url=url)
+        if serving:
+            _log.info("stopped", url=url)
 
 
 class _Fatal:

@@ -74,6 +74,7 @@ RESOURCES = [
     "server",
     "tasks",
     "usage",
+    "webhooks",
     "workflows",
     "workspaces",
 ]
@@ -130,7 +131,7 @@ def test_to_import_the_sdk_loads_no_http_library_and_no_event_loop() -> None:
 def test_the_sdk_loads_nothing_of_the_server() -> None:
     code = "import sys, redkey.client, redkey.client.worker.crew, redkey.client.async_connection; print(*sys.modules)"
     loaded = {name for name in run(code).split() if name.startswith("redkey.")}
-    allowed = ("redkey.client", "redkey.errors", "redkey.config", "redkey.shapes", "redkey.wire")
+    allowed = ("redkey.client", "redkey.errors", "redkey.config", "redkey.discovery", "redkey.shapes", "redkey.wire")
     assert {name for name in loaded if not name.startswith(allowed)} == set()
 
 

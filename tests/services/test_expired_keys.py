@@ -14,6 +14,7 @@ import pytest
 from redkey.commands.decision import Refused
 from redkey.ledger.ports import SequencedStore
 from redkey.reducers.world import IDEMPOTENCY_NANOSECONDS, SECOND
+from redkey.services.counting import count_up
 from redkey.services.workspaces import setting_of
 from redkey.stores.memory import MemoryDisk, MemoryStore
 from redkey.stores.sqlite import SqliteStore
@@ -30,6 +31,7 @@ UPDATE record SET subjects = (
   SELECT json_group_array(value) FROM json_each(subjects) WHERE value NOT GLOB 'idem:*'
 );
 DELETE FROM event WHERE subject GLOB 'idem:*';
+DELETE FROM counter WHERE name = 'counted_at';
 PRAGMA user_version = 1;
 """
 
@@ -89,6 +91,8 @@ def test_a_directory_of_the_first_format_is_indexed_when_it_is_opened(tmp_path: 
             await office.coordinator.stop()
             with store.write() as unit:
                 unit.put_setting(setting_of(office.admin.workspace_id), office.topic)
+                # The first format counted every record in the unit that wrote it.
+                assert count_up(unit, office.topic, [])
             return office.topic, office.admin.workspace_id, events
 
     topic, workspace_id, events = asyncio.run(fill())

@@ -28,7 +28,8 @@ What there is, by the words of the API; `AsyncRedKey` has the same, awaited:
     receipts    get summary tlog_proof page      checkpoints  latest
     content     put get pieces erase             usage        get
     billing     credits grant set_prices         oauth        token metadata key_set
-    server      health ready metrics openapi docs
+    webhooks    create list get remove resume
+    server      health ready metrics openapi docs find_ids
 
 - Lists are walked (`for agent in rk.agents.list()`), a page at a time; `.page()` is the first page, with its cursor.
 - `claim` and `claim_next` answer `Claimed | Missed | Rejected | NoTasks`: a race that was lost is no error.
