@@ -26,7 +26,7 @@ def directory(tmp_path: Path) -> Path:
 def test_a_backup_is_made_checked_and_described(directory: Path, tmp_path: Path) -> None:
     result = backup(directory, tmp_path / "backup")
     assert result.exit_code == 0, result.output
-    assert "657 records of 1 topics, 3 files" in result.output
+    assert "747 records of 1 topics, 3 files" in result.output
     assert "no secrets" in result.output
     assert CliRunner().invoke(main, ["fsck", str(tmp_path / "backup")]).exit_code == 0
     assert sorted(path.name for path in (tmp_path / "backup").iterdir()) == [
@@ -41,7 +41,7 @@ def test_keys_are_copied_only_when_asked_for(directory: Path, tmp_path: Path) ->
     result = backup(directory, tmp_path / "backup", "--with-keys", "--json")
     told = json.loads(result.output)
     assert told["keys"] is True
-    assert told["topics"][0]["records"] == 657
+    assert told["topics"][0]["records"] == 747
     assert (tmp_path / "backup" / "keys" / "signer-0001.key").exists()
     assert "secrets: keep it" in backup(directory, tmp_path / "again", "--with-keys").output
 

@@ -36,7 +36,7 @@ def test_each_shell_gets_its_script(shell: str, tmp_path: Path) -> None:
 
 def test_commands_subcommands_and_options_are_completed() -> None:
     assert _complete("redkey", "wor") == ["workflow", "workspace"]
-    assert _complete("redkey", "task", "re") == ["retry"]
+    assert _complete("redkey", "task", "re") == ["result", "retry"]
     assert "--role" in _complete("redkey", "task", "create", "--")
 
 

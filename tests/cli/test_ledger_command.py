@@ -45,7 +45,7 @@ def test_dump_load_and_dump_again_give_the_same_bytes(directory: Path, tmp_path:
     (tmp_path / "dump.jsonl").write_bytes(first.stdout_bytes)
     loaded = ledger("load", tmp_path / "dump.jsonl", tmp_path / "again")
     assert loaded.exit_code == 0, loaded.output
-    assert "657 records of 1 topics, 1 structures" in loaded.output
+    assert "747 records of 1 topics, 1 structures" in loaded.output
     assert ledger("dump", tmp_path / "again", *content, "--out", tmp_path / "again.jsonl").exit_code == 0
     assert (tmp_path / "again.jsonl").read_bytes() == first.stdout_bytes
     assert checked(tmp_path / "again").clean
@@ -54,7 +54,7 @@ def test_dump_load_and_dump_again_give_the_same_bytes(directory: Path, tmp_path:
 def test_a_dump_can_come_from_standard_input(directory: Path, tmp_path: Path) -> None:
     data = ledger("dump", directory).stdout_bytes
     told = json.loads(ledger("load", "-", tmp_path / "again", "--json", stdin=data).output)
-    assert told["records"] == 657
+    assert told["records"] == 747
     assert told["contents"] == 0
 
 
@@ -97,7 +97,7 @@ def test_a_damaged_ledger_ends_the_dump(directory: Path) -> None:
 def test_tail_shows_the_last_records(directory: Path) -> None:
     result = ledger("tail", directory, "-n", 3)
     lines = result.output.splitlines()
-    assert [line.split()[0] for line in lines] == ["655", "656", "657"]
+    assert [line.split()[0] for line in lines] == ["745", "746", "747"]
     assert "task.complete" in lines[-1]
     assert ledger("tail", directory, "-n", 0).output == ""
 
@@ -111,10 +111,10 @@ def test_tail_follows_what_other_processes_record_until_it_is_interrupted(direct
     command = [REDKEY, "ledger", "tail", directory, "-n", "1", "--follow", "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as follower:
         assert follower.stdout is not None
-        assert _sequence(follower.stdout.readline()) == 657
+        assert _sequence(follower.stdout.readline()) == 747
         with SqliteStore(directory) as store:
             open_signing(store).add_signer()
-        assert _sequence(follower.stdout.readline()) == 658
+        assert _sequence(follower.stdout.readline()) == 748
         follower.send_signal(signal.SIGINT)
         rest = follower.stdout.read()
     assert (follower.returncode, rest) == (0, b"")
@@ -145,14 +145,14 @@ def replayed(*arguments: object) -> dict[str, Any]:
 
 def test_replay_gives_the_state_that_is_stored(directory: Path, tmp_path: Path) -> None:
     told = replayed(directory)
-    assert told["sequence_number"] == 657
+    assert told["sequence_number"] == 747
     with SqliteStore(directory) as store:
         assert told["digest"] == rows_digest(store, "1.0.1001")
     assert ledger("dump", directory, "--out", tmp_path / "dump.jsonl").exit_code == 0
     assert replayed(tmp_path / "dump.jsonl") == told
 
 
-@pytest.mark.parametrize("place", [0, 1, 2, 100, 256, 656])
+@pytest.mark.parametrize("place", [0, 1, 2, 100, 256, 746])
 def test_replay_stops_at_any_place(directory: Path, tmp_path: Path, place: int) -> None:
     told = replayed(directory, "--to", place)
     assert told["sequence_number"] == place
@@ -174,7 +174,7 @@ def test_a_task_is_seen_in_each_of_its_states(directory: Path) -> None:
 def test_a_place_beyond_the_end_is_a_wrong_use(directory: Path) -> None:
     result = ledger("replay", directory, "--to", 9999)
     assert result.exit_code == 2
-    assert "ends at 657" in result.output
+    assert "ends at 747" in result.output
 
 
 def test_an_empty_dump_has_no_state(tmp_path: Path) -> None:
@@ -197,7 +197,7 @@ def test_exported_pages_are_those_of_a_mirror_node(directory: Path, tmp_path: Pa
     assert (len(last["messages"]), last["links"]["next"]) == (57, None)
     verified = redkey("hcs", "verify", *pages)
     assert verified.exit_code == 0
-    assert "657 verified, 0 unchecked, 0 bad" in verified.output
+    assert "747 verified, 0 unchecked, 0 bad" in verified.output
 
 
 def test_a_full_last_page_is_followed_by_an_empty_one(directory: Path, tmp_path: Path) -> None:

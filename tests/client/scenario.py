@@ -112,6 +112,13 @@ async def _server(rk: Any, operator: Any, workspace_id: str) -> None:
     assert "redkey" in await done(rk.server.metrics())
     assert "/tasks/{taskId}/claim" in (await done(rk.server.openapi()))["paths"]
     assert "<html" in await done(rk.server.docs())
+    # No event of this type comes, so nothing is sent.
+    hook = await done(rk.webhooks.create("https://hooks.example.com/redkey", types=["party.added"]))
+    assert [one.webhook_id for one in await every(rk.webhooks.list())] == [hook.webhook_id]
+    assert (await done(rk.webhooks.get(hook.webhook_id))).state == "waiting"
+    with pytest.raises(Conflict, match="not parked"):
+        await done(rk.webhooks.resume(hook.webhook_id))
+    assert (await done(rk.webhooks.remove(hook.webhook_id))).status == "removed"
     assert [one.workspace_id for one in await every(rk.workspaces.list())] == [workspace_id]
     made = await done(operator.workspaces.create(name="Another"))
     assert made.workspace_id in {one.workspace_id for one in await every(operator.workspaces.list(limit=2))}
@@ -184,6 +191,8 @@ async def _claims(rk: Any, agent: str) -> None:
     assert (await done(rk.claims.start(claim))).status == "started"
     assert (await done(rk.claims.plan(claim, {"steps": ["search"]}))).status == "planned"
     assert (await done(rk.claims.heartbeat(claim))).state == "held"
+    await done(rk.claims.report_usage(claim, [{"model": "gpt-5", "cost_usd": 0.25}]))
+    assert task.task_id in (await done(rk.server.find_ids(task.task_id))).items
     concern = await done(rk.tasks.raise_concern(task.task_id, "A source is weak.", severity="major"))
     assert concern.task_id == task.task_id
     with pytest.raises(Invalid) as refused:

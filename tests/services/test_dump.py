@@ -96,7 +96,7 @@ def test_a_loaded_store_is_a_log_of_its_own(directory: Path, tmp_path: Path) -> 
     with SqliteStore(again) as store:
         signing = open_signing(store)
         signing.sign()
-        facts = [decode(record.wire)["type"] for record in store.read(store.topics()[0], 657, 10)]
+        facts = [decode(record.wire)["type"] for record in store.read(store.topics()[0], 747, 10)]
         assert facts == ["signer.added", "signer.retired"]
     with SqliteStore(directory) as store:
         assert open_signing(store).log.log_id != signing.log.log_id

@@ -12,6 +12,7 @@ _COMMANDS = {
     "activate_agent": "redkey agent activate {agent_id}",
     "approve_or_reject": "redkey gate show {detail}, then redkey gate approve or reject",
     "ask_for_activation": "ask an admin for: redkey agent activate {agent_id}",
+    "ask_for_a_higher_cap": "ask an admin for: redkey workspace policy --cost-cap SCOPE=USD",
     "ask_for_another_lease": "ask for a lease of 5 seconds to 24 hours",
     "ask_for_role": "ask an admin for: redkey role grant {role_id} AGENT",
     "claim": "redkey claim take {task_id} --agent {agent_id}",

@@ -75,24 +75,23 @@ class Counting:
         await self._flush()
 
     async def _flush(self) -> bool:
-        """Count what was heard; false when the store does not take it now."""
-        topics = [*self._heard]
+        """Count what was heard; false when the store does not take it now: it is counted later, or after a restart."""
+        heard, self._heard = self._heard, {}
+        taken = True
         try:
-            unfinished = await self._act(self._count)
+            unfinished = await self._act(
+                lambda unit: [topic for topic in heard if not count_up(unit, topic, heard[topic])]
+            )
         except WriterBusy:
-            unfinished = topics
+            unfinished, taken = [*heard], False
         except RedKeyError as failure:
             _log.error("records could not be counted", code=failure.code, reason=failure.message)
             # They are read from the ledger when more is recorded.
             return False
         for topic in unfinished:
+            # What is at hand by now does not follow what is counted.
             self._heard.setdefault(topic, [])
-        return True
-
-    def _count(self, unit: Unit) -> list[str]:
-        """Count what was heard until now, which is up to the head; the topics of which there is more to read."""
-        heard, self._heard = self._heard, {}
-        return [topic for topic, records in heard.items() if not count_up(unit, topic, records)]
+        return taken
 
 
 def count_up(unit: Unit, topic: str, records: list[Settled]) -> bool:
