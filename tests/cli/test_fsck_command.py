@@ -99,8 +99,8 @@ def test_receipts_show_that_the_tail_was_cut(directory: Path, tmp_path: Path) ->
     assert sound.exit_code == 0, sound.output
     assert "receipts 2" in sound.output
     assert "README" in sound.output
-    sql(directory, "DELETE FROM record WHERE position > ?", BASE + 640)
-    sql(directory, "DELETE FROM checkpoint WHERE size > 640")
+    sql(directory, "DELETE FROM record WHERE position > ?", BASE + 730)
+    sql(directory, "DELETE FROM checkpoint WHERE size > 730")
     shutil.rmtree(directory / "checkpoints")
     cut = fsck(directory, "--receipts", held)
     assert cut.exit_code == 1

@@ -42,7 +42,7 @@ def test_a_rotation_from_beginning_to_end(directory: Path) -> None:
     assert f"retired  {old}" in said("signer", "retire", directory, old.split("+")[1])
     after = said("signer", "list", directory)
     assert after.count("signs") == 1
-    assert "retired by record 659" in after
+    assert "retired by record 749" in after
     assert checked(directory).clean
 
 
