@@ -127,7 +127,7 @@ class Agents(Core):
         def durable(refused: BusRefused | None) -> None:
             done(refused)
             if refused is None and member is not None and member is not actor:
-                # Somebody else has removed it: it is not among those who are told any more.
+                # Another caller removed the agent: it gets no more events.
                 member.tell(decided.posted[0].record.envelope + b"\n")
 
         self._commit(decided, durable, actor=actor)

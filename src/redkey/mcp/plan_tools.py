@@ -1,4 +1,4 @@
-"""Tools of whoever plans and reviews: put work on queues, see where it stands, approve it, prove it."""
+"""Tools for planning and review: create tasks, start plans, list and explain work, decide approvals, get receipts."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class PlanTools:
         self,
         ctx: Context[Any, Any],
         title: Annotated[str, Field(min_length=1, description="What to do, in one line.")],
-        description: Annotated[str, Field(description="Everything that whoever does it must know.")] = "",
+        description: Annotated[str, Field(description="Everything the agent that claims it must know.")] = "",
         role: Annotated[str, Field(description="Only agents with this role may claim it, as in `reviewer`.")] = "",
         queue: Queue = "",
         depends_on: Annotated[list[str] | None, Field(description="Ids of tasks that must be completed first.")] = None,

@@ -81,7 +81,7 @@ class AgentSession:
         """Take note of a claim that holds nothing any more."""
 
     def left_over(self) -> Claimed | None:
-        """A claim that this agent held when its process began, once: whoever works now does not know of it."""
+        """Return, once, a claim that this agent held before its process started; the model does not know of it yet."""
         return None
 
     async def held(self) -> list[HeldClaim]:

@@ -149,7 +149,7 @@ class Chat:
         self._peers.pop(key, None)
         self._threads.pop(key, None)
         self._open.pop(key, None)
-        # Whoever was addressed before is not meant instead.
+        # Do not fall back to the previous recipient.
         self.recipients = tuple(one for one in self.recipients if one != key)
 
 
