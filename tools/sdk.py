@@ -287,7 +287,8 @@ def _value(one: Parameter, names: Names) -> str:
         return one.name
     names.take("redkey.client.request", "as_object")
     if get_origin(one.types[0]) in (list, tuple):
-        return f"[as_object(one) for one in {one.name}]"
+        objects = f"[as_object(one) for one in {one.name}]"
+        return objects if one.required else f"{objects} if {one.name} is not None else None"
     return f"as_object({one.name})"
 
 

@@ -130,6 +130,9 @@ class CompleteClaim(msgspec.Struct, frozen=True):
     semantic: str = "skipped"
     attempts: int = 1
     claim_next: ClaimNext | None = None
+    # Artifacts that come with the completion, and those that stand for required outputs which have none.
+    artifacts: tuple[AddArtifact, ...] = ()
+    outputs: tuple[AddArtifact, ...] = ()
 
 
 @final

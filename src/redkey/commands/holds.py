@@ -29,7 +29,7 @@ from redkey.commands.past import Past
 from redkey.commands.policies import check_rules
 from redkey.reducers.attempt import missing_outputs
 from redkey.reducers.claim import CLAIM_LIFE_NANOSECONDS, lease_end
-from redkey.reducers.entities import Agent, Task
+from redkey.reducers.entities import Agent, Artifact, Task
 from redkey.reducers.spending import NANO, SPENDING_RULES, nano_usd
 from redkey.reducers.task import retries
 from redkey.reducers.world import SECOND, World
@@ -180,13 +180,18 @@ def block(world: World, command: BlockClaim, actor: Actor, now: int, ids: Ids, p
 
 def add_artifact(world: World, command: AddArtifact, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:
     hold = holding(world, past, actor, command.claim_id, now)
-    before = next((one for one in hold.task.artifacts if one.artifact_id == command.artifact_id), None)
+    return _on(world, actor, hold, _ready(hold.task, command))
+
+
+def _ready(task: Task, command: AddArtifact, under: str = "") -> ArtifactReady:
+    """The record of an artifact of the attempt; `under` is where the artifact stands in the request."""
+    before = next((one for one in task.artifacts if one.artifact_id == command.artifact_id), None)
     if before is None and not command.is_new:
-        raise Refused(422, "unknown_artifact", "This attempt has no such artifact.", "/artifactId")
-    if before is None and len(hold.task.artifacts) >= ARTIFACTS_LIMIT:
+        raise Refused(422, "unknown_artifact", "This attempt has no such artifact.", f"{under}/artifactId")
+    if before is None and len(task.artifacts) >= ARTIFACTS_LIMIT:
         detail = f"An attempt has at most {ARTIFACTS_LIMIT} artifacts; put more into a manifest artifact."
         raise Refused(422, "artifacts_too_many", detail)
-    payload = ArtifactReady(
+    return ArtifactReady(
         claim_id=command.claim_id,
         artifact_id=command.artifact_id,
         name=command.name,
@@ -197,7 +202,23 @@ def add_artifact(world: World, command: AddArtifact, actor: Actor, now: int, ids
         readiness=command.readiness,
         derived_from=command.derived_from or None,
     )
-    return _on(world, actor, hold, payload)
+
+
+def _with_artifacts(task: Task, command: CompleteClaim) -> tuple[Task, list[ArtifactReady]]:
+    """The task as it is after the artifacts that come with its completion, and their records."""
+    records: list[ArtifactReady] = []
+    brought = [(f"/artifacts/{index}", one) for index, one in enumerate(command.artifacts)]
+    names = {*task.ready_artifacts().values(), *(one.name for _, one in brought if one.readiness != "draft")}
+    # What was added since the request came needs no substitute.
+    brought += [("/output", one) for one in command.outputs if one.name not in names]
+    for under, one in brought:
+        record = _ready(task, one, under)
+        records.append(record)
+        held = (one.sha256, one.bytes, one.content_ref.sha256)
+        added = Artifact(one.artifact_id, one.name, one.readiness, record.version, *held)
+        others = tuple(other for other in task.artifacts if other.artifact_id != one.artifact_id)
+        task = msgspec.structs.replace(task, artifacts=(*others, added))
+    return task, records
 
 
 def plan(world: World, command: PlanClaim, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:
@@ -233,13 +254,17 @@ def report_usage(world: World, command: ReportUsage, actor: Actor, now: int, ids
 def complete(world: World, command: CompleteClaim, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:
     hold = holding(world, past, actor, command.claim_id, now)
     _check_next(world, actor, command.claim_next)
-    task = hold.task
+    task, added = _with_artifacts(hold.task, command)
+    hold.drafts += [Draft(one, stream(task), task.context_id, actor.sender(world), leads=True) for one in added]
     ready = [artifact.artifact_id for artifact in task.artifacts if artifact.readiness != "draft"]
     artifact_ids = command.artifact_ids or tuple(ready[:_ARTIFACTS_A_WIRE])
     missing = missing_outputs(task, artifact_ids)
     if missing:
-        names = ", ".join(missing[:8])
-        raise Refused(422, "missing_artifact", f"No ready artifact on this attempt for: {names}.", "/artifactIds")
+        detail = (
+            f"No ready artifact on this attempt for: {', '.join(missing[:8])}. Complete with `artifacts` or with an "
+            f"`output` that has a field of this name, or add it before: POST /claims/{command.claim_id}/artifacts."
+        )
+        raise Refused(422, "missing_artifact", detail, "/artifactIds")
     duration = command.duration_seconds
     if duration is None:
         duration = max(0, now - (task.started_at or task.claimed_at) + SECOND // 2) // SECOND

@@ -11,9 +11,9 @@ from redkey.reducers.entities import PRIORITIES, Artifact, Message, Queue, Task
 from redkey.reducers.spending import NANO
 from redkey.reducers.world import SECOND
 from redkey.shapes import queues, tasks
-from redkey.shapes.claims import Assignment, Upstream
+from redkey.shapes.claims import Assignment
 from redkey.shapes.inbox import InboxMessage
-from redkey.shapes.tasks import Blocker, Failure, TaskHold, TaskSummary
+from redkey.shapes.tasks import Blocker, Failure, TaskHold, TaskSummary, Upstream, UpstreamResult
 
 Read = Callable[[str], Document | None]
 
@@ -101,6 +101,7 @@ def assignment(
     document: Document | None,
     *,
     upstream: tuple[Upstream, ...] = (),
+    results: tuple[UpstreamResult, ...] = (),
     workflow_input: Any = None,
     note: str = "",
     answer: str = "",
@@ -119,6 +120,7 @@ def assignment(
         expected_inputs=tuple(stated.get("expectedInputs", ())),
         output_contract=stated.get("outputContract"),
         upstream=upstream,
+        results=results,
         workflow_input=workflow_input,
         note=note,
         prior_context=prior_context,

@@ -11,20 +11,21 @@ from redkey.readmodel.rows import entity
 from redkey.readmodel.view import Document, Shelf, read_document
 from redkey.reducers.entities import Artifact, Task
 from redkey.reducers.world import World
-from redkey.shapes.claims import Upstream
+from redkey.shapes.tasks import Upstream, UpstreamResult
 from redkey.wire.decode import decode
 
 _PAGE = 100
 # A task may depend on a thousand others; beyond these limits, read the views of those tasks.
 _NOTES_CHARACTERS = 256 * 1024
+_RESULTS_BYTES = 256 * 1024
 
 
-def upstream(reader: Shelf, topic: str, world: World, task: Task) -> tuple[Upstream, ...]:
-    """Return the artifacts of the tasks that a plan's task depends on, by task and name."""
+def upstream(reader: Shelf, topic: str, world: World, task: Task, document: Document | None) -> tuple[Upstream, ...]:
+    """Return the artifacts of the completed tasks that a task depends on, by task and name."""
     found: list[Upstream] = []
-    for key, task_id in _depends_on(reader, topic, world, task):
+    for key, task_id in _depends_on(reader, topic, world, task, document):
         above = _task(reader, topic, world, task_id)
-        if above is not None and above.artifacts:
+        if above is not None and above.artifacts and above.state == "completed":
             found += [
                 _shown(reader, topic, above, key, artifact)
                 for artifact in above.artifacts
@@ -33,15 +34,32 @@ def upstream(reader: Shelf, topic: str, world: World, task: Task) -> tuple[Upstr
     return tuple(found)
 
 
+def results(
+    reader: Shelf, topic: str, world: World, task: Task, document: Document | None
+) -> tuple[UpstreamResult, ...]:
+    """Return what the tasks that a task depends on were completed with, in their order."""
+    found: list[UpstreamResult] = []
+    room = _RESULTS_BYTES
+    for key, task_id in _depends_on(reader, topic, world, task, document):
+        above = _task(reader, topic, world, task_id)
+        if above is None or above.state != "completed" or not above.output_sha256:
+            continue
+        facts = reader.content_facts(topic, above.output_sha256)
+        room -= facts.bytes if facts is not None else 0
+        if room < 0:
+            break
+        said = read_document(reader, topic, above.output_sha256) or {}
+        if said.get("output") is not None or said.get("summary"):
+            summary = said.get("summary", "")
+            found.append(UpstreamResult(task_id=task_id, plan_task_id=key, output=said.get("output"), summary=summary))
+    return tuple(found)
+
+
 def prior_context(reader: Shelf, topic: str, world: World, task: Task, document: Document | None) -> tuple[str, ...]:
     """Return the notes of the tasks before this one, in their order, without names of agents."""
-    if task.workflow_id:
-        named = [task_id for _, task_id in _depends_on(reader, topic, world, task)]
-    else:
-        named = list((document or {}).get("dependsOn", ()))
     notes: list[str] = []
     room = _NOTES_CHARACTERS
-    for task_id in named:
+    for _, task_id in _depends_on(reader, topic, world, task, document):
         above = _task(reader, topic, world, task_id)
         if above is None or not above.output_sha256:
             continue
@@ -78,8 +96,13 @@ def _shown(reader: Shelf, topic: str, above: Task, key: str, artifact: Artifact)
     )
 
 
-def _depends_on(reader: Shelf, topic: str, world: World, task: Task) -> list[tuple[str, str]]:
-    """Return what the task depends on, as (id in the plan, task id): from the run, or from the plan if it has ended."""
+def _depends_on(
+    reader: Shelf, topic: str, world: World, task: Task, document: Document | None
+) -> list[tuple[str, str]]:
+    """Return what the task depends on, as (id in the plan, task id): from the run, or from the plan if it has ended;
+    of a simple task from its document."""
+    if not task.plan_task:
+        return [("", task_id) for task_id in (document or {}).get("dependsOn", ())]
     run = world.runs.get(task.workflow_id)
     if run is not None:
         planned = run.plan.tasks[run.places[task.plan_task]]

@@ -14,7 +14,7 @@ from pathlib import Path
 from redkey.client import Assignment, RedKey
 from redkey.errors import OutputRefused, WorkplaceRefused
 from redkey.runner.artifacts import put_file
-from redkey.shapes.claims import Upstream
+from redkey.shapes.tasks import Upstream
 
 FOLDER = ".redkey"
 _LARGEST = 1024 * 1024 * 1024

@@ -17,7 +17,8 @@ ADVICE = {
     "credits_exhausted": "Ask an operator to grant credits; claims that are running may finish.",
     "idempotency_key_reused": "Send the first body again for the first answer, or use a new key for a new request.",
     "idempotency_key_expired": "Look at what the first request did (eventId); use a new key for a new request.",
-    "missing_artifact": "Add the named artifacts to this claim, then complete it again.",
+    "missing_artifact": "Complete again with the named artifacts (`artifacts`, or `output` with a field of that name), "
+    "or add them before with POST /claims/{claimId}/artifacts.",
     "logins_limited": "Use a valid key or secret, or wait as long as Retry-After says; valid ones are never limited.",
     "slug_taken": "Choose another slug, or update the agent that has it.",
     "content_pinned": "Keep it: the ledger cannot be replayed without this content.",

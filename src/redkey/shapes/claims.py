@@ -27,7 +27,7 @@ from redkey.shapes.fields import (
 from redkey.shapes.fields import BlockerType as BlockerType
 from redkey.shapes.operation import AGENT, Operation
 from redkey.shapes.problem import NextStep, Problem
-from redkey.shapes.tasks import MediaType
+from redkey.shapes.tasks import MediaType, Upstream, UpstreamResult
 
 AskedLease = Annotated[
     int,
@@ -61,21 +61,6 @@ class ClaimNextRequest(Body, frozen=True, kw_only=True):
     idempotency_key: IdempotencyKey | None = None
 
 
-class Upstream(Reply, frozen=True, kw_only=True):
-    """An artifact of a task that this one depends on; `sha256` is that of its bytes."""
-
-    name: str
-    artifact_id: str
-    task_id: str
-    plan_task_id: str
-    version: int
-    sha256: str
-    bytes: int
-    media_type: str = ""
-    uri: str = ""
-    erased: bool = False
-
-
 class Assignment(Reply, frozen=True, kw_only=True):
     """The work that comes with a claim: what never changes about a task, so that the same claim is told alike."""
 
@@ -100,6 +85,7 @@ class Assignment(Reply, frozen=True, kw_only=True):
     expected_inputs: tuple[str, ...] = ()
     output_contract: dict[str, Any] | None = None
     upstream: tuple[Upstream, ...] = ()
+    results: tuple[UpstreamResult, ...] = ()
     workflow_input: Any = None
     note: str = ""
     # The notes that those left who did the tasks before this one; not who they are.
@@ -110,7 +96,8 @@ class Assignment(Reply, frozen=True, kw_only=True):
 
 
 class Claimed(Reply, frozen=True, kw_only=True, tag_field="status", tag="claimed"):
-    """The task is this agent's until the lease expires. `task` comes when asked for, and always with claim-next."""
+    """The task is this agent's until the lease expires. `task` comes when asked for, and always with claim-next;
+    without it, `upstream` and `results` are what the tasks before this one brought."""
 
     status: ClassVar[str] = "claimed"
     task_id: str
@@ -118,6 +105,8 @@ class Claimed(Reply, frozen=True, kw_only=True, tag_field="status", tag="claimed
     agent_id: str
     lease_expires_at: str
     event_id: str
+    upstream: tuple[Upstream, ...] = ()
+    results: tuple[UpstreamResult, ...] = ()
     task: Assignment | None = None
     claims: tuple[Claimed, ...] | None = None
 
@@ -200,10 +189,29 @@ class ClaimNext(Body, frozen=True):
     lease_seconds: LeaseSeconds | None = None
 
 
+class NewArtifact(Body, frozen=True, kw_only=True):
+    """A durable output, in one of three ways: its content, content put before by hash, or a URI with the hash."""
+
+    name: Slug
+    # Text, or JSON.
+    content: Any | UnsetType = UNSET
+    content_base64: str | None = None
+    uri: Annotated[str, Meta(pattern="^[!-~]+$", min_length=1, max_length=2048)] | None = None
+    sha256: Sha256 | None = None
+    bytes: Annotated[int, Meta(ge=0, le=1 << 40)] | None = None
+    media_type: MediaType | None = None
+    readiness: Readiness = "ready"
+    # A new version of this artifact of the same attempt.
+    artifact_id: ArtifactId | None = None
+    derived_from: Annotated[tuple[ArtifactId, ...], Meta(max_length=4)] = ()
+
+
 class Completion(Body, frozen=True, kw_only=True):
-    """What was done. Required outputs must have ready artifacts; the server checks that itself."""
+    """What was done. Required outputs must have ready artifacts; the server checks that itself. `artifacts` are added
+    with the completion. A required output without one is taken from the field of its name in `output`."""
 
     output: Any = None
+    artifacts: Annotated[tuple[NewArtifact, ...], Meta(max_length=32)] = ()
     summary: Text = ""
     artifact_ids: Annotated[tuple[Id, ...], Meta(max_length=6)] = ()
     cost_usd: Annotated[float, Meta(ge=0, le=1_000_000)] = 0
@@ -288,23 +296,6 @@ class ClaimSpending(Reply, frozen=True, kw_only=True):
     left_usd: float | None
     cap: str = ""
     event_id: str = ""
-
-
-class NewArtifact(Body, frozen=True, kw_only=True):
-    """A durable output, in one of three ways: its content, content put before by hash, or a URI with the hash."""
-
-    name: Slug
-    # Text, or JSON.
-    content: Any | UnsetType = UNSET
-    content_base64: str | None = None
-    uri: Annotated[str, Meta(pattern="^[!-~]+$", min_length=1, max_length=2048)] | None = None
-    sha256: Sha256 | None = None
-    bytes: Annotated[int, Meta(ge=0, le=1 << 40)] | None = None
-    media_type: MediaType | None = None
-    readiness: Readiness = "ready"
-    # A new version of this artifact of the same attempt.
-    artifact_id: ArtifactId | None = None
-    derived_from: Annotated[tuple[ArtifactId, ...], Meta(max_length=4)] = ()
 
 
 class ArtifactAdded(Reply, frozen=True, kw_only=True):

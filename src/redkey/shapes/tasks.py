@@ -191,6 +191,30 @@ class Artifact(Reply, frozen=True, kw_only=True):
     erased: bool = False
 
 
+class Upstream(Reply, frozen=True, kw_only=True):
+    """An artifact of a task that this one depends on; `sha256` is that of its bytes."""
+
+    name: str
+    artifact_id: str
+    task_id: str
+    plan_task_id: str = ""
+    version: int
+    sha256: str
+    bytes: int
+    media_type: str = ""
+    uri: str = ""
+    erased: bool = False
+
+
+class UpstreamResult(Reply, frozen=True, kw_only=True):
+    """What a task that this one depends on was completed with."""
+
+    task_id: str
+    plan_task_id: str = ""
+    output: Any = None
+    summary: str = ""
+
+
 class TaskSummary(Reply, frozen=True, kw_only=True):
     """A task in a list."""
 
@@ -222,9 +246,12 @@ class Task(TaskSummary, frozen=True, kw_only=True):
     completion_criteria: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
     output_contract: dict[str, Any] | None = None
-    depends_on: tuple[str, ...] = ()
+    depends_on: tuple[str, ...]
     # What of it has not completed yet.
     waits_for: tuple[str, ...] = ()
+    # What the tasks that it depends on brought: their artifacts, and what they were completed with.
+    upstream: tuple[Upstream, ...] = ()
+    results: tuple[UpstreamResult, ...] = ()
     max_attempts: int
     lease_seconds: int | None = None
     deadline_at: str | None = None

@@ -171,6 +171,7 @@ export interface Assignment {
   expectedInputs?: string[];
   outputContract?: Record<string, unknown> | null;
   upstream?: Upstream[];
+  results?: UpstreamResult[];
   workflowInput?: unknown;
   note?: string;
   priorContext?: string[];
@@ -187,6 +188,7 @@ export interface AuthRequirement {
 /** One completion of a batch. */
 export interface BatchedCompletion {
   output?: unknown;
+  artifacts?: NewArtifact[];
   summary?: string;
   artifactIds?: string[];
   costUsd?: number;
@@ -409,7 +411,7 @@ export interface ClaimSpending {
   eventId?: string;
 }
 
-/** The task is this agent's until the lease expires. `task` comes when asked for, and always with claim-next. */
+/** The task is this agent's until the lease expires. `task` comes when asked for, and always with claim-next; without it, `upstream` and `results` are what the tasks before this one brought. */
 export interface Claimed {
   status: "claimed";
   taskId: string;
@@ -417,13 +419,16 @@ export interface Claimed {
   agentId: string;
   leaseExpiresAt: string;
   eventId: string;
+  upstream?: Upstream[];
+  results?: UpstreamResult[];
   task?: Assignment | null;
   claims?: Claimed[] | null;
 }
 
-/** What was done. Required outputs must have ready artifacts; the server checks that itself. */
+/** What was done. Required outputs must have ready artifacts; the server checks that itself. `artifacts` are added with the completion. A required output without one is taken from the field of its name in `output`. */
 export interface Completion {
   output?: unknown;
+  artifacts?: NewArtifact[];
   summary?: string;
   artifactIds?: string[];
   costUsd?: number;
@@ -1373,8 +1378,10 @@ export interface Task {
   completionCriteria?: string[];
   outputs?: string[];
   outputContract?: Record<string, unknown> | null;
-  dependsOn?: string[];
+  dependsOn: string[];
   waitsFor?: string[];
+  upstream?: Upstream[];
+  results?: UpstreamResult[];
   maxAttempts: number;
   leaseSeconds?: number | null;
   deadlineAt?: string | null;
@@ -1477,13 +1484,21 @@ export interface Upstream {
   name: string;
   artifactId: string;
   taskId: string;
-  planTaskId: string;
+  planTaskId?: string;
   version: number;
   sha256: string;
   bytes: number;
   mediaType?: string;
   uri?: string;
   erased?: boolean;
+}
+
+/** What a task that this one depends on was completed with. */
+export interface UpstreamResult {
+  taskId: string;
+  planTaskId?: string;
+  output?: unknown;
+  summary?: string;
 }
 
 /** What was counted: recorded events, outcomes of claims, bytes on the ledger, credits, and what models cost. */

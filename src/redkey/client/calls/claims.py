@@ -23,6 +23,7 @@ from redkey.shapes.claims import (
     FailureKind,
     Heartbeat,
     ModelUsage,
+    NewArtifact,
     Readiness,
 )
 from redkey.shapes.events import Event, Order
@@ -120,6 +121,7 @@ class Claims(Resource[Mode]):
         claim_id: str,
         *,
         output: Any = None,
+        artifacts: Sequence[NewArtifact | Mapping[str, Any]] | None = None,
         summary: str | None = None,
         artifact_ids: Sequence[str] | None = None,
         cost_usd: float | None = None,
@@ -134,6 +136,7 @@ class Claims(Resource[Mode]):
             at("claims", claim_id, "complete"),
             ClaimEnded,
             output=output,
+            artifacts=[as_object(one) for one in artifacts] if artifacts is not None else None,
             summary=summary,
             artifact_ids=artifact_ids,
             cost_usd=cost_usd,

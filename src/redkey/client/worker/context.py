@@ -24,10 +24,9 @@ from redkey.shapes.claims import (
     ClaimSpending,
     ModelUsage,
     Readiness,
-    Upstream,
 )
 from redkey.shapes.content import KeptContent
-from redkey.shapes.tasks import MessageAdded, Task
+from redkey.shapes.tasks import MessageAdded, Task, Upstream
 
 # What is larger is put as content first; a request may have 1 MiB in all.
 _INLINE_BYTES = 256 * 1024

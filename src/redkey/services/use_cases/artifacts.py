@@ -16,12 +16,12 @@ from redkey.errors import Finding, StoreFailed
 from redkey.ledger.content import body as content_body
 from redkey.ledger.ports import Content
 from redkey.readmodel.view import read_document
-from redkey.reducers.entities import Artifact
+from redkey.reducers.entities import Artifact, Task
 from redkey.services.caller import Caller, Pending
 from redkey.services.outcome import Outcome
 from redkey.services.place import Place
 from redkey.services.use_cases.texts import keep, refuse_secrets
-from redkey.shapes.claims import ArtifactAdded, NewArtifact
+from redkey.shapes.claims import ArtifactAdded, Completion, NewArtifact
 from redkey.wire.canonical import canonical
 from redkey.wire.ids import event_id, parse_stream
 
@@ -39,11 +39,19 @@ class Bytes(msgspec.Struct, frozen=True):
 
 def add(caller: Caller, claim_id: str, body: NewArtifact) -> Pending[ArtifactAdded]:
     """An artifact of the attempt that a claim holds."""
-    made = _bytes(caller, claim_id, body)
+    command, contents = taken_in(caller, claim_id, body)
+    return Pending(command, _added, contents)
+
+
+def taken_in(
+    caller: Caller, claim_id: str, body: NewArtifact, under: str = ""
+) -> tuple[AddArtifact, tuple[Content, ...]]:
+    """Check an artifact on its way in: the command that adds it, and its content. `under` is where it stands."""
+    made = _bytes(caller, claim_id, body, under)
     document: dict[str, Any] = {"name": body.name, "mediaType": made.media_type}
     if body.uri is not None:
         document["uri"] = body.uri
-    ref, text = keep(caller, document, claim_id=claim_id)
+    ref, text = keep(caller, document, claim_id=claim_id, under=under)
     command = AddArtifact(
         claim_id,
         body.artifact_id or "art_" + caller.means.ids.ulid(),
@@ -55,8 +63,17 @@ def add(caller: Caller, claim_id: str, body: NewArtifact) -> Pending[ArtifactAdd
         is_new=body.artifact_id is None,
         derived_from=tuple(dict.fromkeys(body.derived_from)),
     )
-    contents = (text, made.content) if made.content is not None else (text,)
-    return Pending(command, _added, contents)
+    return command, (text, made.content) if made.content is not None else (text,)
+
+
+def from_output(caller: Caller, claim_id: str, done: Completion) -> list[NewArtifact]:
+    """The artifacts that fields of `output` stand for: of required outputs that have none and do not come beside it."""
+    task, fields = held_task(caller, claim_id), done.output
+    if task is None or not isinstance(fields, dict):
+        return []
+    there = {*task.ready_artifacts().values(), *(one.name for one in done.artifacts if one.readiness != "draft")}
+    missing = [name for name in task.outputs if name not in there]
+    return [NewArtifact(name=name, content=fields[name]) for name in missing if name in fields]
 
 
 def _added(outcome: Outcome, place: Place) -> ArtifactAdded:
@@ -74,51 +91,60 @@ def _added(outcome: Outcome, place: Place) -> ArtifactAdded:
     )
 
 
-def _bytes(caller: Caller, claim_id: str, body: NewArtifact) -> Bytes:
+def _bytes(caller: Caller, claim_id: str, body: NewArtifact, under: str) -> Bytes:
     inline = (body.content is not UNSET) + (body.content_base64 is not None)
     if inline + (body.uri is not None) > 1:
-        raise wrong("artifact_ambiguous", "/content", "give one of content, contentBase64 and uri")
+        raise wrong("artifact_ambiguous", f"{under}/content", "give one of content, contentBase64 and uri")
     if inline:
-        return _inline(caller, claim_id, body)
+        return _inline(caller, claim_id, body, under)
     if body.sha256 is None:
-        raise wrong("artifact_empty", "/content", "give content, contentBase64, a uri with its sha256, or a sha256")
+        raise wrong(
+            "artifact_empty", f"{under}/content", "give content, contentBase64, a uri with its sha256, or a sha256"
+        )
     if body.uri is not None:
         if body.bytes is None:
-            raise wrong("artifact_size_missing", "/bytes", "an artifact elsewhere says how many bytes it has")
+            raise wrong("artifact_size_missing", f"{under}/bytes", "an artifact elsewhere says how many bytes it has")
         return Bytes(body.sha256, body.bytes, body.media_type or _BYTES)
     # Its facts alone: the body may be a gigabyte.
     facts = caller.means.store.content_facts(caller.topic, body.sha256)
     if facts is None:
-        raise wrong("content_not_found", "/sha256", "no such content was put into this workspace")
+        raise wrong("content_not_found", f"{under}/sha256", "no such content was put into this workspace")
     return Bytes(body.sha256, facts.bytes, body.media_type or _BYTES)
 
 
-def _inline(caller: Caller, claim_id: str, body: NewArtifact) -> Bytes:
+def _inline(caller: Caller, claim_id: str, body: NewArtifact, under: str) -> Bytes:
     if body.content_base64 is not None:
         try:
             data = base64.b64decode(body.content_base64, validate=True)
         except (binascii.Error, ValueError):
-            raise wrong("base64_invalid", "/contentBase64", "this is not base64 (RFC 4648, with padding)") from None
+            raise wrong(
+                "base64_invalid", f"{under}/contentBase64", "this is not base64 (RFC 4648, with padding)"
+            ) from None
         # Bytes that are text are looked through like text.
-        refuse_secrets(caller, {"contentBase64": data.decode("utf-8", "replace")}, claim_id=claim_id)
+        refuse_secrets(caller, {"contentBase64": data.decode("utf-8", "replace")}, claim_id=claim_id, under=under)
         media = _BYTES
     else:
-        refuse_secrets(caller, {"content": body.content}, claim_id=claim_id)
+        refuse_secrets(caller, {"content": body.content}, claim_id=claim_id, under=under)
         media = _TEXT if isinstance(body.content, str) else _JSON
         data = body.content.encode() if isinstance(body.content, str) else canonical(body.content)
     digest = hash_of(data).hexdigest()
     if body.sha256 not in (None, digest):
-        raise wrong("content_hash", "/sha256", f"the content has another hash: {digest}")
+        raise wrong("content_hash", f"{under}/sha256", f"the content has another hash: {digest}")
     if body.bytes not in (None, len(data)):
-        raise wrong("content_size", "/bytes", f"the content has {len(data)} bytes")
+        raise wrong("content_size", f"{under}/bytes", f"the content has {len(data)} bytes")
     return Bytes(digest, len(data), body.media_type or media, content_body(data))
 
 
 def ready_artifacts(caller: Caller, claim_id: str) -> list[Artifact]:
     """The artifacts that a completion of this claim would rest on."""
-    world = caller.means.coordinator.peek(caller.topic)
-    task = world.tasks.get(world.claims.get(claim_id, "") or world.expired.get(claim_id, ""))
+    task = held_task(caller, claim_id)
     return [artifact for artifact in task.artifacts if artifact.readiness != "draft"] if task is not None else []
+
+
+def held_task(caller: Caller, claim_id: str) -> Task | None:
+    """The task that a claim holds, or held until its lease expired."""
+    world = caller.means.coordinator.peek(caller.topic)
+    return world.tasks.get(world.claims.get(claim_id, "") or world.expired.get(claim_id, ""))
 
 
 async def check_artifacts(caller: Caller, claim_id: str) -> None:

@@ -5,11 +5,13 @@ What a holder does with its task is `holds`'s.
 
 from __future__ import annotations
 
+import msgspec
+
 from redkey.commands.claims import ClaimNext, ClaimTask
 from redkey.readmodel import replies
 from redkey.readmodel.plan_text import plan_text, task_document
 from redkey.readmodel.task_view import assignment
-from redkey.readmodel.upstream import prior_context, said, upstream
+from redkey.readmodel.upstream import prior_context, results, said, upstream
 from redkey.services.answers import answer_erased
 from redkey.services.caller import Caller, Pending
 from redkey.services.outcome import Outcome, Settled, settled
@@ -73,8 +75,13 @@ def _won(one: Settled, outcome: Outcome, place: Place, *, with_task: bool) -> Cl
     payload = one.event.payload
     if type(payload) is not TaskClaimed:
         raise AssertionError("a claim that is none")
-    task = _assignment(one.event, payload.claim_id, place, repeated=outcome.repeated) if with_task else None
-    return replies.claimed(one.event, payload, task)
+    if with_task:
+        task = _assignment(one.event, payload.claim_id, place, repeated=outcome.repeated)
+        return replies.claimed(one.event, payload, task)
+    claimed = replies.claimed(one.event, payload)
+    task_won = place.task(claimed.task_id)
+    before = (place, place.topic, place.world, task_won, task_document(place, place.topic, task_won))
+    return msgspec.structs.replace(claimed, upstream=upstream(*before), results=results(*before))
 
 
 def _assignment(wire: AnyWire, claim_id: str, place: Place, *, repeated: bool) -> Assignment:
@@ -84,19 +91,18 @@ def _assignment(wire: AnyWire, claim_id: str, place: Place, *, repeated: bool) -
     if document is None and repeated:
         raise answer_erased()
     note, answer = said(place, place.topic, task, stream.attempt, claim_id)
-    notes = prior_context(place, place.topic, place.world, task, document)
-    if not task.workflow_id:
-        return assignment(task, stream.attempt, document, note=note, answer=answer, prior_context=notes)
-    text = plan_text(place, place.topic, task.content_sha256)
+    before = (place, place.topic, place.world, task, document)
+    text = plan_text(place, place.topic, task.content_sha256) if task.plan_task else None
     return assignment(
         task,
         stream.attempt,
         document,
-        upstream=upstream(place, place.topic, place.world, task),
+        upstream=upstream(*before),
+        results=results(*before),
         workflow_input=text.given if text is not None else None,
         note=note,
         answer=answer,
-        prior_context=notes,
+        prior_context=prior_context(*before),
     )
 
 

@@ -30,7 +30,14 @@ from redkey.services.outcome import Outcome
 from redkey.services.place import Place
 from redkey.services.problems import describe
 from redkey.services.use_case import use_case
-from redkey.services.use_cases.artifacts import add, check_artifacts, ready_artifacts
+from redkey.services.use_cases.artifacts import (
+    add,
+    check_artifacts,
+    from_output,
+    held_task,
+    ready_artifacts,
+    taken_in,
+)
 from redkey.services.use_cases.claims import next_reply
 from redkey.services.use_cases.pieces import in_pieces
 from redkey.services.use_cases.texts import keep, keep_then
@@ -192,6 +199,8 @@ def _completion(
 
     def then(ref: Ref | None, *contents: Content) -> Pending[ClaimEnded]:
         following = _following(caller, claim_id, done.claim_next)
+        added = [taken_in(caller, claim_id, one, f"{under}/artifacts/{i}") for i, one in enumerate(done.artifacts)]
+        outputs = [taken_in(caller, claim_id, one, f"{under}/output") for one in from_output(caller, claim_id, done)]
         command = CompleteClaim(
             claim_id,
             tuple(dict.fromkeys(done.artifact_ids)),
@@ -201,8 +210,11 @@ def _completion(
             done.semantic,
             done.attempts,
             claim_next=following,
+            artifacts=tuple(one for one, _ in added),
+            outputs=tuple(one for one, _ in outputs),
         )
-        return Pending(command, lambda outcome, place: _ended(outcome, place, following), contents, part=part)
+        brought = (*contents, *(content for _, more in (*added, *outputs) for content in more))
+        return Pending(command, lambda outcome, place: _ended(outcome, place, following), brought, part=part)
 
     said = given(done, "output", "summary", "notes")
     return keep_then(caller, said, then, claim_id=claim_id, under=under) if said else then(None)
@@ -212,8 +224,7 @@ def _following(caller: Caller, claim_id: str, asked: claims.ClaimNext | None) ->
     """The claim that is asked for with the end of a hold: for the agent that holds."""
     if asked is None:
         return None
-    world = caller.means.coordinator.peek(caller.topic)
-    task = world.tasks.get(world.claims.get(claim_id, "") or world.expired.get(claim_id, ""))
+    task = held_task(caller, claim_id)
     agent_id = "" if task is None else task.agent_id or task.expired_agent_id
     return ClaimNext(queue_id(asked.queue_id), agent_id, asked.lease_seconds or 0)
 

@@ -14,6 +14,7 @@ from redkey.readmodel.explain import explain
 from redkey.readmodel.task_at import task_at
 from redkey.readmodel.task_messages import task_messages
 from redkey.readmodel.task_view import task_view
+from redkey.readmodel.upstream import results, upstream
 from redkey.readmodel.view import read_document
 from redkey.reducers import entities
 from redkey.services.caller import Caller, Pending
@@ -90,7 +91,12 @@ def get_task(caller: Caller, task_id: str, asked: TaskQuery) -> Task:
         if found is None:
             raise not_found("task")
         task = found
-    return task_view(task, lambda sha256: read_document(store, caller.topic, sha256), asked.at)
+    shown = task_view(task, lambda sha256: read_document(store, caller.topic, sha256), asked.at)
+    if asked.at is not None or not shown.depends_on:
+        return shown
+    world = caller.means.coordinator.peek(caller.topic)
+    before = (store, caller.topic, world, task, {"dependsOn": shown.depends_on})
+    return msgspec.structs.replace(shown, upstream=upstream(*before), results=results(*before))
 
 
 @use_case(tasks.EXPLAIN_TASK)
