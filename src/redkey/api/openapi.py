@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from importlib.metadata import version
 from typing import Any
 
 import msgspec
 
+from redkey import __version__
 from redkey.api.schemas import REF, Schemas, tidy
 from redkey.http.problems import MEDIA_TYPE as PROBLEM
 from redkey.http.request import Empty
@@ -141,7 +141,7 @@ class _Document:
             "openapi": "3.1.0",
             "info": {
                 "title": "RedKey Coordination API",
-                "version": version("redkey"),
+                "version": __version__,
                 "summary": "A shared verified queue for parallel agents.",
                 "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
             },

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from redkey import __version__
 from redkey.errors import RedKeyError
 
 if TYPE_CHECKING:
@@ -166,7 +167,7 @@ class LazyGroup(click.Group):
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="redkey")
+@click.version_option(version=__version__, prog_name="redkey")
 @click.pass_context
 def main(ctx: click.Context) -> None:
     """RedKey gives parallel agents a shared verified queue.

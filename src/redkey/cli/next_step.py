@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -40,3 +43,17 @@ def command_for(step: NextStep) -> str:
         return step.action.replace("_", " ")
     fields = {name: getattr(step, name) or "..." for name in ("queue_id", "role_id", "agent_id", "task_id", "detail")}
     return known.format(**fields)
+
+
+def own_command() -> str:
+    """Return how this shell calls this program: `redkey`, or its path where that name is not on the PATH."""
+    program = Path(sys.argv[0])
+    if program.name != "redkey" or not program.is_file():
+        return "redkey"
+    found = shutil.which("redkey")
+    if found is not None and Path(found).resolve() == program.resolve():
+        return "redkey"
+    try:
+        return str(program.absolute().relative_to(Path.cwd()))
+    except ValueError:
+        return str(program.absolute())

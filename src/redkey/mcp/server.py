@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from importlib.metadata import version
 from typing import Any
 
 from mcp.server import MCPServer
@@ -13,6 +12,7 @@ from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
 from mcp_types import ToolAnnotations
 from pydantic import ValidationError
 
+from redkey import __version__
 from redkey.errors import ApiError, Forbidden, RedKeyError, Unauthorized, Unreachable
 from redkey.mcp.plan_tools import PlanTools
 from redkey.mcp.prompts import INSTRUCTIONS, Prompts, Resources
@@ -29,9 +29,7 @@ _ENDS = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_
 
 def build(sessions: Sessions, bus: Bus | None = None) -> RedKeyTools:
     """The server of one face; `bus` where agents of this machine can talk live."""
-    server = RedKeyTools(
-        "redkey", title="RedKey", version=version("redkey"), instructions=INSTRUCTIONS, log_level="WARNING"
-    )
+    server = RedKeyTools("redkey", title="RedKey", version=__version__, instructions=INSTRUCTIONS, log_level="WARNING")
     work, plan, inbox = WorkTools(sessions), PlanTools(sessions), InboxTools(sessions)
     tools: tuple[tuple[ToolAnnotations, tuple[Callable[..., Any], ...]], ...] = (
         (_ADDS, (work.wait_for_task, work.claim_task, work.report_progress, work.add_artifact)),

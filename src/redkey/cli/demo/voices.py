@@ -12,6 +12,7 @@ from redkey.cli.demo.cast import GUESTS
 from redkey.cli.demo.picture import Picture
 from redkey.cli.demo.proof import Check
 from redkey.cli.demo.scene import Moment, Scene
+from redkey.cli.next_step import own_command
 from redkey.cli.report import print_json
 from redkey.cli.screen import print_table
 
@@ -24,9 +25,22 @@ _BAD = "The same receipt, after the loser put its own name in the winner's place
 _VERDICTS = re.compile(r"\bholds\b|does not hold(?= )|^refused:.*", re.MULTILINE)
 _COLOURS = {"holds": "green", "does": "yellow", "refused:": "red"}
 _NEXT = """What now:
-  redkey serve                                    a server of your own, data in .redkey
-  redkey task create --role writer --title "..."  a first task
-  docs/tutorial.md                                an agent of your own, in five lines"""
+  {serve}  # a server of your own, data in .redkey; leave it running, and in another terminal:
+  {create}
+  {list}
+An agent in five lines: https://redkey.dev/docs/tutorial (docs/tutorial.md)"""
+
+
+def what_now() -> str:
+    """Return the commands to try next, as they can be pasted into this shell."""
+    command = own_command()
+    steps = {
+        "serve": f"{command} serve",
+        "create": f'{command} task create --role writer --title "Write the intro"',
+        "list": f"{command} task list",
+    }
+    widest = max(map(len, steps.values()))
+    return _NEXT.format(**{**steps, "serve": steps["serve"].ljust(widest)})
 
 
 class Score(NamedTuple):
@@ -94,7 +108,7 @@ class PlainVoice:
         for title, one in ((_GOOD, good), (_BAD, bad)):
             click.echo(click.style(title, bold=True))
             click.echo(f"\n$ {one.command}\n{self._shown(one.said.rstrip())}\n")
-        click.echo(_NEXT)
+        click.echo(what_now())
 
     def _shown(self, said: str) -> str:
         return said

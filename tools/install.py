@@ -1,0 +1,92 @@
+"""Make the virtual environment of this checkout, and show how far it is.
+
+Run by any Python, `python3 tools/install.py requirements-run.lock`: it imports nothing but the standard library, and an
+old interpreter gets as far as the sentence that names it. Both distributions of the tree are installed editable.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+NEEDED = (3, 11)
+ROOT = Path(__file__).resolve().parents[1]
+EDITABLE = ("--editable", str(ROOT / "sdk" / "python"), "--editable", str(ROOT))
+PIP = ("-m", "pip", "install", "--disable-pip-version-check", "--progress-bar", "off")
+
+
+class Display:
+    """What is being done, in one line that changes on a terminal, and in a few lines elsewhere."""
+
+    def __init__(self):  # type: () -> None
+        self._terminal = sys.stdout.isatty()
+        self._began = time.monotonic()
+        self._said = ""
+
+    def say(self, phase, done=0, total=0, name=""):  # type: (str, int, int, str) -> None
+        if not self._terminal:
+            if phase != self._said:
+                print(f"{phase} ...", flush=True)
+            self._said = phase
+            return
+        seconds = f"{time.monotonic() - self._began:3.0f} s"
+        filled = 20 * done // total if total else 0
+        bar = f"  {'#' * filled}{'.' * (20 - filled)} {done}/{total}" if total else ""
+        width = shutil.get_terminal_size().columns - 1
+        print("\r\033[K" + f"{seconds}  {phase}{bar}  {name}"[:width], end="", flush=True)
+
+    def end(self, sentence):  # type: (str) -> None
+        begin = "\r\033[K" if self._terminal else ""
+        print(f"{begin}{sentence} in {time.monotonic() - self._began:.0f} s", flush=True)
+
+
+def _pip(python, arguments, on_line):  # type: (str, list[str], object) -> None
+    """Run pip and hand on what it says; what it said is shown only when it fails."""
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    said = []
+    with subprocess.Popen(
+        [python, *PIP, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
+    ) as process:
+        for line in process.stdout:
+            said.append(line)
+            on_line(line)
+    if process.returncode != 0:
+        sys.exit(
+            "\n" + "".join(said[-30:]) + "redkey: pip could not install; what it said is above. Next: check the "
+            "network, then run the same command again"
+        )
+
+
+def main(lock, venv=".venv"):  # type: (str, str) -> None
+    """Install what the lock file names, and this checkout, into the environment."""
+    if sys.version_info < NEEDED:
+        found = ".".join(map(str, sys.version_info[:3]))
+        sys.exit(
+            f"redkey: needs Python {NEEDED[0]}.{NEEDED[1]} or newer, and {sys.executable} is {found}. "
+            "Next: name a newer one, as in make demo PYTHON=python3.12"
+        )
+    display = Display()
+    python = str(Path(venv) / "bin" / "python")
+    display.say(f"Creating {venv}")
+    subprocess.run([sys.executable, "-m", "venv", "--clear", venv], check=True)
+    wanted = sum("==" in line for line in Path(lock).read_text(encoding="utf-8").splitlines())
+    found = []
+
+    def collected(line):  # type: (str) -> None
+        word = line.partition(" ")[0]
+        if word in ("Collecting", "Processing"):
+            found.append(Path(line.split()[1]).name.partition("==")[0].partition("-")[0])
+            display.say("Collecting packages", len(found), wanted, found[-1])
+        elif line.startswith("Installing collected packages"):
+            display.say(f"Installing {len(found)} packages")
+
+    _pip(python, ["--require-hashes", "-r", lock], collected)
+    display.say("Installing redkey")
+    _pip(python, ["--no-deps", "--no-build-isolation", *EDITABLE], lambda line: None)
+    display.end(f"Installed {len(found)} packages and redkey into {venv}")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
