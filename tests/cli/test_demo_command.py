@@ -158,7 +158,7 @@ def test_what_now_can_be_pasted_where_the_command_is_not_on_the_path(tmp_path: P
         timeout=PATIENCE_SECONDS,
     ).stdout
     serve, *others = [line.strip() for line in said.splitlines() if line.startswith("  ")]
-    assert serve.startswith(f"{program} serve ")
+    assert serve == f"{program} serve"
     assert len(others) == 2
     page = tmp_path / "now.md"
     page.write_text(f"```sh background\n{serve}\n```\n\n```sh\n{chr(10).join(others)}\n```\n")

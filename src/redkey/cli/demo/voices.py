@@ -24,23 +24,17 @@ _GOOD = "The server is stopped. A receipt of one race, verified by two files and
 _BAD = "The same receipt, after the loser put its own name in the winner's place:"
 _VERDICTS = re.compile(r"\bholds\b|does not hold(?= )|^refused:.*", re.MULTILINE)
 _COLOURS = {"holds": "green", "does": "yellow", "refused:": "red"}
-_NEXT = """What now:
-  {serve}  # a server of your own, data in .redkey; leave it running, and in another terminal:
-  {create}
-  {list}
-An agent in five lines: https://redkey.dev/docs/tutorial (docs/tutorial.md)"""
+_NEXT = """What now? A server of your own, with its data in .redkey:
+  {0} serve
+In another terminal, a first task on it:
+  {0} task create --role writer --title "Write the intro"
+  {0} task list
+An agent of your own, in five lines: docs/tutorial.md"""
 
 
 def what_now() -> str:
     """Return the commands to try next, as they can be pasted into this shell."""
-    command = own_command()
-    steps = {
-        "serve": f"{command} serve",
-        "create": f'{command} task create --role writer --title "Write the intro"',
-        "list": f"{command} task list",
-    }
-    widest = max(map(len, steps.values()))
-    return _NEXT.format(**{**steps, "serve": steps["serve"].ljust(widest)})
+    return _NEXT.format(own_command())
 
 
 class Score(NamedTuple):
