@@ -11,7 +11,7 @@ NODE   := sdk/typescript/node_modules/.ready
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install setup run demo test test-long check format verify generate bench bench-quick build clean
+.PHONY: help install setup run demo test test-long seeds check format verify generate bench bench-quick build clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -51,6 +51,9 @@ test: $(MODELS) $(NODE)  ## run every test
 test-long: $(MODELS) $(NODE)  ## run the same tests at their large sizes
 	REDKEY_TEST_LONG=1 $(BIN)/python -m pytest -n 2 --dist loadgroup $(PYTEST_ARGS)
 
+seeds: $(MODELS) $(NODE)  ## run the tests of every requirement of the seeds and print the table
+	$(BIN)/python -m tools.seeds run --randomly-seed=1 $(PYTEST_ARGS)
+
 check: $(READY)  ## lint, types, import layers, duplicates, style
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -71,6 +74,7 @@ generate: $(READY)  ## write everything generated anew
 	$(BIN)/python -m tools.fixtures
 	$(BIN)/python -m tools.sdk
 	$(BIN)/python -m tools.reference
+	$(BIN)/python -m tools.seeds
 	$(BIN)/python -m tools.typescript
 
 bench: $(READY)  ## measure everything, beside what people use instead, and write bench/RESULTS.md

@@ -8,6 +8,8 @@ from collections import Counter
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.seeds import proofs
+
 # The conformance suite is a package of tests that others import: its assertions explain themselves too.
 pytest.register_assert_rewrite("tests.conformance.stores")
 
@@ -24,6 +26,14 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("redkey")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    proofs.pytest_addoption(parser)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    proofs.pytest_configure(config)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

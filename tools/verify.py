@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from tools import events, fixtures, reference, sdk, typescript
+from tools import events, fixtures, reference, sdk, seeds, typescript
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -16,6 +16,7 @@ GENERATORS: list[tuple[str, str, Callable[[], dict[str, bytes]], str]] = [
     ("derived fixtures", fixtures.FOLDER, fixtures.generated, "python -m tools.fixtures"),
     ("SDK calls", sdk.FOLDER, sdk.generated, "python -m tools.sdk"),
     ("reference", reference.FOLDER, reference.generated, "python -m tools.reference"),
+    ("table of the seeds", seeds.PAGE, seeds.generated, "python -m tools.seeds"),
     ("TypeScript", typescript.FOLDER, typescript.generated, "python -m tools.typescript"),
 ]
 
