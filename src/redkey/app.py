@@ -281,7 +281,16 @@ class App:
         nobody = Actor("", key_id, frozenset(FIRST_KEY_SCOPES))
         create = CreateKey(key_id, key.rpartition("_")[0], FIRST_KEY_SCOPES, secret_sha256=digest_of(key))
         routes = self.config.new_block_routes
-        begin = partial(begin_workspace, ids=ids, signing=self.signing, caller=nobody, key=create, block_routes=routes)
+        # Whoever starts a server has one key: it must be able to pass the gates of its own plans.
+        begin = partial(
+            begin_workspace,
+            ids=ids,
+            signing=self.signing,
+            caller=nobody,
+            key=create,
+            block_routes=routes,
+            self_approval=True,
+        )
         begun = directly(self.store)(begin)
         return begun.workspace_id, key
 

@@ -6,6 +6,7 @@ Only ids that the seed makes up (wk_123, agt_123, wf_789) are replaced by those 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -90,7 +91,61 @@ def test_a_simple_role_task_needs_no_plan(ask: Stranger) -> None:
 
 
 def test_the_plan_of_the_seed_ends_by_the_calls_of_the_seed(ask: Stranger) -> None:
-    """No endpoint is used that the seed does not list, apart from the approval."""
+    workflow_id, gate_id = run_the_plan(ask)
+    state = ask.ok("GET", f"/workflows/{workflow_id}/state")
+    assert [task["state"] for task in state["tasks"]] == ["completed"] * 3 + ["awaiting_approval"]
+    # The workspace was created by an operator: here who did the work does not approve it.
+    refused = ask("POST", f"/gates/{gate_id}/approve", {})
+    assert (refused.status, refused.json["code"]) == (403, "own_gate")
+    (workspace,) = ask.ok("GET", "/workspaces")["items"]
+    policy = f"/workspaces/{workspace['workspaceId']}/policy"
+    assert f"PATCH {policy}" in refused.json["detail"]
+    assert "another admin key" in refused.json["detail"]
+    assert ask.ok("GET", policy)["selfApproval"] is False
+    changed = ask.ok("PATCH", policy, {"selfApproval": True})
+    assert (changed["selfApproval"], changed["eventId"][:4]) == (True, "evt_")
+    # A gate keeps the policy that it opened under.
+    assert ask("POST", f"/gates/{gate_id}/approve", {}).status == 403
+    key = ask.ok("POST", f"/workspaces/{workspace['workspaceId']}/api-keys", {"scopes": ["admin"]})["apiKey"]
+    Stranger(ask.url, key).ok("POST", f"/gates/{gate_id}/approve", {})
+    assert ask.ok("GET", f"/workflows/{workflow_id}")["status"] == "completed"
+    assert ask.ok("GET", f"/gates/{gate_id}").get("selfApproved") is None
+
+
+def test_one_person_with_the_one_key_of_a_fresh_server_passes_the_gate(start: Callable[..., Server]) -> None:
+    server = start()
+    ask = Stranger(server.url, server.key)
+    ask.ok("POST", "/queues", {"name": "podcast"})
+    workflow_id, gate_id = run_the_plan(ask)
+    assert ask.ok("GET", f"/gates/{gate_id}")["selfApproval"] is True
+    ask.ok("POST", f"/gates/{gate_id}/approve", {"note": "Read it twice."})
+    gate = ask.ok("GET", f"/gates/{gate_id}")
+    assert (gate["state"], gate["selfApproved"]) == ("approved", True)
+    assert ask.ok("GET", f"/workflows/{workflow_id}")["status"] == "completed"
+    sequence = ask.ok("GET", f"/workflows/{workflow_id}/state")["sequence"]
+    assert ask.ok("GET", f"/workflows/{workflow_id}/state?at={sequence}")["status"] == "completed"
+    (opened,) = ask.ok("GET", "/ledger/query?type=gate.opened")["items"]
+    assert opened["data"]["selfApproval"] is True
+    # An agent with a key of its own never decides on its own work.
+    policy = f"/workspaces/{server.workspace_id}/policy"
+    assert ask.ok("GET", policy)["selfApproval"] is True
+    registered = {"agentCard": CARD | {"name": "Own key"}, "issueKey": True}
+    agent = ask.ok("POST", "/agents/register-card", registered)
+    worker = Stranger(server.url, agent["apiKey"])
+    gated = {"title": "Write", "approvalGate": {"approvers": [agent["agentId"]]}}
+    task_id = ask.ok("POST", "/queues/queue_podcast/tasks", gated)["taskId"]
+    ended = worker.ok("POST", f"/claims/{claim(worker, task_id, agent['agentId'])['claimId']}/complete", {})
+    assert worker("POST", f"/gates/{ended['gateId']}/approve", {}).json["code"] == "own_gate"
+    ask.ok("PATCH", policy, {"selfApproval": False})
+    assert ask.ok("GET", policy)["selfApproval"] is False
+    assert "eventId" not in {k: v for k, v in ask.ok("PATCH", policy, {"selfApproval": False}).items() if v}
+
+
+def run_the_plan(ask: Stranger) -> tuple[str, str]:
+    """Run the plan of the seed up to its gate: the ids of the run and of the gate.
+
+    No endpoint is used that the seed does not list.
+    """
     assert ask.ok("POST", "/workflow-definitions/validate", {"plan": PLAN})["valid"] is True
     empty = {"version": "1.0", "name": "podcast-production", "tasks": []}
     assert ask("POST", "/workflows", {"queueId": "queue_podcast", "plan": empty}).status == 422
@@ -100,7 +155,6 @@ def test_the_plan_of_the_seed_ends_by_the_calls_of_the_seed(ask: Stranger) -> No
     ask.ok("POST", "/roles", ROLE | {"id": "role_finder", "name": "Finder"})
     for role in (*PLAN["roles"], "finder"):
         ask.ok("POST", f"/roles/role_{role}/agents/{agent_id}")
-    wf = started["workflowId"]
     outputs = {
         "guest_intake": {"output": {"guest_brief": "Piers runs marketing."}},
         "guest_research": {"output": {"research_packet": {"facts": ["one", "two", "three", "four", "five"]}}},
@@ -114,7 +168,7 @@ def test_the_plan_of_the_seed_ends_by_the_calls_of_the_seed(ask: Stranger) -> No
         shown = ask.ok("GET", f"/tasks/{task_id}")
         for named in ("upstream", "results"):
             assert shown.get(named) == seen[key].get(named), named
-        ask.ok("POST", f"/claims/{seen[key]['claimId']}/complete", ending)
+        ended = ask.ok("POST", f"/claims/{seen[key]['claimId']}/complete", ending)
     assert "upstream" not in seen["guest_intake"]
     (brief,) = seen["guest_research"]["upstream"]
     assert (brief["name"], brief["planTaskId"]) == ("guest_brief", "guest_intake")
@@ -124,8 +178,7 @@ def test_the_plan_of_the_seed_ends_by_the_calls_of_the_seed(ask: Stranger) -> No
     packet = {one["name"]: one for one in seen["draft_script"]["upstream"]}["research_packet"]
     assert ask("GET", f"/content/{packet['sha256']}").json == outputs["guest_research"]["output"]["research_packet"]
     assert [one["name"] for one in seen["review_script"]["upstream"]] == ["script_draft"]
-    state = ask.ok("GET", f"/workflows/{wf}/state")
-    assert [task["state"] for task in state["tasks"]] == ["completed"] * 3 + ["awaiting_approval"]
+    return started["workflowId"], ended["gateId"]
 
 
 def test_a_refused_completion_says_what_helps_and_records_nothing(ask: Stranger) -> None:

@@ -94,7 +94,7 @@ class Api:
         for name, index in names:
             path[name] = segments[index]
         call.path = path
-        if endpoint.is_open:
+        if endpoint.is_open or (endpoint.operation.shared and b"authorization" not in exchange.headers):
             call.actor, call.topic = _NOBODY, ""
             return endpoint
         connection = exchange.connection

@@ -49,7 +49,7 @@ class Authenticator:
         if browses and scheme == b"basic":
             scheme, credential = b"bearer", _from_basic(credential)
         if not credential:
-            _refuse("unauthenticated", "This needs an API key or an access token.", "", browses=browses)
+            raise unauthenticated(browses=browses)
         if scheme != b"bearer" or len(credential) > _LONGEST or not credential.isascii():
             _refuse("unauthenticated", "The Authorization header must be Bearer and a key or token.", "invalid_request")
         text = credential.decode().strip()
@@ -77,8 +77,17 @@ def _from_basic(packed: bytes) -> bytes:
     return b"rk_" + public.removeprefix(b"rk_") + b"_" + secret
 
 
+def unauthenticated(*, browses: bool) -> Declined:
+    """No key came; a browser asks its user for one."""
+    return _challenged("unauthenticated", "This needs an API key or an access token.", "", browses=browses)
+
+
 def _refuse(code: str, detail: str, error: str, *, browses: bool = False) -> NoReturn:
+    raise _challenged(code, detail, error, browses=browses)
+
+
+def _challenged(code: str, detail: str, error: str, *, browses: bool) -> Declined:
     challenge = 'Bearer realm="redkey"' + (f', error="{error}"' if error else "")
     if browses:
         challenge = 'Basic realm="RedKey: the public id of a key, and its secret"'
-    raise Declined(401, code, detail, headers={"www-authenticate": challenge})
+    return Declined(401, code, detail, headers={"www-authenticate": challenge})

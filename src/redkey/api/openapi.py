@@ -167,6 +167,8 @@ class _Document:
             described["description"] = operation.description
         if operation.scopes:
             described["security"] = [{"apiKey": []}, {"oauth2": list(operation.scopes)}]
+            if operation.shared:
+                described["security"].append({})
             described["x-scopes"] = list(operation.scopes)
         else:
             described["security"] = []

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from redkey.api.auth import unauthenticated
 from redkey.api.bound import bound
 from redkey.api.call import Call, Raw
 from redkey.api.page import receipt_page
+from redkey.commands.decision import Refused
 from redkey.services.use_cases import receipts as use_cases
 
 _TEXT = "text/plain; charset=utf-8"
@@ -20,7 +22,14 @@ async def get_receipt(call: Call) -> Any:
 
 async def show_receipt(call: Call) -> Any:
     """What a receipt's address shows: a page to people, the whole receipt to programs."""
-    document = await use_cases.show_receipt(call, call.path["event_id"])
+    try:
+        document = await use_cases.show_receipt(call, call.path["event_id"])
+    except Refused as refused:
+        if refused.status == 401:
+            # Bounded like wrong keys: each look costs a search in all public workspaces.
+            call.services.logins.failed(call.exchange.connection.address, "")
+            raise unauthenticated(browses=call.accepts(b"text/html")) from refused
+        raise
     return receipt_page(document) if call.accepts(b"text/html") else document
 
 

@@ -38,24 +38,51 @@ _workspace_option = click.option("--workspace", metavar="ID", help="The workspac
     metavar="SCOPE=USD",
     help="Spend at most so much on one task, workflow or agent, or on a day (UTC); none: no cap. May be repeated.",
 )
+@click.option(
+    "--self-approval/--no-self-approval",
+    default=None,
+    help="Whether a person may decide on gates of work that the same key did.",
+)
+@click.option(
+    "--public-receipts/--no-public-receipts",
+    default=None,
+    help="Whether receipts open for everybody who has their link.",
+)
 @_workspace_option
 @daily
-def policy(rk: RedKey, routes: tuple[str, ...], caps: tuple[str, ...], workspace: str | None, as_json: bool) -> None:
+def policy(
+    rk: RedKey,
+    routes: tuple[str, ...],
+    caps: tuple[str, ...],
+    self_approval: bool | None,
+    public_receipts: bool | None,
+    workspace: str | None,
+    as_json: bool,
+) -> None:
     """Show the policies of a workspace, or set some of them.
 
     \b
       redkey workspace policy
       redkey workspace policy --block-route ambiguity=role_editor,role_pm --block-route auth=
+      redkey workspace policy --self-approval --public-receipts
       redkey workspace policy --cost-cap task=2.50 --cost-cap day=20 --cost-cap agent=
     """
     workspace_id = workspace or own_workspace(rk)
-    if routes or caps:
+    if routes or caps or self_approval is not None or public_receipts is not None:
         block_routes, cost_caps = dict(map(_route, routes)), dict(map(_cap, caps))
-        changed = rk.workspaces.set_policy(workspace_id, block_routes=block_routes, cost_caps=cost_caps)
+        changed = rk.workspaces.set_policy(
+            workspace_id,
+            block_routes=block_routes,
+            cost_caps=cost_caps,
+            self_approval=self_approval,
+            receipts=None if public_receipts is None else {"public": public_receipts},
+        )
         if as_json:
             print_item(changed)
         else:
             names = [*changed.block_routes, *(f"cost of a {scope}" for scope in changed.cost_caps)]
+            names += ["self-approval"] if changed.self_approval is not None else []
+            names += ["public receipts"] if changed.receipts is not None else []
             tell(f"changed: {', '.join(names)}" if names else "nothing changed")
         return
     found = rk.workspaces.policy(workspace_id)
@@ -64,6 +91,8 @@ def policy(rk: RedKey, routes: tuple[str, ...], caps: tuple[str, ...], workspace
         return
     shown = [(f"block {kind}", ", ".join(roles) or "-") for kind, roles in found.block_routes.items()]
     shown += [(f"cost cap, {scope}", f"${usd:,.2f}") for scope, usd in found.cost_caps.items()]
+    shown += [("self-approval", "yes" if found.self_approval else "no")]
+    shown += [("public receipts", "yes" if found.receipts.public else "no")]
     print_facts([("workspace", found.workspace_id), ("rules", found.rules), *shown])
 
 

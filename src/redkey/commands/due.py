@@ -119,7 +119,7 @@ def _consequence(world: World, kind: str, subject: str, cause: str) -> Draft:
     if kind == "cancel":
         return _follow(task, TaskCancelled(cause="workflow_cancelled"), cause)
     if kind == "gate":
-        return _open_gate(task, cause)
+        return _open_gate(world, task, cause)
     if kind.startswith(("mail:", "gate-mail:")):
         return _mail(world, task, kind.partition(":")[2], cause, gate=kind.startswith("gate"))
     # dependency_failed and lease_losses: failures that no holder reports bear their own name.
@@ -209,10 +209,15 @@ def _end(world: World, workflow_id: str, cause: str) -> Draft:
     return Draft(payload, where, where, causation_id=cause, wire_id=derived_id(cause, payload.TYPE, where))
 
 
-def _open_gate(task: Task, cause: str) -> Draft:
+def _open_gate(world: World, task: Task, cause: str) -> Draft:
     where = f"workflow:{task.workflow_id}" if task.workflow_id else f"queue:{task.queue_id}"
     wire_id = derived_id(cause, "gate.opened", stream(task))
-    payload = GateOpened(gate_id="gate_" + wire_id[5:], task_id=task.task_id, attempt=task.attempt)
+    payload = GateOpened(
+        gate_id="gate_" + wire_id[5:],
+        task_id=task.task_id,
+        attempt=task.attempt,
+        self_approval=True if world.workspace.self_approval else None,
+    )
     return Draft(payload, where, task.context_id, causation_id=cause, wire_id=wire_id)
 
 

@@ -34,6 +34,8 @@ class SetPolicy(msgspec.Struct, frozen=True):
 
     block_routes: Mapping[str, tuple[str, ...]] = {}
     cost_caps: Mapping[str, float | None] = {}
+    self_approval: bool | None = None
+    receipts_public: bool | None = None
     # From the configuration, for a new workspace: its roles are yet to come.
     defaults: bool = False
 
@@ -61,7 +63,7 @@ class RemoveParty(msgspec.Struct, frozen=True):
 
 
 def set_policy(world: World, command: SetPolicy, actor: Actor, now: int, ids: Ids) -> Decision:
-    """One wire for each route and cap that changes."""
+    """One wire for each policy that changes."""
     check_rules(world, POLICY_RULES)
     for kind, roles in command.block_routes.items():
         for role in roles:
@@ -80,6 +82,10 @@ def set_policy(world: World, command: SetPolicy, actor: Actor, now: int, ids: Id
         for scope, usd in command.cost_caps.items()
         if caps.get(scope) != (None if usd is None else nano_usd(usd))
     ]
+    if command.self_approval not in (None, world.workspace.self_approval):
+        wires.append(WorkspacePolicySet(self_approval=command.self_approval))
+    if command.receipts_public not in (None, world.workspace.receipts_public):
+        wires.append(WorkspacePolicySet(receipts_public=command.receipts_public))
     drafts = [Draft(wire, where, where, sender) for wire in wires]
     return Decision(drafts) if drafts else Decision(answer={"unchanged": True})
 

@@ -53,6 +53,8 @@ class CreateWorkspace(msgspec.Struct, frozen=True):
 
     workspace_id: str
     name_ref: Ref | None = None
+    # The policy that it begins with.
+    self_approval: bool = False
 
 
 # How much of a key's SHA-256 is on the ledger: too much to find another key for, and short enough for a wire.
@@ -219,7 +221,8 @@ def _workspace(world: World, payload: AnyPayload, sender: str, workspace_id: str
 def create_workspace(world: World, command: CreateWorkspace, actor: Actor, now: int, ids: Ids) -> Decision:
     if world.workspace.workspace_id:
         raise Refused(409, "workspace_exists", "The workspace exists already.")
-    payload = WorkspaceCreated(rules=RULES, name_ref=command.name_ref)
+    self_approval = True if command.self_approval else None
+    payload = WorkspaceCreated(rules=RULES, name_ref=command.name_ref, self_approval=self_approval)
     return _workspace(world, payload, actor.sender(world), command.workspace_id)
 
 

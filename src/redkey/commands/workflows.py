@@ -171,11 +171,22 @@ def _open_gate(world: World, past: Past, gate_id: str, actor: Actor) -> tuple[Ga
             raise not_found("gate")
         raise Refused(409, "gate_closed", f"The gate is {closed.state} already.")
     sender = actor.sender(world)
-    if sender == gate.worker or (actor.agent_id and actor.agent_id == gate.agent_id):
-        raise Refused(403, "own_gate", "Who did the work may not approve it; ask somebody else.")
+    own = sender == gate.worker or (actor.agent_id and actor.agent_id == gate.agent_id)
+    if own and (actor.agent_id or not gate.self_approval):
+        raise _own_gate(gate, actor)
     if not _may_approve(world, gate, actor):
         raise Refused(403, "not_an_approver", "This key is neither an admin's nor one of the gate's approvers.")
     return gate, sender
+
+
+def _own_gate(gate: Gate, actor: Actor) -> Refused:
+    """Say who else can decide, and what would let this key."""
+    others = "another admin key" + (f" or one of {', '.join(gate.approvers)}" if gate.approvers else "")
+    detail = f"This key did the work, so {others} must decide."
+    if not actor.agent_id:
+        policy = f'PATCH /workspaces/{actor.workspace_id}/policy {{"selfApproval": true}}'
+        detail += f" To let one person do both, in gates that open from then on: {policy}."
+    return Refused(403, "own_gate", detail)
 
 
 def _may_approve(world: World, gate: Gate, actor: Actor) -> bool:

@@ -158,6 +158,8 @@ def gate_view(gate: entities.Gate, task: entities.Task | None, title: str, note:
         on_deadline=gate.on_deadline if gate.deadline_at else "",
         closed_at=moment(gate.closed_at),
         closed_by=gate.closed_by,
+        self_approval=gate.self_approval,
+        self_approved=gate.state == "approved" and gate.closed_by == gate.worker,
         note=(note or {}).get("note", ""),
     )
 

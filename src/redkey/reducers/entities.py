@@ -220,6 +220,9 @@ class Workspace(msgspec.Struct, omit_defaults=True):
     block_routes: dict[str, tuple[str, ...]] = {}
     # What may be spent, by scope (task, workflow, agent, day), and what was spent on the last day with costs (UTC).
     cost_caps: dict[str, int] = {}
+    # Whether a person may decide on gates of its own work, and whether receipts open for everybody.
+    self_approval: bool = False
+    receipts_public: bool = False
     spent_day: int = 0
     day_nano_usd: int = 0
 
@@ -290,7 +293,8 @@ class Step(msgspec.Struct, gc=False, omit_defaults=True):
 
 
 class Gate(msgspec.Struct, gc=False, omit_defaults=True):
-    """An approval that a completed attempt waits for. `worker` is who completed it, and may not approve."""
+    """An approval that a completed attempt waits for. `worker` is who completed it, and may not decide on it unless
+    `self_approval` says so."""
 
     gate_id: str
     task_id: str
@@ -310,6 +314,8 @@ class Gate(msgspec.Struct, gc=False, omit_defaults=True):
     note_sha256: str = ""
     # Told once more after its deadline.
     reminded: bool = False
+    # The policy of the workspace when the gate opened.
+    self_approval: bool = False
 
 
 class Definition(msgspec.Struct, frozen=True):

@@ -1,4 +1,6 @@
-"""What records mean for gates: a completed attempt waits for somebody other than its worker to approve it.
+"""What records mean for gates: a completed attempt waits for its approval.
+
+Who did the work may decide only where the gate says so: `gate.opened` records the policy of the workspace.
 
 A gate that is closed leaves the world; its row tells how it was decided.
 """
@@ -31,6 +33,7 @@ def opened(world: World, e: Event, p: GateOpened) -> Void:
         worker=task.ended_by,
         agent_id=task.winner_agent_id,
         approvers=task.gate.approvers,
+        self_approval=bool(p.self_approval),
         opened_at=e.timestamp,
         sequence=e.sequence,
     )
@@ -101,7 +104,7 @@ def _close(world: World, e: Event, p: GateApproved | GateRejected, state: str) -
     if gate is None:
         return "unknown_gate"
     _advance(world, e)
-    if p.by == gate.worker:
+    if p.by == gate.worker and not gate.self_approval:
         return "own_gate"
     task = world.tasks[gate.task_id]
     if p.note_ref is not None:

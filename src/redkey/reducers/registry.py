@@ -264,6 +264,7 @@ def workspace_created(world: World, e: Event, p: WorkspaceCreated) -> Void:
     if world.workspace.rules > 1:
         world.workspace.operator = e.payer
     world.workspace.name_sha256 = _sha256(p.name_ref)
+    world.workspace.self_approval = bool(p.self_approval)
     return None
 
 
@@ -283,6 +284,10 @@ def policy_set(world: World, e: Event, p: WorkspacePolicySet) -> Void:
     if cap is not None:
         others = {scope: nano for scope, nano in workspace.cost_caps.items() if scope != cap.scope}
         workspace.cost_caps = others if cap.cost_usd is None else {**others, cap.scope: nano_usd(cap.cost_usd)}
+    if p.self_approval is not None:
+        workspace.self_approval = p.self_approval
+    if p.receipts_public is not None:
+        workspace.receipts_public = p.receipts_public
     return None
 
 

@@ -20,6 +20,8 @@ ADVICE = {
     "missing_artifact": "Complete again with the named artifacts (`artifacts`, or `output` with a field of that name), "
     "or add them before with POST /claims/{claimId}/artifacts.",
     "logins_limited": "Use a valid key or secret, or wait as long as Retry-After says; valid ones are never limited.",
+    "own_gate": "Decide with another admin key or as one of the gate's approvers; an admin may allow self-approval by "
+    "PATCH /workspaces/{workspaceId}/policy (redkey workspace policy --self-approval).",
     "slug_taken": "Choose another slug, or update the agent that has it.",
     "content_pinned": "Keep it: the ledger cannot be replayed without this content.",
     "content_not_found": "Check the hash; content is kept per workspace, and erased content does not come back.",

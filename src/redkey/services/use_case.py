@@ -31,7 +31,10 @@ class UseCase(Generic[P, Result]):
         return self.run(caller, *arguments, **named)
 
     def judge(self, caller: Caller) -> None:
-        """Refuse a caller that has none of the scopes; an operation without scopes is open to everybody."""
+        """Refuse a caller that has none of the scopes; an operation without scopes is open to everybody, and one that
+        is shared judges those without a key itself."""
+        if self.operation.shared and not caller.actor.key_id:
+            return
         if self.operation.scopes and self.scopes.isdisjoint(caller.actor.scopes):
             raise InsufficientScope(self.operation.scopes)
 

@@ -51,12 +51,14 @@ def begin_workspace(
     name: Content | None = None,
     *,
     block_routes: Mapping[str, tuple[str, ...]] | None = None,
+    self_approval: bool = False,
     idem: str = "",
     body: str = "",
 ) -> Begun:
     """Begin a workspace with its first key and its first checkpoint: an act.
 
-    `block_routes` is what the configuration gives new workspaces; from then on it is their own policy.
+    `block_routes` is what the configuration gives new workspaces; from then on it is their own policy, and so is
+    `self_approval`.
 
     A new workspace has no past in which a repeated request could be found, so its id follows from the request:
     asked for again with the same key, it is there already.
@@ -67,7 +69,7 @@ def begin_workspace(
         return _again(unit, workspace_id, topic, body)
     topic = unit.create_topic()
     work = TopicWork(unit, topic, World(), ids)
-    create = CreateWorkspace(workspace_id, content.ref(name) if name is not None else None)
+    create = CreateWorkspace(workspace_id, content.ref(name) if name is not None else None, self_approval)
     policies = (SetPolicy(block_routes, defaults=True),) if block_routes else ()
     for command in (create, key, *policies):
         drafts = work.judge(command, caller).drafts

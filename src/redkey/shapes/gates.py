@@ -1,4 +1,5 @@
-"""Gates: approvals that completed tasks wait for. The agent that did the work never decides on it."""
+"""Gates: approvals that completed tasks wait for. Who did the work decides on it only where the workspace allows it,
+and an agent never."""
 
 from __future__ import annotations
 
@@ -49,6 +50,9 @@ class Gate(Reply, frozen=True, kw_only=True):
     on_deadline: str = ""
     closed_at: str | None = None
     closed_by: str = ""
+    # Whether the key that did the work may decide, as the gate records it, and whether it has approved.
+    self_approval: bool = False
+    self_approved: bool = False
     note: str = ""
 
 
@@ -67,7 +71,10 @@ class GateDecided(Reply, frozen=True, kw_only=True):
 _DECIDE = (*PRODUCE, *AGENT)
 _DECISION: dict[str, Any] = {
     "reply": GateDecided,
-    "replies": {403: "The caller did the work, or is no approver.", 409: "The gate is closed."},
+    "replies": {
+        403: "The caller did the work and the workspace allows no self-approval, or it is no approver.",
+        409: "The gate is closed.",
+    },
     "example": {"note": "Two of the questions are too general."},
     "positional": ("note",),
 }

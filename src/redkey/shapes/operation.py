@@ -35,6 +35,8 @@ class Operation(msgspec.Struct, frozen=True, eq=False):
     method: str
     path: str
     scopes: tuple[str, ...] = PUBLIC
+    # True where it may be asked without a key too: the use case says what it shows then.
+    shared: bool = False
     body: Any = None
     query: Any = None
     reply: Any = None

@@ -14,6 +14,12 @@ CostScope = Literal["task", "workflow", "agent", "day"]
 CapUsd = Annotated[float, Meta(ge=0, le=1_000_000)]
 
 
+class ReceiptPolicy(Reply, frozen=True, kw_only=True):
+    """`public`: receipts open for everybody who has their link."""
+
+    public: bool
+
+
 class Policy(Reply, frozen=True, kw_only=True):
     """Settings of a workspace, kept on its ledger. `blockRoutes`: by type of blocker, the roles that get a message.
     `costCaps`: dollars that may be spent on one task, run (`workflow`) or agent, or on one day (UTC) by all."""
@@ -22,6 +28,15 @@ class Policy(Reply, frozen=True, kw_only=True):
     rules: int
     block_routes: dict[str, tuple[str, ...]]
     cost_caps: dict[str, float]
+    # Whether a person may decide on gates of work that the same key did.
+    self_approval: bool
+    receipts: ReceiptPolicy
+
+
+class ReceiptPolicyPatch(Body, frozen=True, kw_only=True):
+    """Whether receipts open for everybody who has their link."""
+
+    public: bool
 
 
 class PolicyPatch(Body, frozen=True, kw_only=True):
@@ -29,6 +44,8 @@ class PolicyPatch(Body, frozen=True, kw_only=True):
 
     block_routes: dict[BlockerType, BlockRoute] = msgspec.field(default_factory=dict)
     cost_caps: dict[CostScope, CapUsd | None] = msgspec.field(default_factory=dict)
+    self_approval: bool | None = None
+    receipts: ReceiptPolicyPatch | None = None
 
 
 class PolicyChange(Reply, frozen=True, kw_only=True):
@@ -37,6 +54,8 @@ class PolicyChange(Reply, frozen=True, kw_only=True):
     workspace_id: str
     block_routes: dict[str, tuple[str, ...]]
     cost_caps: dict[str, float | None]
+    self_approval: bool | None = None
+    receipts: ReceiptPolicy | None = None
     event_id: str | None
 
 
@@ -69,6 +88,8 @@ GET_POLICY = Operation(
         "rules": 2,
         "blockRoutes": {"ambiguity": ["role_pm"], "auth": []},
         "costCaps": {"task": 2.5, "day": 20},
+        "selfApproval": False,
+        "receipts": {"public": False},
     },
     method_name="workspaces.policy",
 )
@@ -81,13 +102,14 @@ SET_POLICY = Operation(
     reply=PolicyChange,
     # An operator's answer is kept in its own workspace, where nothing is recorded.
     repeats="bytes",
-    summary="Set policies of a workspace: who is told of which blocks, and what may be spent.",
+    summary="Set policies of a workspace: block routes, cost caps, self-approval, public receipts.",
     description="Set policies of a workspace, on the record.",
-    example={"blockRoutes": {"ambiguity": ["role_editor"]}, "costCaps": {"day": 20}},
+    example={"blockRoutes": {"ambiguity": ["role_editor"]}, "costCaps": {"day": 20}, "selfApproval": True},
     reply_example={
         "workspaceId": _WORKSPACE_ID,
         "blockRoutes": {"ambiguity": ["role_editor"]},
         "costCaps": {"day": 20},
+        "selfApproval": True,
         "eventId": _EVENT_ID,
     },
     method_name="workspaces.set_policy",

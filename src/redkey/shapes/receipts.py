@@ -127,9 +127,11 @@ SHOW_RECEIPT = Operation(
     "GET",
     "/receipts/{event_id}",
     READ,
+    shared=True,
     reply=Receipt,
     summary="What receiptUrl points at: a page for people, the whole receipt for programs.",
-    description="What a receipt's address shows: a page to people, the whole receipt to programs.",
+    description="What a receipt's address shows: a page to people, the whole receipt to programs. It needs no key "
+    "where the workspace has the policy `receipts.public`.",
     media=("application/json", "text/html"),
     reply_example=EXAMPLE,
 )

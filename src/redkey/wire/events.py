@@ -755,6 +755,7 @@ class GateOpened(Payload, frozen=True, kw_only=True):
     body: str | None = None
     gate_id: str
     idem: str | None = None
+    self_approval: bool | None = None
     task_id: str
     workflow_id: str | None = None
 
@@ -824,6 +825,7 @@ class WorkspaceCreated(Payload, frozen=True, kw_only=True):
     idem: str | None = None
     name_ref: Ref | None = None
     rules: int
+    self_approval: bool | None = None
     workspace_id: str | None = None
 
 
@@ -856,9 +858,7 @@ class WorkspaceCostCap(WirePart, frozen=True, kw_only=True):
 
 @final
 class WorkspacePolicySet(Payload, frozen=True, kw_only=True):
-    """What the workspace decides for itself: from here on blocks of one type go to the active holders of these
-    roles.
-    """
+    """What the workspace decides for itself; each event sets one policy."""
 
     TYPE: ClassVar[str] = "workspace.policy_set"
     KEYED: ClassVar[bool] = True
@@ -867,6 +867,8 @@ class WorkspacePolicySet(Payload, frozen=True, kw_only=True):
     body: str | None = None
     cost_cap: WorkspaceCostCap | None = None
     idem: str | None = None
+    receipts_public: bool | None = None
+    self_approval: bool | None = None
     workspace_id: str | None = None
 
 

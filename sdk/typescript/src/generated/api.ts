@@ -257,7 +257,7 @@ export interface Api {
   workspaces: {
     /** The policies of a workspace, defaults included. */
     policy(workspaceId: string, options?: CallOptions): Promise<T.Policy>;
-    /** Set policies of a workspace: who is told of which blocks, and what may be spent. */
+    /** Set policies of a workspace: block routes, cost caps, self-approval, public receipts. */
     setPolicy(workspaceId: string, body?: T.PolicyPatch, options?: CallOptions): Promise<T.PolicyChange>;
     /** Let later records fold under newer rules; for operators. */
     raiseRules(workspaceId: string, body: T.NewRules, options?: CallOptions): Promise<T.RaisedRules>;

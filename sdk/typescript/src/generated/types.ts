@@ -683,6 +683,8 @@ export interface Gate {
   onDeadline?: string;
   closedAt?: string | null;
   closedBy?: string;
+  selfApproval?: boolean;
+  selfApproved?: boolean;
   note?: string;
 }
 
@@ -1053,6 +1055,8 @@ export interface Policy {
   rules: number;
   blockRoutes: Record<string, string[]>;
   costCaps: Record<string, number>;
+  selfApproval: boolean;
+  receipts: ReceiptPolicy;
 }
 
 /** What was changed; nothing was recorded when all of it was so before. */
@@ -1060,6 +1064,8 @@ export interface PolicyChange {
   workspaceId: string;
   blockRoutes: Record<string, string[]>;
   costCaps: Record<string, number | null>;
+  selfApproval?: boolean | null;
+  receipts?: ReceiptPolicy | null;
   eventId: string | null;
 }
 
@@ -1067,6 +1073,8 @@ export interface PolicyChange {
 export interface PolicyPatch {
   blockRoutes?: Record<string, string[]>;
   costCaps?: Record<string, number | null>;
+  selfApproval?: boolean | null;
+  receipts?: ReceiptPolicyPatch | null;
 }
 
 /** Prices that hold from this event on. */
@@ -1183,6 +1191,16 @@ export interface ReceiptLevels {
   signed: boolean;
   witnessed: boolean;
   anchored: boolean;
+}
+
+/** `public`: receipts open for everybody who has their link. */
+export interface ReceiptPolicy {
+  public: boolean;
+}
+
+/** Whether receipts open for everybody who has their link. */
+export interface ReceiptPolicyPatch {
+  public: boolean;
 }
 
 /** Everything that a verifier needs beside keys. `proof` is a C2SP tlog-proof, `content` bodies in base64, `anchor` mirror rows; `attestation` has the key id and signature of each signer of the document, which sign under the checkpoint's origin. */

@@ -1,4 +1,4 @@
-"""Gates: approvals that completed tasks wait for. The agent that did the work never decides on it.
+"""Gates: approvals that completed tasks wait for. Who did the work decides on it only where the workspace allows it,
 
 Written by `python -m tools.sdk` from the declared operations; `make verify` proves it current.
 """
@@ -14,7 +14,9 @@ from redkey.shapes.gates import Gate, GateDecided
 
 
 class Gates(Resource[Mode]):
-    """Gates: approvals that completed tasks wait for. The agent that did the work never decides on it."""
+    """Gates: approvals that completed tasks wait for. Who did the work decides on it only where the workspace allows
+    it,
+    """
 
     @Listing
     def list(

@@ -6,11 +6,12 @@ Written by `python -m tools.sdk` from the declared operations; `make verify` pro
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from redkey.client.operation import Listing, Mode, Operation, Resource
-from redkey.client.request import Request, at, get, patch, post
+from redkey.client.request import Request, as_object, at, get, patch, post
 from redkey.shapes.fields import Page
-from redkey.shapes.policies import Policy, PolicyChange, RaisedRules
+from redkey.shapes.policies import Policy, PolicyChange, RaisedRules, ReceiptPolicyPatch
 from redkey.shapes.workspaces import CreatedWorkspace, Workspace
 
 
@@ -29,10 +30,17 @@ class Workspaces(Resource[Mode]):
         *,
         block_routes: Mapping[str, Sequence[str]] | None = None,
         cost_caps: Mapping[str, float | None] | None = None,
+        self_approval: bool | None = None,
+        receipts: ReceiptPolicyPatch | Mapping[str, Any] | None = None,
     ) -> Request[PolicyChange]:
-        """Set policies of a workspace: who is told of which blocks, and what may be spent."""
+        """Set policies of a workspace: block routes, cost caps, self-approval, public receipts."""
         return patch(
-            at("workspaces", workspace_id, "policy"), PolicyChange, block_routes=block_routes, cost_caps=cost_caps
+            at("workspaces", workspace_id, "policy"),
+            PolicyChange,
+            block_routes=block_routes,
+            cost_caps=cost_caps,
+            self_approval=self_approval,
+            receipts=as_object(receipts),
         )
 
     @Operation

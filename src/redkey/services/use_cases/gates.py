@@ -1,4 +1,4 @@
-"""Gates: approvals that completed tasks wait for. The agent that did the work never decides on it."""
+"""Gates: approvals that completed tasks wait for."""
 
 from __future__ import annotations
 

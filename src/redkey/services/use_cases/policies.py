@@ -13,7 +13,7 @@ from redkey.services.place import Place
 from redkey.services.use_case import use_case
 from redkey.services.use_cases.workspaces import workspace_topic
 from redkey.shapes import policies
-from redkey.shapes.policies import NewRules, Policy, PolicyChange, PolicyPatch, RaisedRules
+from redkey.shapes.policies import NewRules, Policy, PolicyChange, PolicyPatch, RaisedRules, ReceiptPolicy
 from redkey.wire.events import WorkspacePolicySet, WorkspaceRulesRaised
 
 
@@ -24,14 +24,22 @@ def get_policy(caller: Caller, workspace_id: str) -> Policy:
     routes = {kind: tuple(block_route(world, kind)) for kind in BLOCK_ROUTES}
     caps = {scope: nano / NANO for scope, nano in world.workspace.cost_caps.items()}
     workspace = world.workspace
-    return Policy(workspace_id=workspace.workspace_id, rules=workspace.rules, block_routes=routes, cost_caps=caps)
+    return Policy(
+        workspace_id=workspace.workspace_id,
+        rules=workspace.rules,
+        block_routes=routes,
+        cost_caps=caps,
+        self_approval=workspace.self_approval,
+        receipts=ReceiptPolicy(public=workspace.receipts_public),
+    )
 
 
 @use_case(policies.SET_POLICY)
 def set_policy(caller: Caller, workspace_id: str, patch: PolicyPatch) -> Pending[PolicyChange]:
     """Set policies of a workspace, on the record."""
     routes = {str(kind): roles for kind, roles in patch.block_routes.items()}
-    if not routes and not patch.cost_caps:
+    public = patch.receipts.public if patch.receipts is not None else None
+    if not routes and not patch.cost_caps and patch.self_approval is None and public is None:
         raise wrong("nothing_to_change", "", "name at least one policy to set")
     for kind, roles in routes.items():
         if len(set(roles)) != len(roles):
@@ -42,15 +50,20 @@ def set_policy(caller: Caller, workspace_id: str, patch: PolicyPatch) -> Pending
         changed = [one for one in payloads if isinstance(one, WorkspacePolicySet)]
         routed = [one.block_route for one in changed if one.block_route is not None]
         capped = [one.cost_cap for one in changed if one.cost_cap is not None]
+        opened = [one.receipts_public for one in changed if one.receipts_public is not None]
         return PolicyChange(
             workspace_id=workspace_id,
+            self_approval=next((one.self_approval for one in changed if one.self_approval is not None), None),
+            receipts=ReceiptPolicy(public=opened[0]) if opened else None,
             block_routes={route.blocker_type: route.roles for route in routed},
             cost_caps={cap.scope: cap.cost_usd for cap in capped},
             event_id=outcome.event_id if changed else None,
         )
 
     caps = {str(scope): usd for scope, usd in patch.cost_caps.items()}
-    return Pending(SetPolicy(routes, caps), reply, topic=workspace_topic(caller, workspace_id))
+    return Pending(
+        SetPolicy(routes, caps, patch.self_approval, public), reply, topic=workspace_topic(caller, workspace_id)
+    )
 
 
 @use_case(policies.RAISE_RULES)

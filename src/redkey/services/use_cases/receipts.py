@@ -13,8 +13,10 @@ from redkey.ledger.note import encode_base64
 from redkey.services.caller import Caller
 from redkey.services.receipts import proof_for, receipt_for
 from redkey.services.use_case import use_case
+from redkey.services.workspaces import workspaces
 from redkey.shapes import receipts
 from redkey.shapes.receipts import Checkpoint, ReceiptQuery
+from redkey.wire.ids import wire_id_of
 
 # The store finds records by their wire ids too, which callers of the API do not use.
 _EVENT = "evt_"
@@ -30,8 +32,24 @@ async def get_receipt(caller: Caller, event_id: str, asked: ReceiptQuery) -> dic
 
 @use_case(receipts.SHOW_RECEIPT)
 async def show_receipt(caller: Caller, event_id: str) -> dict[str, Any]:
-    """The whole receipt of an event."""
+    """The whole receipt of an event; without a key only where its workspace has made receipts public."""
+    if not caller.actor.key_id:
+        topic = await caller.in_thread(lambda: _public_topic(caller, event_id))
+        if topic is None:
+            # The same answer for what is not there, and for what is not public.
+            raise Refused(401, "unauthenticated", "This needs an API key or an access token.")
+        caller.topic = topic
     return await _receipt(caller, event_id, offline=True, content=False)
+
+
+def _public_topic(caller: Caller, event_id: str) -> str | None:
+    """The topic of an event whose workspace opens its receipts to everybody; None when there is none."""
+    store = caller.means.store
+    if event_id.startswith(_EVENT):
+        for topic, workspace in workspaces(store):
+            if workspace.receipts_public and store.find(topic, wire_id_of(event_id)) is not None:
+                return topic
+    return None
 
 
 @use_case(receipts.LATEST_CHECKPOINT)
