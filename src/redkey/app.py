@@ -15,6 +15,8 @@ from urllib.parse import urlsplit
 import msgspec
 import structlog
 
+from redkey.a2a.card import PATH as CARD_PATH
+from redkey.a2a.door import PREFIX as A2A_PREFIX
 from redkey.a2a.door import A2aDoor
 from redkey.api.adapter import Api
 from redkey.api.auth import Authenticator
@@ -67,6 +69,7 @@ from redkey.stores.opening import open_signing, open_store
 _log = structlog.get_logger("redkey.app")
 # Threads for queries and receipts: enough that one long query does not hold up the others.
 _THREADS = 4
+Door = Callable[[Exchange], Coroutine[Any, Any, None] | None]
 
 
 class App:
@@ -182,6 +185,13 @@ class App:
             Notices(store, self.subscriptions),
             on_fatal,
         )
+        # By the first part of a path, or by the whole of it; every other path is the API's.
+        self._doors: dict[str, Door] = {
+            MCP_PATH: self._mcp,
+            "api": self._bus,
+            A2A_PREFIX.removeprefix("/"): self.a2a,
+            CARD_PATH: self.a2a,
+        }
         self.metrics.gauge("requests_open", "Requests that are being answered.", lambda: self.api.open)
 
     def _call_witnesses(self) -> None:
@@ -199,11 +209,9 @@ class App:
         self.metrics.gauge("witnesses_away", "Witnesses without an answer to use.", lambda: self._witnessing.away)
 
     def __call__(self, exchange: Exchange) -> Coroutine[Any, Any, None] | None:
-        if exchange.path == MCP_PATH:
-            return self._mcp(exchange)
-        if exchange.path.startswith("/api/"):
-            return self._bus(exchange)
-        return self.a2a(exchange) if self.a2a.takes(exchange.path) else self.api(exchange)
+        path = exchange.path
+        door = self._doors.get(path[1:].partition("/")[0]) or self._doors.get(path, self.api)
+        return door(exchange)
 
     def _admit_to_mcp(self, headers: Mapping[bytes, bytes], address: str) -> str:
         """The agent whose key or token a request carries; empty for other keys."""

@@ -120,8 +120,10 @@ class A2a(_Table, frozen=True):
     """How A2A clients reach this server."""
 
     # What the Agent Card says of this server.
-    name: str = "RedKey"
-    description: str = "A shared, verified queue: takes tasks, gives each to one agent, and proves what happened."
+    name: Annotated[str, msgspec.Meta(min_length=1)] = "RedKey"
+    description: Annotated[str, msgspec.Meta(min_length=1)] = (
+        "A shared, verified queue: takes tasks, gives each to one agent, and proves what happened."
+    )
     # Roles of the first workspace that the public card lists as skills; the extended card lists all of the caller's.
     public_roles: tuple[str, ...] = ()
     # The queue of messages that name no tenant; it is created with the first of them.

@@ -1,6 +1,7 @@
-"""What A2A 1.0 requires of a server, one function for each requirement, by the official client on any transport.
+"""What A2A 1.0.1 requires of a server, one function for each requirement, by the official client on any transport.
 
-Each is named after what must hold and raises AssertionError when it does not; `REQUIREMENTS` is the table.
+Each is named after what must hold and raises AssertionError when it does not; `REQUIREMENTS` is the table, by the
+sections of the specification (docs/decisions/0143-the-requirements-of-a2a-are-a-table-by-section.md).
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ from uuid import uuid4
 
 from a2a.types import (
     CancelTaskRequest,
+    DeleteTaskPushNotificationConfigRequest,
     GetExtendedAgentCardRequest,
     GetTaskPushNotificationConfigRequest,
     GetTaskRequest,
+    ListTaskPushNotificationConfigsRequest,
     Message,
     Part,
     SubscribeToTaskRequest,
@@ -24,7 +27,7 @@ from a2a.types import (
 from a2a.utils import errors
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from tests.a2a import waiting
+from tests.a2a import permitted, pushing, waiting
 from tests.a2a.scene import Scene, first_of, listed, refused
 from tests.a2a.talk import Talk, asked, state
 
@@ -44,6 +47,10 @@ async def _everything_about(scene: Scene, talk: Talk, task_id: str) -> None:
     await refused(errors.TaskNotFoundError, client.create_task_push_notification_config(config, context=context))
     wanted = GetTaskPushNotificationConfigRequest(task_id=task_id, id="x")
     await refused(errors.TaskNotFoundError, client.get_task_push_notification_config(wanted, context=context))
+    every = ListTaskPushNotificationConfigsRequest(task_id=task_id)
+    await refused(errors.TaskNotFoundError, client.list_task_push_notification_configs(every, context=context))
+    gone = DeleteTaskPushNotificationConfigRequest(task_id=task_id, id="x")
+    await refused(errors.TaskNotFoundError, client.delete_task_push_notification_config(gone, context=context))
     assert await scene.head() == before
 
 
@@ -82,6 +89,13 @@ async def a_context_is_kept_or_made(scene: Scene) -> None:
     assert one.context_id == context
     assert other.context_id not in ("", context)
     assert {one.history[0].context_id, one.history[0].task_id} == {context, one.id}
+
+
+async def a_context_that_cannot_be_kept_is_refused(scene: Scene) -> None:
+    before = await scene.head()
+    for context in ("a b", "ü", "x" * 200, "a2a:x", "workflow:wf_none"):
+        await refused(errors.InvalidParamsError, scene.talk.send(message={"context_id": context}))
+    assert await scene.head() == before
 
 
 async def the_context_of_a_message_is_that_of_its_task(scene: Scene) -> None:
@@ -156,6 +170,12 @@ async def a_list_is_filtered_by_status_and_time(scene: Scene) -> None:
     later = await listed(scene.talk, context_id=context, status_timestamp_after=since)
     assert [one.id for one in later.tasks] == [made[0]]
     assert made[0] in [one.id for one in (await listed(scene.talk, status=TaskState.TASK_STATE_WORKING)).tasks]
+
+
+async def an_unknown_status_is_refused(scene: Scene) -> None:
+    await scene.talk.send()
+    number: Any = 99
+    await refused(errors.InvalidParamsError, listed(scene.talk, status=number))
 
 
 async def a_list_has_artifacts_only_when_asked(scene: Scene) -> None:
@@ -237,9 +257,11 @@ async def a_cancelled_task_is_not_cancelable(scene: Scene) -> None:
 
 
 async def an_extension_that_is_not_known_is_ignored(scene: Scene) -> None:
-    task = await scene.talk.send(parameters={"a2a_extensions": "urn:example:unknown:1"})
-    assert state(task) == "SUBMITTED"
-    assert not task.metadata.fields
+    # Neither does another version of a known one fall back to the known version.
+    for uri in ("urn:example:unknown:1", "urn:redkey:a2a:ledger:0", "urn:redkey:a2a:ledger:2"):
+        task = await scene.talk.send(parameters={"a2a_extensions": uri})
+        assert state(task) == "SUBMITTED"
+        assert not task.metadata.fields
 
 
 async def parent_and_correlation_go_both_ways(scene: Scene) -> None:
@@ -268,37 +290,48 @@ async def parent_and_correlation_go_both_ways(scene: Scene) -> None:
     assert await scene.head() == before
 
 
-REQUIREMENTS: tuple[Callable[[Scene], Awaitable[None]], ...] = (
-    an_unknown_task_is_not_found,
-    a_task_of_another_workspace_is_not_found,
-    a_terminal_task_is_not_cancelable,
-    cancelling_cancels,
-    a_terminal_task_takes_no_message,
-    waiting.a_terminal_task_cannot_be_followed,
-    a_context_is_kept_or_made,
-    the_context_of_a_message_is_that_of_its_task,
-    waiting.return_immediately_does_not_wait,
-    waiting.a_send_waits_until_the_task_needs_its_client,
-    history_is_as_long_as_asked_for,
-    equal_message_ids_are_two_messages,
-    an_idempotency_key_makes_one_task,
-    tasks_are_listed_newest_status_first,
-    a_list_comes_in_pages_without_gap_or_copy,
-    a_list_is_filtered_by_status_and_time,
-    a_list_has_artifacts_only_when_asked,
-    waiting.a_stream_begins_with_its_task_and_tells_everything_once,
-    waiting.a_stream_of_a_message_ends_when_its_client_is_needed,
-    a_failure_and_a_rejection_are_told_apart,
-    a_message_has_parts_of_a_known_kind,
-    references_are_kept_and_must_exist,
-    an_unknown_tenant_is_refused,
-    the_extended_card_has_the_roles_as_skills,
-    a_large_text_comes_back_whole,
-    waiting.every_stream_of_a_task_is_the_same,
-    waiting.a_question_does_not_end_a_subscription,
-    waiting.a_send_that_waits_answers_with_everything,
-    the_context_of_a_task_is_that_of_its_messages,
-    a_cancelled_task_is_not_cancelable,
-    an_extension_that_is_not_known_is_ignored,
-    parent_and_correlation_go_both_ways,
+Check = Callable[[Scene], Awaitable[None]]
+# By section, in the order of the specification.
+REQUIREMENTS: tuple[tuple[str, Check], ...] = (
+    ("3.1.1", a_terminal_task_takes_no_message),
+    ("3.1.1", a_message_has_parts_of_a_known_kind),
+    ("3.1.1", a_large_text_comes_back_whole),
+    ("3.1.2", waiting.a_stream_begins_with_its_task_and_tells_everything_once),
+    ("3.1.2", waiting.a_stream_of_a_message_ends_when_its_client_is_needed),
+    ("3.1.2", waiting.a_streamed_message_is_refused_as_a_sent_one),
+    ("3.1.3", an_unknown_task_is_not_found),
+    ("3.1.4", tasks_are_listed_newest_status_first),
+    ("3.1.4", a_list_comes_in_pages_without_gap_or_copy),
+    ("3.1.4", a_list_is_filtered_by_status_and_time),
+    ("3.1.4", an_unknown_status_is_refused),
+    ("3.1.4", a_list_has_artifacts_only_when_asked),
+    ("3.1.5", cancelling_cancels),
+    ("3.1.5", a_terminal_task_is_not_cancelable),
+    ("3.1.5", a_cancelled_task_is_not_cancelable),
+    ("3.1.6", waiting.a_terminal_task_cannot_be_followed),
+    ("3.1.6", waiting.a_question_does_not_end_a_subscription),
+    ("3.1.7-3.1.10", pushing.a_push_config_is_kept_until_it_is_deleted),
+    ("3.1.9", pushing.every_push_config_is_listed),
+    ("3.1.11", the_extended_card_has_the_roles_as_skills),
+    ("3.2.2", waiting.return_immediately_does_not_wait),
+    ("3.2.2", waiting.a_send_waits_until_the_task_needs_its_client),
+    ("3.2.2", waiting.a_send_waits_for_every_kind_of_end),
+    ("3.2.2", waiting.a_send_that_waits_answers_with_everything),
+    ("3.2.4", history_is_as_long_as_asked_for),
+    ("3.3.1", equal_message_ids_are_two_messages),
+    ("3.3.1", an_idempotency_key_makes_one_task),
+    ("3.3.2", a_failure_and_a_rejection_are_told_apart),
+    ("3.3.2", an_unknown_tenant_is_refused),
+    ("3.3.2, 13.1", permitted.every_operation_needs_its_scope),
+    ("3.4.1", a_context_is_kept_or_made),
+    ("3.4.1", a_context_that_cannot_be_kept_is_refused),
+    ("3.4.3", the_context_of_a_task_is_that_of_its_messages),
+    ("3.4.3", the_context_of_a_message_is_that_of_its_task),
+    ("3.4.3", references_are_kept_and_must_exist),
+    ("3.4.3", parent_and_correlation_go_both_ways),
+    ("3.5.2", waiting.every_stream_of_a_task_is_the_same),
+    ("4.6.3", an_extension_that_is_not_known_is_ignored),
+    ("7.4, 13.3", permitted.every_operation_needs_a_valid_key),
+    ("13.1", a_task_of_another_workspace_is_not_found),
+    ("13.2", pushing.a_push_config_does_not_name_this_machine),
 )

@@ -27,6 +27,7 @@ class Scene:
     streaming: Talk
     stranger: Talk
     owner: Client
+    workspace_id: str
 
     async def worker(self) -> Worker:
         return await asyncio.to_thread(Worker, self.owner)

@@ -37,12 +37,13 @@ class Talk:
     """The official client on one transport, with a key."""
 
     def __init__(self, client: Client, key: str) -> None:
-        self.client, self._key = client, key
+        self.client, self.key = client, key
 
     def context(self, **parameters: str) -> ClientCallContext:
         """What goes with a call: its key, and further headers or metadata."""
         named = {name.replace("_", "-"): value for name, value in parameters.items()}
-        return ClientCallContext(service_parameters={"authorization": f"Bearer {self._key}", **named}, timeout=SECONDS)
+        key = {"authorization": f"Bearer {self.key}"} if self.key else {}
+        return ClientCallContext(service_parameters={**key, **named}, timeout=SECONDS)
 
     async def send(self, text: str = "Review it", *, immediately: bool = True, **more: Any) -> Task:
         """The task that a message brought about."""

@@ -55,6 +55,17 @@ RPC: list[tuple[str, Any, dict[str, str], int]] = [
     ("a content type", SEND, {"content_type": "text/plain"}, -32005),
     ("no content type", SEND, {"content_type": ""}, -32005),
     ("another version", SEND, {"a2a_version": "2.0"}, -32009),
+    ("another minor version", SEND, {"a2a_version": "1.1"}, -32009),
+    ("half a version", SEND, {"a2a_version": "1"}, -32009),
+    ("no version at all", SEND, {"a2a_version": "1.0x"}, -32009),
+    ("an unknown state", {**SEND, "method": "ListTasks", "params": {"status": "ASLEEP"}}, {}, -32602),
+    ("an older state", {**SEND, "method": "ListTasks", "params": {"status": "working"}}, {}, -32602),
+    (
+        "a time that is not in UTC",
+        {**SEND, "method": "ListTasks", "params": {"statusTimestampAfter": "2026-01-31T12:00:00+02:00"}},
+        {},
+        -32602,
+    ),
     ("no version", SEND, {"a2a_version": ""}, -32009),
     ("too large", {**SEND, "params": {"message": {**MESSAGE, "parts": [{"text": "x" * 2_000_000}]}}}, {}, -32600),
     ("a context that is none", {**SEND, "params": {"message": {**MESSAGE, "contextId": "a b"}}}, {}, -32602),
@@ -83,12 +94,15 @@ def test_the_token_of_a_last_page_is_there_and_artifacts_are_not(server: Server)
 def test_a_patch_number_of_a_version_does_not_matter(server: Server) -> None:
     body = {**SEND, "method": "ListTasks", "params": {}}
     assert "result" in post(server, "/a2a", body, a2a_version="1.0.1").json()
+    headers = {"authorization": f"Bearer {server.key}", "a2a-version": "1.0.1"}
+    assert "tasks" in httpx2.get(f"{server.url}/a2a/tasks", headers=headers, timeout=60).json()
 
 
 def test_a_version_may_stand_in_the_query(server: Server) -> None:
     body = {**SEND, "params": {"message": MESSAGE, "configuration": {"returnImmediately": True}}}
     assert "task" in post(server, "/a2a?A2A-Version=1.0", body, a2a_version="").json()["result"]
-    assert "task" in post(server, "/a2a", body, a2a_version="1.7").json()["result"]
+    rest = post(server, "/a2a/message:send?A2A-Version=1.0", body["params"], a2a_version="")
+    assert "task" in rest.json()
 
 
 REST: list[tuple[str, str, str, Any, dict[str, str], int, str]] = [
@@ -97,6 +111,8 @@ REST: list[tuple[str, str, str, Any, dict[str, str], int, str]] = [
     ("no message", "POST", "/message:send", {}, {}, 400, "INVALID_ARGUMENT"),
     ("a content type", "POST", "/message:send", {}, {"content_type": "text/xml"}, 400, "INVALID_ARGUMENT"),
     ("another version", "POST", "/message:send", {}, {"a2a_version": "0.1"}, 400, "FAILED_PRECONDITION"),
+    ("another minor version", "POST", "/message:send", {}, {"a2a_version": "1.7"}, 400, "FAILED_PRECONDITION"),
+    ("no version", "GET", "/tasks", None, {"a2a_version": ""}, 400, "FAILED_PRECONDITION"),
     ("an unknown task", "GET", "/tasks/task_x", None, {}, 404, "NOT_FOUND"),
     ("an unknown place", "GET", "/a/b/c", None, {}, 404, "NOT_FOUND"),
     ("another method", "DELETE", "/tasks", None, {}, 405, "UNKNOWN"),
@@ -119,6 +135,8 @@ def test_http_json_answers_with_its_status(
     reply = httpx2.request(method, f"{server.url}/a2a{path}", content=data, headers=sent, timeout=60)
     error = reply.json()["error"]
     assert (reply.status_code, error["code"], error["status"]) == (status, status, name), reply.text
+    assert reply.headers["content-type"] == "application/a2a+json"
+    assert all(one["@type"] for one in error["details"])
 
 
 @pytest.mark.parametrize("path", ["/a2a", "/a2a/message:send", "/a2a/tasks/x:cancel"])
@@ -159,7 +177,8 @@ def test_grpc_has_a_status_for_each(server: Server, reader: str) -> None:
     async def run() -> None:
         assert await status("rk_nobody_0", "1.0") == "UNAUTHENTICATED"
         assert await status(server.key, "1.0") == "NOT_FOUND"
-        assert await status(server.key, "2.0") == "FAILED_PRECONDITION"
+        for version in ("2.0", "1.1", "1", "", "0.3"):
+            assert await status(server.key, version) == "FAILED_PRECONDITION", version
         assert await status(reader, "1.0", "SendMessage", asked()) == "PERMISSION_DENIED"
         assert await status(server.key, "1.0.1") == "NOT_FOUND"
         empty = asked()

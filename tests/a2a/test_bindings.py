@@ -17,6 +17,7 @@ from a2a.utils import errors
 from google.protobuf.json_format import ParseDict
 from google.rpc import error_details_pb2, status_pb2
 
+from redkey.a2a import errors as a2a_errors
 from tests.a2a.requirements import NOWHERE
 from tests.a2a.talk import TRANSPORTS, Worker, as_json, talking
 from tests.harness.server import Server
@@ -190,3 +191,29 @@ def test_an_error_has_its_code_on_every_binding(
 
     code, (info,) = asyncio.run(call())
     assert (code, info.reason, info.domain) == (named.grpc_status, named.reason, "a2a-protocol.org")
+
+
+def test_every_error_of_the_protocol_has_its_codes() -> None:
+    known = {kind for kind in errors.A2A_ERROR_MAPPING if kind in errors.JSON_RPC_ERROR_CODE_MAP}
+    assert len(known) >= 13
+    for kind in known:
+        named, own = errors.A2A_ERROR_MAPPING[kind], a2a_errors.refused(kind.__name__, "x").kind
+        assert (own.rpc, own.http, own.grpc) == (
+            errors.JSON_RPC_ERROR_CODE_MAP[kind],
+            named.http_code,
+            named.grpc_status,
+        ), kind
+        if kind in errors.A2A_ERROR_REASONS and own.rpc > -32100:
+            assert own.reason == errors.A2A_ERROR_REASONS[kind]
+
+
+def test_credentials_are_not_in_the_log(server: Server, raw: Raw) -> None:
+    """Neither a key nor what a push notification config names is logged, however a request fails (13.4)."""
+    task_id = raw.begin()
+    config = {"url": "https://hooks.example.com/x", "token": "tok-secret-1"}
+    config["authentication"] = {"scheme": "Bearer", "credentials": "cred-secret-1"}  # type: ignore[assignment]
+    assert raw.rest("POST", f"/tasks/{task_id}/pushNotificationConfigs", config).status_code == 200
+    wrong = {**config, "url": "https://localhost/x"}
+    assert raw.rest("POST", f"/tasks/{task_id}/pushNotificationConfigs", wrong).status_code == 400
+    assert raw.rest("GET", "/tasks", authorization=f"Bearer {server.key}x").status_code == 401
+    assert not [secret for secret in (server.key, "tok-secret-1", "cred-secret-1") if secret in server.logs()]

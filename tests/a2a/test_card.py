@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from email.utils import parsedate_to_datetime
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -15,7 +16,7 @@ from google.protobuf.json_format import ParseDict
 from jwt import PyJWK
 
 from tests.harness.client import Client
-from tests.harness.server import Server
+from tests.harness.server import Server, serving
 
 PATH = "/.well-known/agent-card.json"
 EXTENDED = "/a2a/extendedAgentCard"
@@ -124,3 +125,22 @@ def test_the_extended_card_is_for_those_who_show_a_key(server: Server, owner: Cl
     role(owner, "auditor")
     shown = get(server, EXTENDED, authorization=f"Bearer {other}").json()
     assert "auditor" not in {one["id"] for one in shown["skills"]}
+
+
+def test_the_card_changes_with_its_roles(tmp_path: Path) -> None:
+    """Hash and time follow each role that the card gets, also within one second."""
+    names = ("one", "two", "three")
+    with serving(tmp_path, config=f"[a2a]\npublic_roles = {list(names)}\n") as server, server.client() as owner:
+        seen = [get(server)]
+        for number, name in enumerate(names, 1):
+            role(owner, name)
+            last = seen[-1].headers
+            for known in ({"if_none_match": last["etag"]}, {"if_modified_since": last["last-modified"]}):
+                fresh = get(server, **known)
+                assert fresh.status_code == 200, known
+                assert len(fresh.json()["skills"]) == number
+            seen.append(fresh)
+            verify(fresh.json())
+    assert len({one.headers["etag"] for one in seen}) == len(seen)
+    times = [parsedate_to_datetime(one.headers["last-modified"]) for one in seen]
+    assert times == sorted(set(times))

@@ -119,6 +119,34 @@ def test_a_dead_receiver_is_parked_visible_and_resumed_and_holds_up_nobody(owner
         owner.delete(f"/webhooks/{one['webhookId']}")
 
 
+def test_a_parked_push_config_is_resumed(server: Server, owner: Client) -> None:
+    worker = Worker(owner)
+    acts.begin_queue(owner, "queue_pushed")
+    task_id = acts.create_task(owner, "queue_pushed")
+    with receiving() as dead:
+        dead.status = 500
+        place = f"{server.url}/a2a/tasks/{task_id}/pushNotificationConfigs"
+        headers = {"authorization": f"Bearer {server.key}", "a2a-version": "1.0"}
+        assert httpx2.post(place, json={"url": dead.url, "id": "mine"}, headers=headers).status_code == 200
+        worker.take(task_id)
+
+        def shown() -> dict[str, Any]:
+            every = owner.get("/webhooks?kind=push&limit=500").json["items"]
+            (found,) = [one for one in every if one["taskId"] == task_id]
+            return dict(found)
+
+        acts.until(lambda: shown()["state"] == "parked")
+        webhook = f"/webhooks/{shown()['webhookId']}"
+        assert owner.get(webhook).json == shown()
+        dead.status = 200
+        assert owner.post(f"{webhook}/resume", {}).json["status"] == "resumed"
+        assert "statusUpdate" in dead.wait(1)[0].json
+        worker.complete(summary="Done.")
+        acts.until(lambda: shown()["state"] == "ended")
+        assert owner.post(f"{webhook}/resume", {}).status == 409
+        assert owner.delete(webhook).json["status"] == "removed"
+
+
 @pytest.mark.parametrize("transport", TRANSPORTS)
 def test_push_notifications_are_set_delivered_and_removed(
     server: Server, owner: Client, receiver: Receiver, transport: str
@@ -193,9 +221,59 @@ def test_nothing_is_lost_when_the_server_is_killed(tmp_path: Path, receiver: Rec
     assert [one.json["data"]["taskId"] for one in got] == made
 
 
+# Ends the server when it has recorded a removal: before it keeps an answer, and before it sends one.
+_ENDING = """
+import os
+from redkey.api import adapter
+from redkey.http.exchange import Exchange
+from redkey.services import repeats
+
+send = Exchange.reply
+
+
+def reply(self, *given):
+    if self.method == "DELETE":
+        os._exit(3)
+    return send(self, *given)
+
+
+Exchange.reply = reply
+repeats.keep = repeats.kept = lambda *given: os._exit(3)
+"""
+
+
+@pytest.mark.parametrize("kind", ["webhook", "push"])
+def test_a_removal_is_answered_again_after_a_crash(tmp_path: Path, receiver: Receiver, kind: str) -> None:
+    planted = tmp_path / "planted"
+    planted.mkdir()
+    (planted / "sitecustomize.py").write_text(_ENDING)
+    removal = {"idempotency-key": "r-1"}
+    with serving(tmp_path, config=CONFIG, environment={"PYTHONPATH": str(planted)}) as server:
+        with server.client() as owner:
+            place = f"/webhooks/{create(owner, receiver, 'task.created')['webhookId']}"
+            if kind == "push":
+                acts.begin_queue(owner)
+                config = f"{server.url}/a2a/tasks/{acts.create_task(owner)}/pushNotificationConfigs"
+                headers = {"authorization": f"Bearer {server.key}", "a2a-version": "1.0"}
+                assert httpx2.post(config, json={"url": receiver.url}, headers=headers).status_code == 200
+                (push,) = owner.get("/webhooks?kind=push").json["items"]
+                place = f"/webhooks/{push['webhookId']}"
+            with pytest.raises(httpx2.TransportError):
+                owner.request("DELETE", place, headers=removal)
+        assert server.process.wait(60) == 3
+    with serving(tmp_path, config=CONFIG) as server, server.client() as owner:
+        assert owner.get(place).status == 404
+        reply = owner.request("DELETE", place, headers=removal)
+        assert (reply.status, reply.json["status"]) == (200, "removed")
+        assert owner.request("DELETE", place, headers=removal).json == reply.json
+        assert owner.request("DELETE", place, headers={"idempotency-key": "r-2"}).status == 404
+
+
 def test_urls_that_a_server_must_not_call_are_refused(tmp_path: Path) -> None:
     refused = ("http://example.com/x", "https://127.0.0.1/x", "https://[::1]/x", "https://10.0.0.1/x")
-    with serving(tmp_path, config='[outbox]\nhosts = [".example.com"]\n') as strict, strict.client() as owner:
+    refused += ("https://localhost/x", "https://LocalHost./x", "https://x.localhost/", "https://ip6-localhost/")
+    config = '[outbox]\nhosts = [".example.com", "localhost", "x.localhost", "ip6-localhost"]\n'
+    with serving(tmp_path, config=config) as strict, strict.client() as owner:
         for url in (*refused, "https://hooks.example.com:22/", "https://example.org/x"):
             reply = owner.post("/webhooks", {"receiverUrl": url})
             assert (reply.status, reply.json["code"]) == (422, "url_refused"), url

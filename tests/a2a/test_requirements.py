@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.a2a import requirements, waiting
+from tests.a2a import permitted, pushing, requirements, waiting
 from tests.a2a.planting import Planting, planting
 from tests.a2a.requirements import REQUIREMENTS
 from tests.a2a.scene import Scene
@@ -39,13 +39,15 @@ def hold(server: Server, owner: Client, stranger: str, transport: str, check: Ca
                 await stack.enter_async_context(talking(server, transport, key, streaming=streaming))
                 for key, streaming in (("", False), ("", True), (stranger, True))
             ]
-            await check(Scene(*talks, owner))
+            await check(Scene(*talks, owner, server.workspace_id))
 
     asyncio.run(run())
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
-@pytest.mark.parametrize("check", REQUIREMENTS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize(
+    "check", [check for _, check in REQUIREMENTS], ids=[f"{place} {check.__name__}" for place, check in REQUIREMENTS]
+)
 def test_a_requirement_holds(
     server: Server, owner: Client, stranger: str, transport: str, check: Callable[[Scene], Any]
 ) -> None:
@@ -57,6 +59,27 @@ PLANTED: dict[str, tuple[str, Callable[[Scene], Any]]] = {
     "lists ignore the status": (
         "import redkey.a2a.gateway as g; plant(g, '_state', lambda status: '')",
         requirements.a_list_is_filtered_by_status_and_time,
+    ),
+    "an unknown status lists everything": (
+        "import redkey.a2a.gateway as g; plant(g, '_state', lambda status: '')\n"
+        "import redkey.a2a.requests as r, msgspec, typing\n"
+        "class Any(r.ListTasks, frozen=True, kw_only=True): status: typing.Any = None\n"
+        "import redkey.a2a.face as f; c = f.converted\n"
+        "plant(f, 'converted', lambda value, kind: c(value, Any if kind is r.ListTasks else kind))",
+        requirements.an_unknown_status_is_refused,
+    ),
+    "push configs beyond a page are lost": (
+        "import redkey.services.use_cases.a2a_push as p; r = p.list_push.run\n"
+        "plant(p.list_push, 'run', lambda caller, task_id: r(caller, task_id)[:100])",
+        pushing.every_push_config_is_listed,
+    ),
+    "a receiver is looked at when it is called": (
+        "import redkey.services.use_cases.a2a_push as p; plant(p, 'check_receiver', lambda *given: None)",
+        pushing.a_push_config_does_not_name_this_machine,
+    ),
+    "whoever has a key may write": (
+        "import redkey.services.use_case as u; plant(u.UseCase, 'judge', lambda self, caller: None)",
+        permitted.every_operation_needs_its_scope,
     ),
     "lists are in the order of creation": (
         "import redkey.readmodel.a2a_list as l; n = l._newest\n"

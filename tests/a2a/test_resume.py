@@ -67,15 +67,15 @@ class Caller:
 class Follower(threading.Thread):
     """Follows a task over every break, from where it was."""
 
-    def __init__(self, caller: Caller, task_id: str) -> None:
+    def __init__(self, caller: Caller, task_id: str, after: str) -> None:
         super().__init__(daemon=True)
-        self._caller, self._task_id = caller, task_id
+        self._caller, self._task_id, self._after = caller, task_id, after
         self.got: list[tuple[str, dict[str, Any]]] = []
         self.snapshots = 0
         self.done = threading.Event()
 
     def run(self) -> None:
-        after = ""
+        after = self._after
         while not self.done.is_set():
             try:
                 for index, (position, found) in enumerate(self._caller.stream(self._task_id, after)):
@@ -105,7 +105,7 @@ def test_nothing_is_lost_or_repeated_over_servers_that_are_killed(run: int, tmp_
         first = caller.post("/a2a/message:send", sent, "k-1")
         task_id = first["task"]["id"]
         beginning, _ = next(caller.stream(task_id, ""))
-        follower = Follower(caller, task_id)
+        follower = Follower(caller, task_id, beginning)
         follower.start()
 
         def work() -> None:

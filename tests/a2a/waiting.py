@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 from uuid import uuid4
 
-from a2a.types import (
-    CancelTaskRequest,
-    SubscribeToTaskRequest,
-)
+from a2a.types import CancelTaskRequest, Part, SubscribeToTaskRequest
 from a2a.utils import errors
 
 from tests.a2a.scene import Scene, first_of, listed, refused
@@ -31,6 +29,41 @@ async def a_send_waits_until_the_task_needs_its_client(scene: Scene) -> None:
     await asyncio.to_thread(worker.take, found[0].id)
     await asyncio.to_thread(worker.block)
     assert state(await asyncio.wait_for(sending, 60)) == "INPUT_REQUIRED"
+
+
+async def a_send_waits_for_every_kind_of_end(scene: Scene) -> None:
+    for end in ("FAILED", "REJECTED", "CANCELED", "AUTH_REQUIRED"):
+        context, worker = str(uuid4()), await scene.worker()
+        sending = asyncio.ensure_future(scene.talk.send(immediately=False, message={"context_id": context}))
+        while not (found := (await listed(scene.streaming, context_id=context)).tasks):
+            assert not sending.done(), "it did not wait"
+            await asyncio.sleep(0.02)
+        await asyncio.to_thread(worker.take, found[0].id)
+        assert not sending.done(), "it did not wait"
+        if end == "CANCELED":
+            wanted = CancelTaskRequest(id=found[0].id)
+            await scene.streaming.client.cancel_task(wanted, context=scene.streaming.context())
+        elif end == "AUTH_REQUIRED":
+            await asyncio.to_thread(worker.block, "Whose key?", "auth")
+        else:
+            await asyncio.to_thread(worker.fail, "No.", "rejected" if end == "REJECTED" else "error")
+        done = await asyncio.wait_for(sending, 60)
+        assert (state(done), done.id) == (end, found[0].id)
+
+
+async def a_streamed_message_is_refused_as_a_sent_one(scene: Scene) -> None:
+    ended, talk = await scene.completed(), scene.streaming
+    before = await scene.head()
+
+    def streamed(**message: str) -> Any:
+        return first_of(talk.client.send_message(asked(message=message), context=talk.context()))
+
+    await refused(errors.UnsupportedOperationError, streamed(task_id=ended.id))
+    await refused(errors.TaskNotFoundError, streamed(task_id="task_01KQVJDB00H6WRB0S2CTBXP2YD"))
+    await refused(errors.InvalidParamsError, streamed(context_id="a b"))
+    part = asked(parts=[Part(url="file:///etc/passwd")])
+    await refused(errors.ContentTypeNotSupportedError, first_of(talk.client.send_message(part, context=talk.context())))
+    assert await scene.head() == before
 
 
 async def return_immediately_does_not_wait(scene: Scene) -> None:

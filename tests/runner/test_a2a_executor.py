@@ -90,7 +90,8 @@ def test_the_answer_continues_the_same_remote_task(tmp_path: Path) -> None:
     assert (first, context) == (second, again)
     assert (prompt, answer) == ("You are Quinn.", "beginners")
     assert (done.output.summary, [one.content for one in done.output.artifacts]) == ("Written.", ["For beginners."])
-    assert list((tmp_path / "kept").iterdir()) == []
+    (kept,) = (tmp_path / "kept").iterdir()
+    assert json.loads(kept.read_bytes())["waits"] is False
 
 
 def test_artifacts_of_any_agent_become_files_and_its_words_progress(tmp_path: Path) -> None:
@@ -101,7 +102,8 @@ def test_artifacts_of_any_agent_become_files_and_its_words_progress(tmp_path: Pa
 
     async def act(context: RequestContext, updater: TaskUpdater) -> None:
         assert context.message is not None
-        assert list(context.message.reference_task_ids) == ["task_1"]
+        # It never heard of this task.
+        assert list(context.message.reference_task_ids) == []
         await updater.update_status(TaskState.TASK_STATE_WORKING, words("Half of it is done."))
         await updater.add_artifact([Part(text="# Fine", media_type="text/markdown")], name="report")
         await updater.add_artifact([data({"score": 3})], name="scores")
@@ -120,6 +122,30 @@ def test_artifacts_of_any_agent_become_files_and_its_words_progress(tmp_path: Pa
     assert found == {"report.md": "# Fine", "big.url": "https://example.org/big.iso\n"}
     assert (tmp_path / "picture.png").read_bytes() == b"\x89PNG"
     assert said == ["Half of it is done."]
+
+
+def test_only_tasks_of_the_agent_itself_are_referred_to_and_as_it_named_them(tmp_path: Path) -> None:
+    seen: list[tuple[str | None, str, list[str]]] = []
+
+    async def act(context: RequestContext, updater: TaskUpdater) -> None:
+        assert context.message is not None
+        seen.append((context.task_id, context.message.context_id, list(context.message.reference_task_ids)))
+        await updater.complete(words("Done."))
+
+    async def scene() -> None:
+        async with serving(act) as (url, _), serving(act) as (other, _):
+            agent = A2aExecutor(url, kept=tmp_path / "kept")
+            await agent.run(step(tmp_path, task_id="task_a", context_id="workflow:wf_1"))
+            references = ("task_a", "task_b")
+            await agent.run(step(tmp_path, task_id="task_c", context_id="queue:q", reference_task_ids=references))
+            # Another agent gave no names, and a runner that remembers nothing knows none.
+            for executor in (A2aExecutor(other, kept=tmp_path / "kept"), A2aExecutor(url)):
+                await executor.run(step(tmp_path, task_id="task_d", reference_task_ids=references))
+
+    asyncio.run(scene())
+    first = seen[0][0]
+    assert [one[2] for one in seen] == [[], [first], [], []]
+    assert [one[1] for one in seen[:2]] == ["wf_1", "task_c"]
 
 
 async def _fails(context: RequestContext, updater: TaskUpdater) -> None:

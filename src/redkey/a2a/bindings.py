@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from redkey.a2a import requests
+from redkey.a2a import push_configs, requests
 from redkey.a2a.gateway import Gateway
 
 _TASK = r"/tasks/(?P<id>[^/:]+)"
@@ -39,10 +39,10 @@ def bindings(gateway: Gateway) -> tuple[Binding, ...]:
         _bind("GetTask", "GET", _TASK, requests.GetTask, gateway.get_task),
         _bind("CancelTask", "POST", _TASK + ":cancel", named, gateway.cancel_task),
         _bind("SubscribeToTask", "POST", _TASK + ":subscribe", named, gateway.subscribe, streams=True),
-        _bind("CreateTaskPushNotificationConfig", "POST", _CONFIGS, requests.PushConfig, gateway.create_config),
-        _bind("ListTaskPushNotificationConfigs", "GET", _CONFIGS, requests.ListConfigs, gateway.list_configs),
-        _bind("GetTaskPushNotificationConfig", "GET", _CONFIG, requests.NamedConfig, gateway.get_config),
-        _bind("DeleteTaskPushNotificationConfig", "DELETE", _CONFIG, requests.NamedConfig, gateway.delete_config),
+        _bind("CreateTaskPushNotificationConfig", "POST", _CONFIGS, requests.PushConfig, push_configs.create_config),
+        _bind("ListTaskPushNotificationConfigs", "GET", _CONFIGS, requests.ListConfigs, push_configs.list_configs),
+        _bind("GetTaskPushNotificationConfig", "GET", _CONFIG, requests.NamedConfig, push_configs.get_config),
+        _bind("DeleteTaskPushNotificationConfig", "DELETE", _CONFIG, requests.NamedConfig, push_configs.delete_config),
         _bind("SubscribeToTask", "GET", _TASK + ":subscribe", named, gateway.subscribe, streams=True),
     )
 

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from redkey import __version__
+from redkey.a2a.compat import serves_older
 from redkey.a2a.messages import LEDGER
 from redkey.http.exchange import Exchange, header_lines
 from redkey.http.security import SECURITY
@@ -57,7 +58,8 @@ class Cards:
         """Serve the public card: cached by its hash and its time."""
         body = msgspec.json.encode(self.public())
         if self._served[0] != body:
-            self._served = body, time.time()
+            # Headers have whole seconds: a card that changed again within one is of the next.
+            self._served = body, max(time.time(), int(self._served[1]) + 1)
         etag = b'"%b"' % sha256(body).hexdigest()[:32].encode()
         headers = [
             (b"content-type", b"application/json"),
@@ -75,8 +77,9 @@ class Cards:
         url = config.public_url
         places = [("JSONRPC", f"{url}/a2a", "1.0"), ("HTTP+JSON", f"{url}/a2a", "1.0")]
         places += [("GRPC", self.grpc_url, "1.0")] if self.grpc_url else []
-        places += [("JSONRPC", f"{url}/a2a", "0.3")]
-        places += [("GRPC", self.grpc_url, "0.3")] if self.grpc_url else []
+        if serves_older():
+            places += [("JSONRPC", f"{url}/a2a", "0.3"), ("HTTP+JSON", f"{url}/a2a", "0.3")]
+            places += [("GRPC", self.grpc_url, "0.3")] if self.grpc_url else []
         card: Json = {
             "name": config.a2a.name,
             "description": config.a2a.description,

@@ -10,8 +10,8 @@ import structlog
 from redkey.a2a.bindings import bindings
 from redkey.a2a.card import PATH as CARD_PATH
 from redkey.a2a.card import Cards
-from redkey.a2a.compat import OlderVersion
-from redkey.a2a.face import Face
+from redkey.a2a.compat import OlderRpc, serves_older
+from redkey.a2a.face import Face, is_older, version_of
 from redkey.a2a.gateway import Gateway
 from redkey.a2a.rest import RestFace
 from redkey.a2a.rpc import RpcFace
@@ -36,15 +36,11 @@ class A2aDoor:
         self._cards = Cards(means, workspace_id)
         self._gateway = Gateway(self._settings.queue, self._cards.extended)
         operations = bindings(self._gateway)
-        self._rpc = RpcFace(self._face, self._gateway, operations, OlderVersion(self._gateway))
+        self._rpc = RpcFace(self._face, self._gateway, operations, OlderRpc(self._gateway) if serves_older() else None)
         self._rest = RestFace(self._face, self._gateway, operations)
         self._grpc: GrpcFace | None = None
         # Where gRPC listens; empty where it does not.
         self.grpc_address = ""
-
-    def takes(self, path: str) -> bool:
-        """True for the paths of this door."""
-        return path.startswith(PREFIX + "/") or path in (PREFIX, CARD_PATH)
 
     def __call__(self, exchange: Exchange) -> Coroutine[Any, Any, None] | None:
         """Answer a request: `/a2a` and `/a2a/QUEUE` by JSON-RPC, what is below them by HTTP+JSON."""
@@ -54,6 +50,8 @@ class A2aDoor:
         path = exchange.path.removeprefix(PREFIX).rstrip("/")
         if exchange.method == "POST" and path.count("/") <= 1 and not self._rest.knows(path):
             return self._rpc(exchange, path.removeprefix("/"))
+        if path.startswith("/v1/") and serves_older() and is_older(version_of(exchange.headers, exchange.query)):
+            return self._rest.answer_older(exchange, path)
         tenant = ""
         if path and not self._rest.knows(path):
             tenant, _, rest = path.removeprefix("/").partition("/")

@@ -38,6 +38,14 @@ _KINDS = {
         ),
         Kind("UnsupportedOperationError", -32004, 400, "FAILED_PRECONDITION", "UNSUPPORTED_OPERATION"),
         Kind("ContentTypeNotSupportedError", -32005, 400, "INVALID_ARGUMENT", "CONTENT_TYPE_NOT_SUPPORTED"),
+        Kind("InvalidAgentResponseError", -32006, 500, "INTERNAL", "INVALID_AGENT_RESPONSE"),
+        Kind(
+            "ExtendedAgentCardNotConfiguredError",
+            -32007,
+            400,
+            "FAILED_PRECONDITION",
+            "EXTENDED_AGENT_CARD_NOT_CONFIGURED",
+        ),
         Kind("ExtensionSupportRequiredError", -32008, 400, "FAILED_PRECONDITION", "EXTENSION_SUPPORT_REQUIRED"),
         Kind("VersionNotSupportedError", -32009, 400, "FAILED_PRECONDITION", "VERSION_NOT_SUPPORTED"),
         Kind("JSONParseError", -32700, 400, "INVALID_ARGUMENT", "INVALID_REQUEST"),
@@ -97,6 +105,10 @@ class A2aError(RedKeyError):
         """The body of HTTP+JSON (AIP-193)."""
         kind = self.kind
         return {"error": {"code": kind.http, "status": kind.grpc, "message": self.message, "details": self.details}}
+
+    def as_older_rest(self) -> dict[str, Any]:
+        """The body of HTTP+JSON 0.3: beside the newer form the name of the error, which clients of it read."""
+        return self.as_rest() | {"type": self.kind.name, "message": self.message}
 
     @property
     def is_transport(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, TypeVar
 from urllib.parse import parse_qs
@@ -10,8 +11,8 @@ from urllib.parse import parse_qs
 import msgspec
 import structlog
 
+from redkey.a2a.call import EXTENSIONS, Call, Event
 from redkey.a2a.errors import A2aError, invalid, refused, translated
-from redkey.a2a.gateway import EXTENSIONS, Call, Event
 from redkey.api.auth import Authenticator
 from redkey.errors import RedKeyError
 from redkey.http.event_stream import MEDIA_TYPE
@@ -28,6 +29,7 @@ Headers = list[tuple[bytes, bytes]]
 Request = TypeVar("Request")
 
 VERSION = "1.0"
+_VERSION = re.compile(r"([0-9]{1,3}\.[0-9]{1,3})(?:\.[0-9]{1,6})?")
 _ANSWERS = (b"application/json", b"application/a2a+json")
 _log = structlog.get_logger("redkey.a2a")
 _encode = msgspec.json.Encoder().encode
@@ -63,18 +65,21 @@ class Face:
 
     async def body(self, exchange: Exchange, caller: Caller, *, optional: bool = False) -> Any:
         """The JSON of a request, within the bounds of the server; an optional body may be empty."""
-        limit = self.means.config.limits.body_bytes
-        data = exchange.take_whole(limit)
-        if data is None:
-            data = await read_body(exchange, limit)
+        data, limit = await self.received(exchange), self.means.config.limits.body_bytes
         if optional and not data:
             return {}
-        _check_media(exchange)
+        check_media(exchange)
         caller.body_bytes = len(data)
         if not caller.is_large:
             return decode(data, size_limit=limit)
         caller.charge(cost_of_bytes(len(data)))
         return await caller.beside(lambda: decode(data, size_limit=limit))
+
+    async def received(self, exchange: Exchange) -> bytes:
+        """The body of a request as it came, within the bounds of the server."""
+        limit = self.means.config.limits.body_bytes
+        data = exchange.take_whole(limit)
+        return await read_body(exchange, limit) if data is None else data
 
     def begin(self, exchange: Exchange, tenant: str) -> tuple[Call, Any] | None:
         """The caller and the JSON of a request that has been received whole and is small; None otherwise."""
@@ -83,7 +88,7 @@ class Face:
             return None
         call = self.call(exchange, tenant)
         data = exchange.take_whole(LARGE_BYTES) or b""
-        _check_media(exchange)
+        check_media(exchange)
         call.caller.body_bytes = len(data)
         return call, decode(data, size_limit=LARGE_BYTES)
 
@@ -108,7 +113,8 @@ class Face:
         call.caller.enqueue(pending, done)
 
 
-def _check_media(exchange: Exchange) -> None:
+def check_media(exchange: Exchange) -> None:
+    """Refuse a body that is not JSON."""
     media = exchange.headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
     if media not in _ANSWERS or b"content-encoding" in exchange.headers:
         shown = media.decode("ascii", "replace")[:64] or "none"
@@ -125,13 +131,26 @@ def version_of(headers: Mapping[bytes, bytes], query: bytes = b"") -> str:
 
 def is_older(version: str) -> bool:
     """True for 0.3; patch numbers do not matter."""
-    return version.split(".")[:2] == ["0", "3"]
+    return _minor_of(version) == "0.3"
 
 
 def check_version(version: str) -> None:
-    """Refuse versions that are not spoken here."""
-    if version.partition(".")[0] != "1":
-        raise refused("VersionNotSupportedError", f"A2A {version[:16]} is not spoken here; {VERSION} and 0.3 are.")
+    """Refuse versions that are not spoken here: another minor number is another version."""
+    if _minor_of(version) != VERSION:
+        text = f"A2A {version[:16]} is not spoken here: send A2A-Version: {VERSION}, or 0.3 where the card offers it."
+        raise refused("VersionNotSupportedError", text)
+
+
+def check_older(version: str) -> None:
+    """Refuse what is not 0.3 at a place that speaks only that."""
+    if not is_older(version):
+        raise refused("VersionNotSupportedError", f"A2A {version[:16]} is not spoken here; 0.3 is.")
+
+
+def _minor_of(version: str) -> str:
+    """Major and minor number of a version; empty for text that is no version."""
+    found = _VERSION.fullmatch(version)
+    return found[1] if found is not None else ""
 
 
 def converted(value: Any, kind: type[Request]) -> Request:

@@ -7,60 +7,39 @@ comes back: JSON values in the shapes of the protocol, or a stream of them with 
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 import msgspec
 
-from redkey.a2a import messages, requests
+from redkey.a2a import messages, push_configs, requests
+from redkey.a2a.call import Call, Event, first_event, shown_event, shown_task
 from redkey.a2a.errors import invalid, refused, translated
-from redkey.a2a.messages import LEDGER
 from redkey.commands.decision import Refused
 from redkey.errors import RedKeyError
 from redkey.services import repeats
-from redkey.services.caller import Caller, Pending
+from redkey.services.caller import Pending
 from redkey.services.outcome import Outcome
 from redkey.services.place import Place
-from redkey.services.use_cases import a2a_push, a2a_tasks, queues
+from redkey.services.use_cases import a2a_tasks, queues
 from redkey.services.use_cases.a2a_cards import list_skills
-from redkey.services.use_cases.a2a_tasks import Sighted, Told, Wanted
+from redkey.services.use_cases.a2a_tasks import Sighted, Wanted
 from redkey.shapes.operation import PRODUCE, Operation
 from redkey.shapes.queues import NewQueue
 from redkey.shapes.roles import Role
 from redkey.shapes.tasks import NewTask
-from redkey.wire.a2a import A2ATask, shown_context
 from redkey.wire.a2a_contract import projection
 from redkey.wire.names import queue_id
 from redkey.wire.times import parse_time
 
 Json = dict[str, Any]
 
-EXTENSIONS = (LEDGER,)
 # A send is the same request on every transport: its idempotency key is bound to the message alone.
 _SEND = Operation("a2a_send_message", "POST", "/a2a/message:send", PRODUCE)
 _POSITION = re.compile(r"([0-9]{1,15})(?:\.([0-9]{1,3}))?")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z")
 _PAGE = 50
 _encode = msgspec.json.Encoder().encode
-
-
-class Call(msgspec.Struct, frozen=True):
-    """Who asks, and what came beside the request: headers, or the metadata of gRPC."""
-
-    caller: Caller
-    # The fresh caller for what a request needs done beside itself.
-    beside: Caller
-    tenant: str = ""
-    idempotency_key: str = ""
-    last_event_id: str = ""
-    extensions: frozenset[str] = frozenset()
-
-
-class Event(msgspec.Struct, frozen=True):
-    """One object of a stream, and the id by which a client resumes after it."""
-
-    id: str
-    found: Json
 
 
 class Gateway:
@@ -83,7 +62,7 @@ class Gateway:
         sighted = await self._take(call, request)
         if not configuration.return_immediately:
             sighted = await self._settled(call, sighted)
-        return {"task": _shown(call, sighted, configuration.history_length)}
+        return {"task": shown_task(call, sighted, configuration.history_length)}
 
     def send_at_once(self, call: Call, request: requests.SendMessage) -> Pending[Json] | None:
         """The reply to a message that only creates a task; None when it needs more than one command, or waits.
@@ -108,7 +87,7 @@ class Gateway:
             return None
 
         def reply(outcome: Outcome, place: Place) -> Json:
-            return {"task": _shown(call, pending.reply(outcome, place), length)}
+            return {"task": shown_task(call, pending.reply(outcome, place), length)}
 
         return Pending(pending.command, reply, pending.contents)
 
@@ -125,11 +104,11 @@ class Gateway:
         if call.last_event_id:
             # The same message again, under its idempotency key: go on where the stream broke.
             sighted, skipped = self._resumed(call, sighted.task.task_id)
-        yield Event(_position(sighted, skipped), {"task": _shown(call, sighted, configuration.history_length)})
+        yield first_event(call, sighted, skipped, configuration.history_length)
         if sighted.task.interrupted and not call.last_event_id:
             return
         async for told in a2a_tasks.follow_task(call.caller, sighted, skipped):
-            yield _event(call, told)
+            yield shown_event(call, told)
             if told.task.interrupted and told.position == str(told.sequence):
                 return
 
@@ -148,7 +127,7 @@ class Gateway:
             wanted = request.configuration and request.configuration.task_push_notification_config
             if wanted:
                 # Everything after the task as it is answered here is sent.
-                await self._push(call, wanted, sighted.task.task_id, sighted.sequence)
+                await push_configs.set_config(call, wanted, sighted.task.task_id, sighted.sequence)
         except Refused as error:
             # A key whose answer is no longer kept is named as such.
             repeats.answer_before(caller, error)
@@ -202,7 +181,7 @@ class Gateway:
     async def get_task(self, call: Call, request: requests.GetTask) -> Json:
         """One task."""
         _check_history(request.history_length)
-        return _shown(call, a2a_tasks.get_task(call.caller, request.id), request.history_length)
+        return shown_task(call, a2a_tasks.get_task(call.caller, request.id), request.history_length)
 
     async def list_tasks(self, call: Call, request: requests.ListTasks) -> Json:
         """Tasks of the workspace, newest status first."""
@@ -216,7 +195,7 @@ class Gateway:
         context = request.context_id and messages.ledger_context(request.context_id, "")
         wanted = Wanted(context or "", _state(request.status), _time(request.status_timestamp_after))
         found, following, total = await a2a_tasks.list_tasks(call.caller, wanted, int(token or 0), size)
-        tasks = [_shown(call, one, request.history_length) for one in found]
+        tasks = [shown_task(call, one, request.history_length) for one in found]
         if not request.include_artifacts:
             tasks = [{name: value for name, value in task.items() if name != "artifacts"} for task in tasks]
         return {
@@ -232,7 +211,7 @@ class Gateway:
         if call.idempotency_key:
             caller.identify(a2a_tasks.cancel_task.operation, call.idempotency_key, request.id.encode(), b"a2a")
         try:
-            return _shown(call, await caller.reply(a2a_tasks.cancel_task(caller, request.id)), None)
+            return shown_task(call, await caller.reply(a2a_tasks.cancel_task(caller, request.id)), None)
         except RedKeyError as error:
             raise translated(error, cancels=True) from None
 
@@ -244,9 +223,9 @@ class Gateway:
         sighted, skipped = self._resumed(call, request.id)
         if sighted.task.closed:
             raise refused("UnsupportedOperationError", "The task has ended: there is nothing to follow.")
-        yield Event(_position(sighted, skipped), {"task": _shown(call, sighted, None)})
+        yield first_event(call, sighted, skipped, None)
         async for told in a2a_tasks.follow_task(call.caller, sighted, skipped):
-            yield _event(call, told)
+            yield shown_event(call, told)
 
     def _resumed(self, call: Call, task_id: str) -> tuple[Sighted, int]:
         """The task where a client left it, and how many objects of the next record it got."""
@@ -257,89 +236,6 @@ class Gateway:
             raise invalid("The last event id cannot be read.", "Last-Event-ID", "the id of an event of this stream")
         sequence, skipped = int(found[1]), int(found[2] or 0)
         return a2a_tasks.get_task(call.caller, task_id, sequence - 1 if skipped else sequence), skipped
-
-    # Push notifications.
-
-    async def create_config(self, call: Call, request: requests.PushConfig) -> Json:
-        """Send the updates of a task to a URL."""
-        return _config(await self._push(call, request, request.task_id or ""), request.task_id or "")
-
-    async def _push(self, call: Call, request: requests.PushConfig, task_id: str, after: int = 0) -> Json:
-        given = msgspec.to_builtins(request)
-        for name in ("tenant", "taskId"):
-            given.pop(name, None)
-        for text in (given.get("token"), *(given.get("authentication") or {}).values()):
-            if text and not (text.isascii() and text.isprintable()):
-                raise invalid("A token or credential cannot be sent in a header.", "token", "not printable ASCII")
-        if after:
-            given["after"] = after
-        return await call.beside.settled(a2a_push.set_push(call.beside, task_id, given))
-
-    async def get_config(self, call: Call, request: requests.NamedConfig) -> Json:
-        """One push notification config of a task."""
-        return _config(self._config(call, request), request.task_id)
-
-    async def list_configs(self, call: Call, request: requests.ListConfigs) -> Json:
-        """The push notification configs of a task."""
-        found = a2a_push.list_push(call.caller, request.task_id)
-        return {"configs": [_config(one, request.task_id) for one in found]}
-
-    async def delete_config(self, call: Call, request: requests.NamedConfig) -> Json:
-        """Remove a push notification config; one that is not there stays so."""
-        for one in a2a_push.list_push(call.caller, request.task_id):
-            if one["id"] == request.id:
-                await call.caller.settled(a2a_push.remove_push(call.caller, request.task_id, one[a2a_push.PUSH_ID]))
-        return {}
-
-    def _config(self, call: Call, request: requests.NamedConfig) -> Json:
-        for one in a2a_push.list_push(call.caller, request.task_id):
-            if one["id"] == request.id:
-                return one
-        raise refused("TaskNotFoundError", "The task has no such push notification config.")
-
-
-def _config(settings: Json, task_id: str) -> Json:
-    """A config as its client set it."""
-    shown = {name: settings[name] for name in ("id", "url", "token", "authentication") if settings.get(name)}
-    return shown | {"taskId": task_id}
-
-
-def _position(sighted: Sighted, skipped: int) -> str:
-    return f"{sighted.sequence}" if not skipped else ""
-
-
-def _shown(call: Call, sighted: Sighted, history_length: int | None) -> Json:
-    shown = sighted.shown
-    if history_length is not None and "history" in shown:
-        kept = shown["history"][-history_length:] if history_length else []
-        shown = {name: value for name, value in shown.items() if name != "history"}
-        if kept:
-            shown["history"] = kept
-    if LEDGER in call.extensions:
-        proof = _proof(call, str(sighted.sequence), sighted.sequence, sighted.event_id)
-        shown = shown | {"metadata": {LEDGER: {**proof, **_lineage(sighted.task)}}}
-    return shown
-
-
-def _lineage(task: A2ATask) -> Mapping[str, str]:
-    """The place of a task among others, in the words in which a message may name it."""
-    parent = {"parentTaskId": task.parent_task_id} if task.parent_task_id else {}
-    return {**parent, "correlationId": shown_context(task.correlation_id)}
-
-
-def _event(call: Call, told: Told) -> Event:
-    found = told.found
-    if LEDGER in call.extensions:
-        ((name, body),) = found.items()
-        proof = {LEDGER: _proof(call, told.position, told.sequence, told.event_id)}
-        found = {name: body | {"metadata": proof}}
-    return Event(told.position, found)
-
-
-def _proof(call: Call, position: str, sequence: int, event_id: str) -> Mapping[str, str]:
-    """Where a stream resumes, where the ledger has it, and where its receipt is, which anybody can verify offline."""
-    url = f"{call.caller.means.config.public_url}/events/{event_id}/receipt?format=proof"
-    return {"position": position, "sequence": str(sequence), "eventId": event_id, "receiptUrl": url}
 
 
 def _check_history(length: int | None) -> None:

@@ -35,9 +35,9 @@ class GrpcFace:
         handler = LedgerHandler(gateway)
         # What protoc generates is without types.
         add: Any = a2a_pb2_grpc.add_A2AServiceServicer_to_server
-        add(_Handler(handler, _Builder(face, "1.0")), self._server)
+        add(_Handler(handler, _Builder(face)), self._server)
         add_older: Any = a2a_v0_3_pb2_grpc.add_A2AServiceServicer_to_server
-        add_older(_OlderHandler(handler, _Builder(face, "0.3")), self._server)
+        add_older(_OlderHandler(handler, _Builder(face, older=True)), self._server)
 
     async def start(self) -> int:
         """Listen; the port."""
@@ -56,17 +56,20 @@ class GrpcFace:
 class _Builder(GrpcServerCallContextBuilder):
     """Who calls, from the metadata of a call."""
 
-    def __init__(self, face: Face, version: str) -> None:
-        self._face, self._version = face, version
+    def __init__(self, face: Face, *, older: bool = False) -> None:
+        self._face, self._older = face, older
 
     def build(self, context: Any) -> ServerCallContext:
         headers: dict[bytes, bytes] = {}
         for name, value in context.invocation_metadata() or ():
             headers.setdefault(name.lower().encode(), value if isinstance(value, bytes) else value.encode())
         try:
-            if self._version != "0.3" and b"a2a-version" in headers:
-                # The name of the service says the version of a call that says nothing.
-                face.check_version(face.version_of(headers))
+            stated = face.version_of(headers)
+            if self._older:
+                face.check_older(stated)
+            else:
+                # A call that says nothing speaks 0.3, whose service has another name.
+                face.check_version(stated)
             call = self._face.admit(headers, _address(context.peer()))
         except Exception as error:
             raise sdk_error(error) from None

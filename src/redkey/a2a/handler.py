@@ -14,9 +14,10 @@ from a2a.types import a2a_pb2
 from a2a.utils import errors as sdk
 from google.protobuf.json_format import MessageToDict, ParseDict
 
-from redkey.a2a import face, requests
+from redkey.a2a import face, push_configs, requests
+from redkey.a2a.call import Call, Event
 from redkey.a2a.errors import A2aError, translated
-from redkey.a2a.gateway import Call, Event, Gateway
+from redkey.a2a.gateway import Gateway
 
 T = TypeVar("T")
 # Where the transports leave who calls.
@@ -77,23 +78,23 @@ class LedgerHandler(RequestHandler):
     async def on_create_task_push_notification_config(
         self, params: Any, context: ServerCallContext
     ) -> a2a_pb2.TaskPushNotificationConfig:
-        found = await _done(self._gateway.create_config(_call(context), _read(params, requests.PushConfig)))
+        found = await _done(push_configs.create_config(_call(context), _read(params, requests.PushConfig)))
         return _made(found, a2a_pb2.TaskPushNotificationConfig)
 
     async def on_get_task_push_notification_config(
         self, params: Any, context: ServerCallContext
     ) -> a2a_pb2.TaskPushNotificationConfig:
-        found = await _done(self._gateway.get_config(_call(context), _read(params, requests.NamedConfig)))
+        found = await _done(push_configs.get_config(_call(context), _read(params, requests.NamedConfig)))
         return _made(found, a2a_pb2.TaskPushNotificationConfig)
 
     async def on_list_task_push_notification_configs(
         self, params: Any, context: ServerCallContext
     ) -> a2a_pb2.ListTaskPushNotificationConfigsResponse:
-        found = await _done(self._gateway.list_configs(_call(context), _read(params, requests.ListConfigs)))
+        found = await _done(push_configs.list_configs(_call(context), _read(params, requests.ListConfigs)))
         return _made(found, a2a_pb2.ListTaskPushNotificationConfigsResponse)
 
     async def on_delete_task_push_notification_config(self, params: Any, context: ServerCallContext) -> None:
-        await _done(self._gateway.delete_config(_call(context), _read(params, requests.NamedConfig)))
+        await _done(push_configs.delete_config(_call(context), _read(params, requests.NamedConfig)))
 
     async def on_get_extended_agent_card(self, params: Any, context: ServerCallContext) -> a2a_pb2.AgentCard:
         found = await _done(self._gateway.extended_card(_call(context), _read(params, requests.Nothing)))
@@ -114,7 +115,7 @@ def _read(params: Any, kind: type[Any]) -> Any:
     try:
         return face.converted(MessageToDict(params), kind)
     except A2aError as error:
-        raise sdk_error(error) from None
+        raise sdk_error(error) from error
 
 
 async def _done(work: Awaitable[Any]) -> Any:

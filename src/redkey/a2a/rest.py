@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
-from typing import Any
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
 from redkey.a2a import face, requests
 from redkey.a2a.bindings import Binding
+from redkey.a2a.call import Call
+from redkey.a2a.compat import OLDER_ROUTES, OlderRest, OlderRoute
 from redkey.a2a.errors import A2aError, refused, translated
 from redkey.a2a.face import Face
-from redkey.a2a.gateway import Call, Gateway
+from redkey.a2a.gateway import Gateway
 from redkey.http.exchange import Exchange
 from redkey.http.problems import Declined
 
 _MEDIA = "application/a2a+json"
+Shape = Callable[[A2aError], dict[str, Any]]
+Routed = TypeVar("Routed", Binding, OlderRoute)
 
 
 class RestFace:
@@ -22,6 +26,7 @@ class RestFace:
 
     def __init__(self, face: Face, gateway: Gateway, bindings: tuple[Binding, ...]) -> None:
         self._face, self._gateway, self._bindings = face, gateway, bindings
+        self._older = OlderRest(gateway)
 
     def knows(self, path: str) -> bool:
         """True when there is an operation at a path."""
@@ -38,7 +43,7 @@ class RestFace:
             except Exception as error:
                 self._fail(exchange, error)
                 return None
-        return self._guarded(exchange, path, tenant, begun)
+        return self._guarded(exchange, self._answer(exchange, path, tenant, begun))
 
     def _send_at_once(self, exchange: Exchange, call: Call, body: Any) -> bool:
         face.check_version(face.version_of(exchange.headers, exchange.query))
@@ -54,32 +59,29 @@ class RestFace:
         self._face.send(exchange, call, pending, answer, lambda error: self._fail(exchange, error))
         return True
 
-    async def _guarded(self, exchange: Exchange, path: str, tenant: str, begun: tuple[Call, Any] | None) -> None:
+    def answer_older(self, exchange: Exchange, path: str) -> Coroutine[Any, Any, None]:
+        """Answer a request of version 0.3, whose paths begin with `/v1`."""
+        return self._guarded(exchange, self._answer_older(exchange, path), A2aError.as_older_rest)
+
+    async def _guarded(
+        self, exchange: Exchange, answering: Coroutine[Any, Any, None], shape: Shape = A2aError.as_rest
+    ) -> None:
         try:
-            await self._answer(exchange, path, tenant, begun)
+            await answering
         except ConnectionResetError:
             return
         except Exception as error:
-            self._fail(exchange, error)
+            self._fail(exchange, error, shape)
 
-    def _fail(self, exchange: Exchange, error: Exception) -> None:
+    def _fail(self, exchange: Exchange, error: Exception, shape: Shape = A2aError.as_rest) -> None:
         failure = translated(error)
         face.report(exchange, error, failure)
-        face.reply(exchange, failure.kind.http, failure.as_rest(), "application/json", list(failure.headers))
+        face.reply(exchange, failure.kind.http, shape(failure), _MEDIA, list(failure.headers))
 
     async def _answer(self, exchange: Exchange, path: str, tenant: str, begun: tuple[Call, Any] | None) -> None:
         call = begun[0] if begun is not None else self._face.call(exchange, tenant)
-        here = [binding for binding in self._bindings if binding.path.fullmatch(path)]
-        if not here:
-            raise refused("MethodNotFoundError", f"There is no operation at {path[:100]}.")
-        binding = next((one for one in here if one.method == exchange.method), None)
-        if binding is None:
-            allow = ", ".join(sorted(one.method for one in here))
-            text = f"{exchange.method[:16]} is not a method of this path."
-            raise Declined(405, "method_not_allowed", text, headers={"allow": allow})
+        binding, named = _route(self._bindings, exchange.method, path)
         face.check_version(face.version_of(exchange.headers, exchange.query))
-        found = binding.path.fullmatch(path)
-        named = found.groupdict() if found is not None else {}
         request = face.converted(await self._given(exchange, call, named, begun), binding.kind)
         headers = face.extension_headers(call)
         if binding.streams:
@@ -88,6 +90,20 @@ class RestFace:
         else:
             result = await exchange.while_connected(binding.run(call, request))
             face.reply(exchange, 200, result, _MEDIA, headers)
+
+    async def _answer_older(self, exchange: Exchange, path: str) -> None:
+        call = self._face.call(exchange)
+        route, named = _route(OLDER_ROUTES, exchange.method, path)
+        body = b""
+        if exchange.method == "POST" and (body := await self._face.received(exchange)):
+            face.check_media(exchange)
+        asked = (exchange, call, route, named, body)
+        if route.streams:
+            quiet = self._face.means.config.limits.cursor_seconds
+            await face.stream(exchange, self._older.events(*asked), dict, A2aError.as_older_rest, [], quiet)
+        else:
+            result = await exchange.while_connected(self._older.run(*asked))
+            face.reply(exchange, 200, result, "application/json", [])
 
     async def _given(
         self, exchange: Exchange, call: Call, named: dict[str, str], begun: tuple[Call, Any] | None
@@ -105,3 +121,15 @@ class RestFace:
             pairs = parse_qsl(exchange.query.decode("latin-1"), keep_blank_values=True, max_num_fields=64)
             given = {name: value for name, value in pairs if name != "A2A-Version"}
         return {**given, **named}
+
+
+def _route(routes: Sequence[Routed], method: str, path: str) -> tuple[Routed, dict[str, str]]:
+    """The route of a request, and what its path names."""
+    here = [(route, found) for route in routes if (found := route.path.fullmatch(path)) is not None]
+    if not here:
+        raise refused("MethodNotFoundError", f"There is no operation at {path[:100]}.")
+    for route, found in here:
+        if route.method == method:
+            return route, found.groupdict()
+    allow = ", ".join(sorted(route.method for route, _ in here))
+    raise Declined(405, "method_not_allowed", f"{method[:16]} is not a method of this path.", headers={"allow": allow})

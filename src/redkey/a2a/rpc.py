@@ -7,9 +7,10 @@ from typing import Any
 
 from redkey.a2a import face, requests
 from redkey.a2a.bindings import Binding
+from redkey.a2a.call import Call
 from redkey.a2a.errors import A2aError, invalid, refused, translated
 from redkey.a2a.face import Face
-from redkey.a2a.gateway import Call, Gateway
+from redkey.a2a.gateway import Gateway
 from redkey.http.exchange import Exchange
 
 _JSON = "application/json"
@@ -20,7 +21,7 @@ Older = Callable[[Exchange, Call, dict[str, Any]], Awaitable[None]]
 class RpcFace:
     """The JSON-RPC binding."""
 
-    def __init__(self, face: Face, gateway: Gateway, bindings: tuple[Binding, ...], older: Older) -> None:
+    def __init__(self, face: Face, gateway: Gateway, bindings: tuple[Binding, ...], older: Older | None) -> None:
         self._face, self._gateway, self._older = face, gateway, older
         self._bindings = {binding.name: binding for binding in bindings}
 
@@ -94,7 +95,7 @@ class RpcFace:
     async def _answer(self, exchange: Exchange, call: Call, body: Any, request_id: Any) -> None:
         name = _method_of(body)
         version = face.version_of(exchange.headers, exchange.query)
-        if "/" in name and face.is_older(version):
+        if self._older is not None and "/" in name and face.is_older(version):
             await self._older(exchange, call, body)
             return
         face.check_version(version)

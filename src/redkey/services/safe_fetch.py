@@ -25,6 +25,8 @@ from redkey.wire.decode import decode
 
 # Where A2A 1.0 and the versions before it put the card of a site.
 WELL_KNOWN = ("/.well-known/agent-card.json", "/.well-known/agent.json")
+# Names that are this machine wherever they are looked up (RFC 6761), and what systems call it beside them.
+_OF_THIS_MACHINE = frozenset({"localhost", "localhost.localdomain", "ip6-localhost", "ip6-loopback"})
 _HEAD_LIMIT = 16 * 1024
 _CHUNK = 16 * 1024
 _NOT_HTTP = (httptools.HttpParserError, httptools.HttpParserUpgrade)
@@ -126,6 +128,8 @@ def check_static(target: Target, policy: FetchPolicy) -> None:
         raise FetchRefused("The URL is refused: only https URLs are fetched.", code="url_refused")
     if target.port not in policy.ports and not policy.private:
         raise FetchRefused(f"The URL is refused: port {target.port} is not one that is called.", code="url_refused")
+    if not policy.private and (target.host in _OF_THIS_MACHINE or target.host.endswith(".localhost")):
+        raise FetchRefused("The URL is refused: the host is this machine.", code="url_refused")
     if target.address is not None and not _allowed(target, target.address, policy):
         raise FetchRefused("The URL is refused: the address is not a public one.", code="url_refused")
 

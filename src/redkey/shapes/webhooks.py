@@ -116,8 +116,6 @@ REMOVE_WEBHOOK = Operation(
     ADMIN,
     reply=WebhookChanged,
     summary="Send nothing more to a webhook.",
-    # A webhook that was removed is not found: a repeated request gets the answer that was kept.
-    repeats="bytes",
     method_name="webhooks.remove",
     command="webhook remove WEBHOOK",
 )

@@ -1,9 +1,10 @@
 """A remote agent that speaks A2A, by the official client (extra `redkey[a2a]`).
 
-It gets one message: the prompt as text, the input envelope as data, the context of the task and the tasks that it
-refers to. Where the agent streams, it is followed, and what it says on the way is progress; where it does not, or the
-stream breaks, its task is asked for. What it returns becomes artifacts (`a2a_results`). A question of the agent blocks
-the task, and the answer goes on with the same remote task. When the lease is lost the remote task is cancelled.
+It gets one message: the prompt as text, the input envelope as data, the context of the task, and which of the tasks
+that it refers to the agent worked on itself (`a2a_memory`). Where the agent streams, it is followed, and what it says
+on the way is progress; where it does not, or the stream breaks, its task is asked for. What it returns becomes
+artifacts (`a2a_results`). A question of the agent blocks the task, and the answer goes on with the same remote task.
+When the lease is lost the remote task is cancelled.
 """
 
 from __future__ import annotations
@@ -11,15 +12,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import re
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
 
-import msgspec
-
 from redkey.errors import ConfigRefused, RedKeyError, StepFailed
 from redkey.runner.envelope import input_bytes
 from redkey.runner.executors.a2a_login import Login
+from redkey.runner.executors.a2a_memory import Remote, RemoteTasks
 from redkey.runner.executors.a2a_results import read_results, words_of
 from redkey.runner.executors.port import Produced, Step
 from redkey.runner.process import Limits
@@ -27,17 +29,10 @@ from redkey.wire.step import StepOutput
 
 _log = logging.getLogger("redkey.runner")
 _POLL_SECONDS: Final = 1.0
+_OPAQUE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,35}")
 _CANCEL_SECONDS: Final = 10.0
 _WAITING: Final = frozenset({"INPUT_REQUIRED", "AUTH_REQUIRED"})
 _ENDED: Final = frozenset({"COMPLETED", "FAILED", "CANCELED", "REJECTED", *_WAITING})
-
-
-class Remote(msgspec.Struct, frozen=True):
-    """A task of the remote agent that waits for an answer."""
-
-    url: str
-    task_id: str
-    context_id: str
 
 
 class A2aExecutor:
@@ -52,7 +47,7 @@ class A2aExecutor:
         limits: Limits | None = None,
         poll_seconds: float = _POLL_SECONDS,
     ) -> None:
-        """`kept` is where remote tasks that wait for an answer are remembered."""
+        """`kept` is where the agent's own tasks are remembered."""
         try:
             import a2a.client  # noqa: F401
         except ImportError as cause:
@@ -62,7 +57,7 @@ class A2aExecutor:
         if not url.startswith(("http://", "https://")):
             raise ConfigRefused("an A2A agent is named by its http or https URL")
         self._url, self._limits, self._poll_seconds = url, limits or Limits(), poll_seconds
-        self._login, self._kept = login or Login(url, {}), kept
+        self._login, self._known = login or Login(url, {}), RemoteTasks(url, kept)
 
     async def run(self, step: Step) -> Produced:
         import httpx
@@ -76,7 +71,7 @@ class A2aExecutor:
                     http.auth = self._login.auth(http)
                     # An agent that does not stream answers at once with its task, so that it can be cancelled.
                     client = await create_client(self._url, ClientConfig(httpx_client=http, polling=True))
-                    call = _Call(client, self._poll_seconds, step)
+                    call = _Call(client, self._poll_seconds, step, self._known)
                     return Produced(await self._answered(call, step))
             except TimeoutError as cause:
                 text = f"the remote agent was stopped after {self._limits.seconds:g} seconds"
@@ -96,45 +91,27 @@ class A2aExecutor:
         """What comes of the task; a question that it asks is remembered with its task."""
         from a2a.utils.errors import A2AError
 
-        remote = self._read(step)
-        if remote is not None:
+        task = step.task
+        remote = self._known.get(task.task_id) if task is not None and task.answer else None
+        if remote is not None and remote.waits:
             try:
-                return await self._ended(call, step, await call.run(remote))
+                return self._ended(call, step, await call.run(remote))
             except A2AError as lost:
                 _log.warning("the remote task %s cannot be continued (%s); another one begins", remote.task_id, lost)
                 call.forget()
-        return await self._ended(call, step, await call.run(None))
+        return self._ended(call, step, await call.run(None))
 
-    async def _ended(self, call: _Call, step: Step, output: StepOutput) -> StepOutput:
-        path = self._path(step)
-        if path is not None:
-            if call.waits:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(msgspec.json.encode(Remote(self._url, call.task_id, call.context_id)))
-            else:
-                path.unlink(missing_ok=True)
+    def _ended(self, call: _Call, step: Step, output: StepOutput) -> StepOutput:
+        if step.task is not None:
+            self._known.keep(step.task.task_id, call.task_id, call.context_id, waits=call.waits)
         return output
-
-    def _path(self, step: Step) -> Path | None:
-        return None if self._kept is None or step.task is None else self._kept / f"{step.task.task_id}.json"
-
-    def _read(self, step: Step) -> Remote | None:
-        """The remote task that asked what was answered since; None when there is none."""
-        path = self._path(step)
-        if path is None or step.task is None or not step.task.answer:
-            return None
-        try:
-            remote = msgspec.json.decode(path.read_bytes(), type=Remote)
-        except (OSError, msgspec.DecodeError):
-            return None
-        return remote if remote.url == self._url else None
 
 
 class _Call:
     """One message to the agent, and the task that it began there."""
 
-    def __init__(self, client: Any, poll_seconds: float, step: Step) -> None:
-        self._client, self._poll_seconds, self._step = client, poll_seconds, step
+    def __init__(self, client: Any, poll_seconds: float, step: Step, known: RemoteTasks) -> None:
+        self._client, self._poll_seconds, self._step, self._known = client, poll_seconds, step, known
         self.task_id = self.context_id = ""
         self._ended = False
         # The remote task waits for an answer: it is neither over nor to be cancelled.
@@ -149,7 +126,7 @@ class _Call:
         from a2a.client import A2AClientError
 
         try:
-            async for event in self._client.send_message(_request(self._step, remote)):
+            async for event in self._client.send_message(_request(self._step, remote, self._known)):
                 kind = event.WhichOneof("payload")
                 if kind == "message":
                     return read_results([], words_of(event.message.parts), event.message.parts, self._step.directory)
@@ -214,7 +191,7 @@ class _Call:
         await asyncio.shield(asyncio.ensure_future(cancel()))
 
 
-def _request(step: Step, remote: Remote | None) -> Any:
+def _request(step: Step, remote: Remote | None, known: RemoteTasks) -> Any:
     """The message: the whole step, or the answer that a remote task waits for."""
     from a2a.types import Message, Part, Role, SendMessageRequest
     from google.protobuf import json_format, struct_pb2
@@ -228,10 +205,18 @@ def _request(step: Step, remote: Remote | None) -> Any:
     data = json_format.Parse(input_bytes(step.given), struct_pb2.Value())
     message.parts.extend([Part(text=step.prompt), Part(data=data, media_type="application/json")])
     if task is not None:
-        # Tasks that share only a queue have nothing to do with each other.
-        message.context_id = task.task_id if task.context_id.startswith("queue:") else task.context_id
-        message.reference_task_ids.extend(task.reference_task_ids)
+        message.context_id = _context(task.task_id, task.context_id)
+        message.reference_task_ids.extend(known.named(task.reference_task_ids))
     return SendMessageRequest(message=message)
+
+
+def _context(task_id: str, context_id: str) -> str:
+    """The context of a task as another server may take it: an opaque name, not one of our own kinds of contexts."""
+    kind, _, name = context_id.partition(":")
+    # Tasks that share only a queue have nothing to do with each other.
+    if kind == "queue" or not name:
+        return task_id
+    return name if _OPAQUE.fullmatch(name) else sha256(context_id.encode()).hexdigest()[:32]
 
 
 def _result(task: Any, state: str, directory: Path) -> StepOutput:

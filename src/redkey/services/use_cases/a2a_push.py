@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from redkey.commands.decision import wrong
@@ -13,10 +14,16 @@ from redkey.services.use_cases.tasks import read_task
 from redkey.services.use_cases.webhooks import check_receiver, pushes_of
 from redkey.shapes import tasks
 
-# A task has few push notification configs; a client that sets more has lost count.
-PUSH_LIMIT = 16
+# Each config is a delivery of its own; a client that sets more for one task has lost count.
+PUSH_LIMIT = 256
 # The id of a config on the ledger, beside the id that its client gave it.
 PUSH_ID = "pushId"
+_PUSH_ID = re.compile(r"psh_[0-9A-HJKMNP-TV-Z]{26}")
+
+
+def is_push_id(text: str) -> bool:
+    """True for an id that a config may have on the ledger."""
+    return _PUSH_ID.fullmatch(text) is not None
 
 
 @use_case(tasks.CANCEL_TASK)

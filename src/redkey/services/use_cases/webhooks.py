@@ -13,7 +13,6 @@ from redkey.readmodel.deliveries import (
     PARKED,
     delivery_row,
     read_delivery,
-    read_webhook,
     webhook_view,
 )
 from redkey.readmodel.rows import entity
@@ -67,7 +66,8 @@ def get_webhook(caller: Caller, webhook_id: str) -> Webhook:
 @use_case(webhooks.REMOVE_WEBHOOK)
 def remove_webhook(caller: Caller, webhook_id: str) -> Pending[WebhookChanged]:
     """Send nothing more to a webhook."""
-    webhook = _read(caller, webhook_id)
+    # The request that removed it is answered again from its record.
+    webhook = _read(caller, webhook_id, removed=caller.is_repeat)
 
     def reply(outcome: Outcome, place: Place) -> WebhookChanged:
         return WebhookChanged(webhook_id=webhook_id, status="removed", event_id=outcome.event_id)
@@ -91,16 +91,19 @@ async def resume_webhook(caller: Caller, webhook_id: str) -> WebhookChanged:
     return WebhookChanged(webhook_id=webhook_id, status="resumed")
 
 
-def _read(caller: Caller, webhook_id: str) -> entities.Webhook:
-    found = read_webhook(caller.means.store, caller.topic, webhook_id)
+def _read(caller: Caller, webhook_id: str, *, removed: bool = False) -> entities.Webhook:
+    """A webhook or push notification config by its id; one that was removed only where it is asked for."""
+    row = caller.means.store.row(caller.topic, "webhook", webhook_id)
+    found: entities.Webhook | None = entity(row) if row is not None else None
     if found is None and webhook_id.startswith("psh_"):
-        found = next((one for one in pushes_of(caller, "") if one.webhook_id == webhook_id), None)
-    if found is None:
+        every = pushes_of(caller, "", removed=removed)
+        found = next((one for one in every if one.webhook_id == webhook_id), None)
+    if found is None or (found.removed and not removed):
         raise not_found("webhook")
     return found
 
 
-def pushes_of(caller: Caller, task_id: str) -> list[entities.Webhook]:
+def pushes_of(caller: Caller, task_id: str, *, removed: bool = False) -> list[entities.Webhook]:
     """The configs of a task, or of every task; their keys are next to each other."""
     found: list[entities.Webhook] = []
     prefix = f"{task_id}/" if task_id else "task_"
@@ -110,7 +113,7 @@ def pushes_of(caller: Caller, task_id: str) -> list[entities.Webhook]:
             if not row.key.startswith(prefix):
                 return found
             webhook = entity(row)
-            if not webhook.removed:
+            if removed or not webhook.removed:
                 found.append(webhook)
         after = rows[-1].key
     return found
