@@ -17,9 +17,30 @@ from tools.seeds import ROOT, Row, Seed, named_tests, page, seeds
 SEEDS = seeds()
 ROWS = [row for seed in SEEDS for row in seed.rows]
 # How many rows are open, and for what. A number changes with the work that proves a row, and with nothing else.
-OPEN_ROWS = {"PostgreSQL": 1}
+OPEN_ROWS = {
+    "Hedera": 7,
+    "PostgreSQL": 2,
+    "Studio": 1,
+    "Seeds 2": 4,
+    "Seeds 3": 2,
+    "Seeds 4": 2,
+    "Seeds 5": 3,
+    "Seeds 6": 1,
+    "Seeds 8": 1,
+    "Seeds 9": 1,
+    "Seeds 10": 3,
+    "Seeds 11": 3,
+    "Seeds 12": 4,
+    "Seeds 13": 7,
+    "Seeds 14": 2,
+    "Seeds 15": 1,
+    # No test can hold a figure of this machine; decided otherwise; proved by tests that the suite does not run.
+    "measured": 3,
+    "decided": 1,
+    "opt-in": 1,
+}
 # How many requirements each seed has.
-REQUIREMENTS = {"000": 63, "003": 32}
+REQUIREMENTS = {"000": 63, "001": 82, "002": 112, "003": 32, "004": 168}
 
 
 def test_every_requirement_is_there_once() -> None:
@@ -41,6 +62,9 @@ def test_the_number_of_open_rows_is_the_known_one() -> None:
     assert Counter(row.open for row in ROWS if row.open) == OPEN_ROWS
 
 
+_FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
+
+
 @cache
 def _functions(file: str) -> frozenset[str]:
     """Return the tests of a file that always run, as `name` or `Class::name`."""
@@ -50,8 +74,8 @@ def _functions(file: str) -> frozenset[str]:
     found = set()
     for node in ast.parse(path.read_text()).body:
         if isinstance(node, ast.ClassDef):
-            found |= {f"{node.name}::{inner.name}" for inner in node.body if isinstance(inner, ast.FunctionDef)}
-        if isinstance(node, ast.FunctionDef) and not any("xfail" in ast.unparse(mark) for mark in node.decorator_list):
+            found |= {f"{node.name}::{inner.name}" for inner in node.body if isinstance(inner, _FUNCTIONS)}
+        if isinstance(node, _FUNCTIONS) and not any("xfail" in ast.unparse(mark) for mark in node.decorator_list):
             found.add(node.name)
     return frozenset(found)
 
