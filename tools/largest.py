@@ -1,7 +1,9 @@
-"""The largest legal wire of every event type, built from its schema: every optional field, every bound reached.
+"""The largest legal wire of every event type, built from its schema: every bound reached, and 1,024 bytes filled.
 
-Where a type has alternatives (fields that exclude each other, kinds of stream) there is one wire for each. The
-rules that no schema can express, such as a payload that must agree with its stream, are applied in `_agree`.
+The core of a wire (what the server cannot leave out or name by a ref) has every bound reached, and must fit: `largest`
+raises if it does not. The elastic parts, which give way on a ledger, are added as far as they fit; extensions fill the
+rest to the last byte. Where a type has alternatives (fields that exclude each other, kinds of stream) there is one wire
+for each. The rules that no schema can express, such as a payload that must agree with its stream, are in `_agree`.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from typing import Any
 from redkey.wire.canonical import canonical
 from redkey.wire.ids import SUBJECT_FIELD, parse_stream
 from redkey.wire.rules import ENTRIES_LIMIT
+from redkey.wire.validate import MESSAGE_LIMIT
 from tools.longest import longest
 from tools.shapes import event_shape
 
@@ -21,10 +24,27 @@ Wire = dict[str, Any]
 # No double between 0 and a million has a longer canonical form.
 _LONGEST_FRACTION = 2.2250738585072014e-308
 _ENTRY_LISTS = ("roles", "capabilities", "waits_for", "outputs")
+# What gives way when a wire is full, in the order in which it is added here.
+_ELASTIC = (
+    ("payload", "artifact_ids"),
+    ("payload", "unverified"),
+    ("stream", "parent_task_id"),
+    ("stream", "reference_task_ids"),
+    ("stream", "correlation_id"),
+    ("payload", "derived_from"),
+    ("payload", "uri"),
+)
+# Those are the entries of a created task: they share the room that its lists have.
+_ENTRIES = (("stream", "parent_task_id"), ("stream", "reference_task_ids"))
 
 
 def largest(event: str) -> list[Wire]:
     """Return the largest wire for each alternative of the type."""
+    return [_filled(wire) for wire in widest(event)]
+
+
+def widest(event: str) -> list[Wire]:
+    """Return the wire with every bound reached for each alternative of the type; it may be larger than a wire may."""
     shape = event_shape(event)
     stream = shape["properties"]["stream"]["properties"]["stream_id"]
     found = []
@@ -32,8 +52,37 @@ def largest(event: str) -> list[Wire]:
         wire = build(shape)
         wire["payload"] = {name: part for name, part in wire["payload"].items() if name in kept}
         wire["stream"]["stream_id"] = longest(place["pattern"], place["maxLength"])
-        found.append(max(_agree(wire), key=lambda agreed: len(canonical(agreed))))
+        ways = list(_agree(wire))
+        # A completion names its artifacts itself or by a manifest.
+        found += ways if event == "task.complete" else [max(ways, key=_size)]
     return found
+
+
+def _filled(wire: Wire) -> Wire:
+    """Return the wire with as much of its elastic parts as fits, and extensions in what is left."""
+    is_created, is_manifest = wire["type"] == "task.created", "manifest_ref" in wire["payload"]
+    rigid = _ENTRIES if is_created else (("payload", "artifact_ids"), ("payload", "unverified")) if is_manifest else ()
+    parts = [(*place, wire[place[0]].pop(place[1])) for place in _ELASTIC if place not in rigid and _is_in(wire, place)]
+    wire.pop("extensions", None)
+    if wire["type"] == "task.complete" and not is_manifest:
+        wire["payload"]["artifact_ids"] = []
+    if _size(wire) > MESSAGE_LIMIT:
+        raise ValueError(f"the core of {wire['type']} has {_size(wire)} bytes")
+    for part, name, value in parts:
+        most = len(wire["payload"]["artifact_ids"]) if name == "unverified" else len(value)
+        sizes = range(most, 0, -1) if isinstance(value, list) else (None,)
+        for size in sizes:
+            wider = {**wire, part: wire[part] | {name: value[:size]}}
+            if _size(wider) <= MESSAGE_LIMIT:
+                wire = wider
+                break
+    room = MESSAGE_LIMIT - _size({**wire, "extensions": {"redkey.room": ""}})
+    return {**wire, "extensions": {"redkey.room": "x" * room}} if room >= 0 else wire
+
+
+def _is_in(wire: Wire, place: tuple[str, str]) -> bool:
+    """Return whether the wire has an elastic part there: text or a list."""
+    return isinstance(wire[place[0]].get(place[1]), str | list)
 
 
 def build(shape: dict[str, Any], variant: int = 0) -> Any:
@@ -58,11 +107,7 @@ def build(shape: dict[str, Any], variant: int = 0) -> Any:
         case "object" if "properties" in shape:
             return {name: build(part) for name, part in shape["properties"].items() if part is not False}
         case "object":
-            names, parts = shape["propertyNames"], shape["additionalProperties"]
-            return {
-                longest(names["pattern"], names["maxLength"], index): build(parts)
-                for index in range(shape["maxProperties"])
-            }
+            return {}
     raise NotImplementedError(shape["type"])
 
 
@@ -120,6 +165,12 @@ def _agree(wire: Wire) -> Iterator[Wire]:
             (wire if name == "ts" else payload)[name] = "9999-12-31" + text[10:]
     if wire["type"] == "task.created":
         yield from _share_entries(wire)
+    elif wire["type"] == "task.complete":
+        payload["unverified"] = list(range(len(payload["unverified"])))
+        without = {name: part for name, part in payload.items() if name != "manifest_ref"}
+        by_manifest = {"artifact_ids": [], "unverified": [249 + place for place in range(1, 7)]}
+        yield {**wire, "stream": dict(stream), "payload": payload | by_manifest}
+        yield {**wire, "stream": dict(stream), "payload": without}
     else:
         yield wire
 

@@ -7,13 +7,16 @@ from typing import Any
 import msgspec
 from hypothesis import strategies as st
 
+from redkey.wire.canonical import canonical
 from redkey.wire.envelope import AnyWire
 from redkey.wire.ids import SUBJECT_FIELD, parse_stream
+from redkey.wire.validate import MESSAGE_LIMIT
 from tests.wire.arbitrary import json_values
 from tools.largest import _other
 from tools.shapes import event_shape
 
 Wire = dict[str, Any]
+_LINEAGE = ("correlation_id", "reference_task_ids", "parent_task_id")
 _ENTRIES = ("roles", "capabilities", "waits_for", "outputs")
 
 
@@ -40,8 +43,10 @@ def values(shape: Any) -> st.SearchStrategy[Any]:
                 values(shape["items"]), min_size=shape.get("minItems", 0), max_size=shape["maxItems"], unique=True
             )
     if "properties" not in shape:
-        keys, most = values({"type": "string", **shape["propertyNames"]}), shape["maxProperties"]
-        return st.dictionaries(keys, values(shape["additionalProperties"]), max_size=most)
+        keys = values({"type": "string", "maxLength": 40, **shape["propertyNames"]})
+        plain = st.text("aé🙂 ", max_size=20) | st.integers(-9, 2**53 - 1) | st.booleans() | st.just(0.5)
+        inner = plain | st.none()
+        return st.dictionaries(keys, plain | st.lists(inner, max_size=3) | st.just({"b": {"a": None}}), max_size=2)
     fields = {name: values(part) for name, part in shape["properties"].items() if part is not False}
     required = {name: fields.pop(name) for name in shape.get("required", ()) if name in fields}
     return st.fixed_dictionaries(required, optional=fields)
@@ -54,6 +59,10 @@ def valid_wires(draw: st.DrawFn, event: str) -> Wire:
     wire: Wire = draw(values(shape))
     _meet_conditions(wire["payload"], shape["properties"]["payload"])
     _agree(wire)
+    # What gives way when a wire is full.
+    for part, name in ((wire, "extensions"), (wire["payload"], "uri"), *((wire["stream"], one) for one in _LINEAGE)):
+        if len(canonical(wire)) > MESSAGE_LIMIT:
+            part.pop(name, None)
     return wire
 
 
@@ -92,6 +101,13 @@ def _agree(wire: Wire) -> None:
         payload["to"] = stream["stream_id"] if place.kind == "agent" else "human"
     if wire["type"] == "gate.opened" and place.kind == "queue":
         payload.pop("workflow_id", None)
+    if wire["type"] == "task.complete":
+        payload.pop("unverified", None)
+        if "manifest_ref" in payload:
+            payload["artifact_ids"] = []
+        payload["artifact_ids"] = payload["artifact_ids"][:4]
+    if wire["type"] == "artifact.ready" and len(payload.get("derived_from", ())) > 2:
+        payload["derived_from"] = payload["derived_from"][:2]
     if wire["type"] == "task.failed" and "claim_id" not in payload:
         payload["kind"] = "deadline"
     if wire["type"] == "task.created":

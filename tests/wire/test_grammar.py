@@ -57,7 +57,8 @@ def test_no_way_to_break_a_schema_is_let_in(event: str) -> None:
 @pytest.mark.parametrize("event", EVENTS)
 def test_the_largest_wire_matches_unless_it_has_extensions(event: str) -> None:
     for wire in largest(event):
-        assert _matches(event, wire) == ("extensions" not in wire)
+        # Extensions and costs with an exponent take the slow way.
+        assert _matches(event, wire) == ("extensions" not in wire and "cost_usd" not in wire["payload"])
 
 
 @given(gone_wrong(list(GOLDEN.values())), st.sampled_from(EVENTS))

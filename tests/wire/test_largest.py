@@ -13,7 +13,7 @@ from redkey.wire.canonical import canonical
 from redkey.wire.catalogue import FIXTURES, SCHEMAS, catalogue
 from redkey.wire.rules import ENTRIES_LIMIT
 from redkey.wire.validate import MESSAGE_LIMIT, read, validate
-from tools.largest import build, largest
+from tools.largest import build, largest, widest
 from tools.longest import longest
 from tools.shapes import event_shape
 
@@ -86,21 +86,62 @@ def test_nothing_in_it_can_grow_by_one(event: str, index: int) -> None:
 def test_every_bound_is_reached(event: str, index: int) -> None:
     shape, wire = event_shape(event), largest(event)[index]
     for path, part in _places(wire):
+        if "extensions" in path:
+            continue
         rule = _shape_at(shape, path)
         if isinstance(part, str) and "maxLength" in rule and path[-1] not in ("stream_id", "to"):
             assert len(part) == rule["maxLength"], path
-        if isinstance(part, list) and event != "task.created":
+        elastic = event in ("task.created", "task.complete") or path[-1:] in (
+            ("reference_task_ids",),
+            ("derived_from",),
+        )
+        if isinstance(part, list) and not elastic:
             assert len(part) == rule["maxItems"], path
 
 
 @pytest.mark.parametrize(("event", "index"), WIRES)
+def test_it_has_no_room_for_an_extension(event: str, index: int) -> None:
+    wire = largest(event)[index]
+    extensions = {**wire.get("extensions", {}), "a2a.b": 1, "a2a.c": "x"}
+    assert [finding.code for finding in validate({**wire, "extensions": extensions})] == ["wire_too_large"]
+
+
+@pytest.mark.parametrize("event", catalogue())
+def test_every_type_takes_extensions_of_any_json(event: str) -> None:
+    wire = copy.deepcopy(_golden(event))
+    wire["extensions"] = {"dev.redkey.trace": {"span": ["a", 1, 2.5, None], "sampled": True}, "a2a.x": "é"}
+    assert validate(wire) == []
+    assert read(canonical(wire)) == wire
+    for wrong in ({"trace": 1}, {"redkey.x": None}, [1]):
+        assert validate({**wire, "extensions": wrong}), wrong
+
+
+@pytest.mark.parametrize("event", [name for name in catalogue() if name.startswith(("task.", "artifact."))])
+def test_every_task_and_artifact_type_takes_the_whole_stream_block_of_the_seed(event: str) -> None:
+    wire = copy.deepcopy(_golden(event))
+    wire["stream"] |= {
+        "correlation_id": "project:knowledgevault-m01r",
+        "causation_id": "wire_01KQZ1PQV06K4AWE4AM61WR83Z",
+        "reference_task_ids": ["0.0.8830669"],
+        "parent_task_id": "0.0.8830668",
+    }
+    assert validate(wire) == []
+
+
+def _golden(event: str) -> Wire:
+    name = f"{event.replace('.', '-').replace('_', '-')}.valid.json"
+    wire: Wire = files.load(f"{FIXTURES}/{name}")
+    return wire
+
+
+@pytest.mark.parametrize(("event", "index"), WIRES)
 def test_every_optional_field_is_there_unless_another_excludes_it(event: str, index: int) -> None:
-    shape, wire = event_shape(event), largest(event)[index]
+    shape, wire = event_shape(event), widest(event)[index]
     allowed = {name for name, part in shape["properties"].items() if part is not False}
     assert wire.keys() == allowed
-    every = {name for other in largest(event) for name in other["payload"]}
+    every = {name for other in widest(event) for name in other["payload"]}
     assert every == {name for name, part in shape["properties"]["payload"]["properties"].items() if part is not False}
-    streams = {name for other in largest(event) for name in other["stream"]}
+    streams = {name for other in widest(event) for name in other["stream"]}
     names = shape["properties"]["stream"]["properties"]
     assert streams | {"parent_task_id"} >= {name for name, part in names.items() if part is not False}
 
@@ -116,7 +157,7 @@ def test_a_created_task_has_three_alternatives() -> None:
 
 
 def test_the_entries_of_a_created_task_are_shared_in_the_largest_way() -> None:
-    wire = next(wire for wire in largest("task.created") if "outputs" in wire["payload"])
+    wire = next(wire for wire in widest("task.created") if "outputs" in wire["payload"])
     lists = [wire["payload"][name] for name in ("roles", "capabilities", "waits_for", "outputs")]
     entries = sum(map(len, lists)) + len(wire["stream"]["reference_task_ids"]) + ("parent_task_id" in wire["stream"])
     assert entries == ENTRIES_LIMIT

@@ -13,6 +13,7 @@ from redkey.cli.session import daily, own_workspace
 
 if TYPE_CHECKING:
     from redkey.client import RedKey
+    from redkey.shapes.policies import UnverifiedOutputs
 
 
 @click.group()
@@ -48,6 +49,11 @@ _workspace_option = click.option("--workspace", metavar="ID", help="The workspac
     default=None,
     help="Whether receipts open for everybody who has their link.",
 )
+@click.option(
+    "--unverified-outputs",
+    type=click.Choice(["refuse", "allow"]),
+    help="Whether a task may be completed with required outputs whose bytes RedKey did not see.",
+)
 @_workspace_option
 @daily
 def policy(
@@ -56,6 +62,7 @@ def policy(
     caps: tuple[str, ...],
     self_approval: bool | None,
     public_receipts: bool | None,
+    unverified_outputs: UnverifiedOutputs | None,
     workspace: str | None,
     as_json: bool,
 ) -> None:
@@ -68,14 +75,14 @@ def policy(
       redkey workspace policy --cost-cap task=2.50 --cost-cap day=20 --cost-cap agent=
     """
     workspace_id = workspace or own_workspace(rk)
-    if routes or caps or self_approval is not None or public_receipts is not None:
-        block_routes, cost_caps = dict(map(_route, routes)), dict(map(_cap, caps))
+    if routes or caps or unverified_outputs or (self_approval, public_receipts) != (None, None):
         changed = rk.workspaces.set_policy(
             workspace_id,
-            block_routes=block_routes,
-            cost_caps=cost_caps,
+            block_routes=dict(map(_route, routes)),
+            cost_caps=dict(map(_cap, caps)),
             self_approval=self_approval,
             receipts=None if public_receipts is None else {"public": public_receipts},
+            unverified_outputs=unverified_outputs,
         )
         if as_json:
             print_item(changed)
@@ -83,6 +90,7 @@ def policy(
             names = [*changed.block_routes, *(f"cost of a {scope}" for scope in changed.cost_caps)]
             names += ["self-approval"] if changed.self_approval is not None else []
             names += ["public receipts"] if changed.receipts is not None else []
+            names += ["unverified outputs"] if changed.unverified_outputs else []
             tell(f"changed: {', '.join(names)}" if names else "nothing changed")
         return
     found = rk.workspaces.policy(workspace_id)
@@ -93,6 +101,7 @@ def policy(
     shown += [(f"cost cap, {scope}", f"${usd:,.2f}") for scope, usd in found.cost_caps.items()]
     shown += [("self-approval", "yes" if found.self_approval else "no")]
     shown += [("public receipts", "yes" if found.receipts.public else "no")]
+    shown.append(("unverified outputs", found.unverified_outputs))
     print_facts([("workspace", found.workspace_id), ("rules", found.rules), *shown])
 
 

@@ -93,6 +93,8 @@ class AddArtifact(msgspec.Struct, frozen=True):
     # Otherwise it is the next version of one that this attempt has.
     is_new: bool = True
     derived_from: tuple[str, ...] = ()
+    # RedKey did not see the bytes.
+    unverified: bool = False
 
 
 @final
@@ -133,6 +135,8 @@ class CompleteClaim(msgspec.Struct, frozen=True):
     # Artifacts that come with the completion, and those that stand for required outputs which have none.
     artifacts: tuple[AddArtifact, ...] = ()
     outputs: tuple[AddArtifact, ...] = ()
+    # Artifacts that are not marked as unverified, and whose bytes are elsewhere: they are older than the mark.
+    unseen: tuple[str, ...] = ()
 
 
 @final

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from redkey.ledger.ports import Content
 from redkey.reducers.world import World
 from redkey.wire.catalogue import VERSION
 from redkey.wire.envelope import STATES, AnyWire, Wire
@@ -33,6 +34,8 @@ class Draft(msgspec.Struct, gc=False):
     reference_task_ids: tuple[str, ...] = ()
     parent_task_id: str = ""
     structure: dict[str, Any] | None = None
+    # Content that the wire names and that only the decision knows.
+    contents: tuple[Content, ...] = ()
     # Stands before what was asked for, and is not its cause.
     leads: bool = False
 

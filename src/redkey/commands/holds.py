@@ -27,9 +27,19 @@ from redkey.commands.decision import Decision, Refused, not_found
 from redkey.commands.draft import Draft, Ids
 from redkey.commands.past import Past
 from redkey.commands.policies import check_rules
-from redkey.reducers.attempt import missing_outputs
+from redkey.ledger.content import ref
+from redkey.ledger.ports import Content
 from redkey.reducers.claim import CLAIM_LIFE_NANOSECONDS, lease_end
 from redkey.reducers.entities import Agent, Artifact, Task
+from redkey.reducers.outputs import (
+    ALLOW,
+    INLINE_LIMIT,
+    NAMING_RULES,
+    manifest,
+    missing_outputs,
+    unverified_outputs,
+    unverified_places,
+)
 from redkey.reducers.spending import NANO, SPENDING_RULES, nano_usd
 from redkey.reducers.task import retries
 from redkey.reducers.world import SECOND, World
@@ -49,8 +59,8 @@ from redkey.wire.events import (
 )
 from redkey.wire.times import write_time
 
-# A wire has room for so many artifact ids; more go through a manifest artifact.
-_ARTIFACTS_A_WIRE = 6
+# So many artifact ids stood on a wire before completions had manifests.
+_FIRST_RULES_LIMIT = 6
 # Every artifact stands in its task's row, which is written with each of them.
 ARTIFACTS_LIMIT = 256
 
@@ -180,10 +190,10 @@ def block(world: World, command: BlockClaim, actor: Actor, now: int, ids: Ids, p
 
 def add_artifact(world: World, command: AddArtifact, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:
     hold = holding(world, past, actor, command.claim_id, now)
-    return _on(world, actor, hold, _ready(hold.task, command))
+    return _on(world, actor, hold, _ready(world, hold.task, command))
 
 
-def _ready(task: Task, command: AddArtifact, under: str = "") -> ArtifactReady:
+def _ready(world: World, task: Task, command: AddArtifact, under: str = "") -> ArtifactReady:
     """The record of an artifact of the attempt; `under` is where the artifact stands in the request."""
     before = next((one for one in task.artifacts if one.artifact_id == command.artifact_id), None)
     if before is None and not command.is_new:
@@ -201,21 +211,23 @@ def _ready(task: Task, command: AddArtifact, under: str = "") -> ArtifactReady:
         bytes=command.bytes,
         readiness=command.readiness,
         derived_from=command.derived_from or None,
+        unverified=True if command.unverified and world.workspace.rules >= NAMING_RULES else None,
     )
 
 
-def _with_artifacts(task: Task, command: CompleteClaim) -> tuple[Task, list[ArtifactReady]]:
+def _with_artifacts(world: World, task: Task, command: CompleteClaim) -> tuple[Task, list[ArtifactReady]]:
     """The task as it is after the artifacts that come with its completion, and their records."""
     records: list[ArtifactReady] = []
     brought = [(f"/artifacts/{index}", one) for index, one in enumerate(command.artifacts)]
-    names = {*task.ready_artifacts().values(), *(one.name for _, one in brought if one.readiness != "draft")}
+    names = {one.name for one in task.ready_artifacts().values()}
+    names |= {one.name for _, one in brought if one.readiness != "draft"}
     # What was added since the request came needs no substitute.
     brought += [("/output", one) for one in command.outputs if one.name not in names]
     for under, one in brought:
-        record = _ready(task, one, under)
+        record = _ready(world, task, one, under)
         records.append(record)
         held = (one.sha256, one.bytes, one.content_ref.sha256)
-        added = Artifact(one.artifact_id, one.name, one.readiness, record.version, *held)
+        added = Artifact(one.artifact_id, one.name, one.readiness, record.version, *held, record.unverified is not None)
         others = tuple(other for other in task.artifacts if other.artifact_id != one.artifact_id)
         task = msgspec.structs.replace(task, artifacts=(*others, added))
     return task, records
@@ -254,17 +266,9 @@ def report_usage(world: World, command: ReportUsage, actor: Actor, now: int, ids
 def complete(world: World, command: CompleteClaim, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:
     hold = holding(world, past, actor, command.claim_id, now)
     _check_next(world, actor, command.claim_next)
-    task, added = _with_artifacts(hold.task, command)
+    task, added = _with_artifacts(world, hold.task, command)
     hold.drafts += [Draft(one, stream(task), task.context_id, actor.sender(world), leads=True) for one in added]
-    ready = [artifact.artifact_id for artifact in task.artifacts if artifact.readiness != "draft"]
-    artifact_ids = command.artifact_ids or tuple(ready[:_ARTIFACTS_A_WIRE])
-    missing = missing_outputs(task, artifact_ids)
-    if missing:
-        detail = (
-            f"No ready artifact on this attempt for: {', '.join(missing[:8])}. Complete with `artifacts` or with an "
-            f"`output` that has a field of this name, or add it before: POST /claims/{command.claim_id}/artifacts."
-        )
-        raise Refused(422, "missing_artifact", detail, "/artifactIds")
+    outputs = _outputs(world, task, command)
     duration = command.duration_seconds
     if duration is None:
         duration = max(0, now - (task.started_at or task.claimed_at) + SECOND // 2) // SECOND
@@ -280,13 +284,58 @@ def complete(world: World, command: CompleteClaim, actor: Actor, now: int, ids: 
     payload = TaskComplete(
         claim_id=command.claim_id,
         agent_id=hold.agent.agent_id,
-        artifact_ids=artifact_ids,
+        artifact_ids=outputs.named if outputs.manifest is None else (),
+        manifest_ref=None if outputs.manifest is None else ref(outputs.manifest),
+        unverified=outputs.unverified or None,
         cost_usd=command.cost_usd,
         duration_seconds=min(duration, CLAIM_LIFE_NANOSECONDS // SECOND),
         verification=TaskVerification(mechanical="pass", semantic=command.semantic, attempts=command.attempts),
         output_ref=command.output_ref,
     )
-    return _on(world, actor, hold, payload)
+    decision = _on(world, actor, hold, payload)
+    if outputs.manifest is not None:
+        decision.drafts[-1].contents = (outputs.manifest,)
+    return decision
+
+
+class _Outputs(msgspec.Struct):
+    """The artifacts that a completion names, and the places of those that RedKey did not see."""
+
+    named: tuple[str, ...]
+    unverified: tuple[int, ...] = ()
+    # Names the artifacts when they are many.
+    manifest: Content | None = None
+
+
+def _outputs(world: World, task: Task, command: CompleteClaim) -> _Outputs:
+    """Name the artifacts of a completion: those that the caller lists, or all; and every required output."""
+    ready, rules = task.ready_artifacts(), world.workspace.rules
+    listed = command.artifact_ids or tuple(ready)
+    if rules < NAMING_RULES:
+        listed = command.artifact_ids or listed[:_FIRST_RULES_LIMIT]
+    else:
+        listed += tuple(key for key, one in ready.items() if one.name in task.outputs and key not in listed)
+    missing = missing_outputs(task.outputs, ready, listed, rules)
+    if missing:
+        detail = (
+            f"No ready artifact on this attempt for: {', '.join(missing[:8])}. Complete with `artifacts` or with an "
+            f"`output` that has a field of this name, or add it before: POST /claims/{command.claim_id}/artifacts."
+        )
+        raise Refused(422, "missing_artifact", detail, "/artifactIds")
+    if rules < NAMING_RULES:
+        return _Outputs(listed)
+    by_manifest = len(listed) > INLINE_LIMIT
+    named = tuple(sorted(ready)) if by_manifest else listed
+    judged = {
+        key: msgspec.structs.replace(one, unverified=True) if key in command.unseen else one
+        for key, one in ready.items()
+    }
+    doubtful = unverified_outputs(task.outputs, judged, named)
+    if doubtful and world.workspace.unverified_outputs != ALLOW:
+        names = ", ".join(doubtful[:8])
+        detail = f"RedKey did not see the bytes of these required outputs: {names}."
+        raise Refused(422, "unverified_artifact", detail, "/artifactIds")
+    return _Outputs(named, unverified_places(judged, named), manifest(ready) if by_manifest else None)
 
 
 def fail(world: World, command: FailClaim, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:

@@ -10,6 +10,7 @@ import msgspec
 from redkey.commands.actor import Actor
 from redkey.commands.decision import Decision, Refused, not_found
 from redkey.commands.draft import Draft, Ids
+from redkey.reducers.outputs import REFUSE
 from redkey.reducers.spending import nano_usd
 from redkey.reducers.task import block_route
 from redkey.reducers.world import RULES, World
@@ -30,12 +31,13 @@ POLICY_RULES = 2
 @final
 class SetPolicy(msgspec.Struct, frozen=True):
     """Policies to set; what is not named stays. `block_routes`: blocker type -> roles that are told; `cost_caps`:
-    scope -> dollars, or None for no cap."""
+    scope -> dollars, or None for no cap; `unverified_outputs`: whether outputs that RedKey did not see may complete."""
 
     block_routes: Mapping[str, tuple[str, ...]] = {}
     cost_caps: Mapping[str, float | None] = {}
     self_approval: bool | None = None
     receipts_public: bool | None = None
+    unverified_outputs: str = ""
     # From the configuration, for a new workspace: its roles are yet to come.
     defaults: bool = False
 
@@ -86,6 +88,8 @@ def set_policy(world: World, command: SetPolicy, actor: Actor, now: int, ids: Id
         wires.append(WorkspacePolicySet(self_approval=command.self_approval))
     if command.receipts_public not in (None, world.workspace.receipts_public):
         wires.append(WorkspacePolicySet(receipts_public=command.receipts_public))
+    if command.unverified_outputs not in ("", world.workspace.unverified_outputs or REFUSE):
+        wires.append(WorkspacePolicySet(unverified_outputs=command.unverified_outputs))
     drafts = [Draft(wire, where, where, sender) for wire in wires]
     return Decision(drafts) if drafts else Decision(answer={"unchanged": True})
 

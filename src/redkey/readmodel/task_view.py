@@ -222,6 +222,7 @@ def _artifact(artifact: Artifact, read: Read) -> tasks.Artifact:
         media_type=said.get("mediaType", ""),
         uri=said.get("uri", ""),
         erased=document is None,
+        unverified=artifact.unverified,
     )
 
 

@@ -16,7 +16,7 @@ from redkey.wire.events import ArtifactReady, Ref
 DRAFT = "draft"
 
 
-class Version(msgspec.Struct, frozen=True, gc=False):
+class Version(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """One version of an artifact, as one wire told it."""
 
     name: str
@@ -29,6 +29,8 @@ class Version(msgspec.Struct, frozen=True, gc=False):
     attempt: int
     derived_from: tuple[str, ...]
     at: str | int
+    unverified: bool = False
+    uri: str | None = None
 
     @property
     def ready(self) -> bool:
@@ -67,5 +69,16 @@ class Artifact(msgspec.Struct, gc=False):
 def version_of(p: ArtifactReady, task_id: str, attempt: int, at: str | int) -> Version:
     """The version that an `artifact.ready` tells."""
     return Version(
-        p.name, p.version, p.readiness, p.sha256, p.bytes, p.content_ref, task_id, attempt, p.derived_from or (), at
+        p.name,
+        p.version,
+        p.readiness,
+        p.sha256,
+        p.bytes,
+        p.content_ref,
+        task_id,
+        attempt,
+        p.derived_from or (),
+        at,
+        p.unverified is not None,
+        p.uri,
     )

@@ -10,12 +10,22 @@ An attempt has a hold exactly in the states that the contract marks `held`, so i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, Protocol, TypeVar, get_type_hints
 
 from redkey.errors import ContractBroken
 from redkey.reducers.machine import FILE, RESUME, SAME, TRANSITION_REFUSED, Moves, machine
+from redkey.reducers.outputs import (
+    ALLOW,
+    NAMING_RULES,
+    UNVERIFIED_LIMIT,
+    Ready,
+    missing_outputs,
+    named_artifacts,
+    unverified_outputs,
+    unverified_places,
+)
 from redkey.wire.events import (
     PAYLOADS,
     ArtifactReady,
@@ -45,6 +55,7 @@ Void = str | None
 # Why a guard refuses; `machine` has the reasons of the table itself.
 CLAIM_NOT_CURRENT = "claim_not_current"
 MISSING_ARTIFACT = "missing_artifact"
+UNVERIFIED_ARTIFACT = "unverified_artifact"
 VERIFICATION_FAILED = "verification_failed"
 
 # The wires on the stream of an attempt that name the claim they act under.
@@ -92,17 +103,25 @@ class AttemptState(Protocol):
         """The names of the artifacts that a completion must have; None when nobody knows them."""
         ...
 
-    def ready_artifacts(self) -> Mapping[str, str]:
-        """The artifacts that a task may be completed with: their names by id."""
+    def ready_artifacts(self) -> Ready:
+        """The artifacts that a task may be completed with, by id."""
         ...
 
 
-def apply(attempt: AttemptState, p: TaskEvent) -> Void:
+class Terms(Protocol):
+    """What a workspace decided that attempts are judged by."""
+
+    rules: int
+    # Whether required outputs may be unverified; empty when the workspace did not decide.
+    unverified_outputs: str
+
+
+def apply(attempt: AttemptState, p: TaskEvent, terms: Terms) -> Void:
     """Fold one wire of the attempt's own stream; None when it applied, else why it is void."""
     before, event = attempt.state, p.TYPE
     reason: Void = None
     for to, guard in _moves()[before].get(event, ()):
-        reason = guard(attempt, p) if guard is not None else None
+        reason = guard(attempt, p, terms) if guard is not None else None
         if reason is None:
             if to == RESUME:
                 attempt.state = attempt.expired_state
@@ -115,43 +134,47 @@ def apply(attempt: AttemptState, p: TaskEvent) -> Void:
     return reason or machine().refusals[before]
 
 
-def missing_outputs(attempt: AttemptState, artifact_ids: Sequence[str]) -> list[str]:
-    """The artifact ids and output names that a completion needs and the attempt does not have ready."""
-    outputs = attempt.outputs or ()
-    if not artifact_ids and not outputs:
-        return []
-    ready = attempt.ready_artifacts()
-    names = set(ready.values())
-    return [key for key in artifact_ids if key not in ready] + [name for name in outputs if name not in names]
-
-
 # Guards, by the names that the contract gives them. The contract asks each of the types that it takes (`_moves`).
 
 
-def _holder(attempt: AttemptState, p: HolderEvent) -> Void:
+def _holder(attempt: AttemptState, p: HolderEvent, terms: Terms) -> Void:
     return None if attempt.claim_id and p.claim_id == attempt.claim_id else CLAIM_NOT_CURRENT
 
 
-def _last_holder(attempt: AttemptState, p: TaskLeaseExtended) -> Void:
+def _last_holder(attempt: AttemptState, p: TaskLeaseExtended, terms: Terms) -> Void:
     return None if p.reacquired and p.claim_id == attempt.expired_claim_id else CLAIM_NOT_CURRENT
 
 
-def _by_system(attempt: AttemptState, p: TaskFailed) -> Void:
+def _by_system(attempt: AttemptState, p: TaskFailed, terms: Terms) -> Void:
     return None if p.kind in SYSTEM_FAILURES else TRANSITION_REFUSED
 
 
-def _holder_or_system(attempt: AttemptState, p: TaskFailed) -> Void:
-    return None if p.kind in SYSTEM_FAILURES else _holder(attempt, p)
+def _holder_or_system(attempt: AttemptState, p: TaskFailed, terms: Terms) -> Void:
+    return None if p.kind in SYSTEM_FAILURES else _holder(attempt, p, terms)
 
 
-def _outputs_ready(attempt: AttemptState, p: TaskComplete) -> Void:
-    reason = _holder(attempt, p)
-    if reason is None and p.verification.mechanical != "pass":
+def _outputs_ready(attempt: AttemptState, p: TaskComplete, terms: Terms) -> Void:
+    reason = _holder(attempt, p, terms)
+    if reason is not None:
+        return reason
+    if p.verification.mechanical != "pass":
         return VERIFICATION_FAILED
-    return MISSING_ARTIFACT if reason is None and missing_outputs(attempt, p.artifact_ids) else reason
+    outputs = attempt.outputs or ()
+    if not outputs and not p.artifact_ids and p.manifest_ref is None:
+        return None
+    ready = attempt.ready_artifacts()
+    named = named_artifacts(ready, p)
+    if named is None or missing_outputs(outputs, ready, named, terms.rules):
+        return MISSING_ARTIFACT
+    if terms.rules < NAMING_RULES:
+        return None
+    listed = p.unverified or ()
+    is_listed = len(listed) == UNVERIFIED_LIMIT or {*unverified_places(ready, named)} <= {*listed}
+    is_allowed = terms.unverified_outputs == ALLOW or not unverified_outputs(outputs, ready, named)
+    return None if is_listed and is_allowed else UNVERIFIED_ARTIFACT
 
 
-Guard = Callable[[AttemptState, Any], Void]
+Guard = Callable[[AttemptState, Any, Terms], Void]
 _GUARDS: Mapping[str, Guard] = {
     "holder": _holder,
     "last_holder": _last_holder,

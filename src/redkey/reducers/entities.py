@@ -21,7 +21,7 @@ PRIORITIES = ("urgent", "high", "normal", "low")
 Requirement = tuple[tuple[str, ...], tuple[str, ...]]
 
 
-class Artifact(msgspec.Struct, gc=False, frozen=True):
+class Artifact(msgspec.Struct, gc=False, frozen=True, omit_defaults=True):
     """The last version of an artifact of an attempt; `document_sha256` names what was written of it."""
 
     artifact_id: str
@@ -31,6 +31,8 @@ class Artifact(msgspec.Struct, gc=False, frozen=True):
     sha256: str
     bytes: int
     document_sha256: str
+    # RedKey did not see the bytes.
+    unverified: bool = False
 
 
 class Miss(msgspec.Struct, gc=False, frozen=True):
@@ -108,9 +110,9 @@ class Task(msgspec.Struct, gc=False, omit_defaults=True):
     nano_usd: int = 0
     claim_nano_usd: int = 0
 
-    def ready_artifacts(self) -> Mapping[str, str]:
-        """The artifacts that the task may be completed with: their names by id."""
-        return {artifact.artifact_id: artifact.name for artifact in self.artifacts if artifact.readiness != "draft"}
+    def ready_artifacts(self) -> Mapping[str, Artifact]:
+        """The artifacts that the task may be completed with, by id."""
+        return {artifact.artifact_id: artifact for artifact in self.artifacts if artifact.readiness != "draft"}
 
 
 class Agent(msgspec.Struct, omit_defaults=True):
@@ -225,6 +227,8 @@ class Workspace(msgspec.Struct, omit_defaults=True):
     receipts_public: bool = False
     spent_day: int = 0
     day_nano_usd: int = 0
+    # Whether required outputs may be unverified: "allow", or "refuse" and the same when it is empty.
+    unverified_outputs: str = ""
 
 
 class Party(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -288,6 +288,8 @@ def policy_set(world: World, e: Event, p: WorkspacePolicySet) -> Void:
         workspace.self_approval = p.self_approval
     if p.receipts_public is not None:
         workspace.receipts_public = p.receipts_public
+    if p.unverified_outputs is not None:
+        workspace.unverified_outputs = p.unverified_outputs
     return None
 
 

@@ -17,9 +17,16 @@ import msgspec
 from redkey.reducers.artifact import Artifact
 from redkey.reducers.attempt import TaskEvent
 from redkey.reducers.project import Project, Task, projects_of, tasks_of
-from redkey.reducers.stream import Attempt, apply, begin
+from redkey.reducers.stream import Attempt, Terms, apply, begin
 from redkey.wire.envelope import AnyWire, Wire
-from redkey.wire.events import ArtifactReady, TaskCreated
+from redkey.wire.events import (
+    AnyPayload,
+    ArtifactReady,
+    TaskCreated,
+    WorkspaceCreated,
+    WorkspacePolicySet,
+    WorkspaceRulesRaised,
+)
 from redkey.wire.ids import parse_stream
 
 DUPLICATE_WIRE = "duplicate_wire"
@@ -53,6 +60,8 @@ class Replayed:
         self.wires = 0
         # Wires of streams that no reducer of this package folds: queues, roles, workflows, workspaces.
         self.others = 0
+        # What the workspace decided, by its own wires.
+        self.terms = Terms()
         self._outputs = outputs
         self._seen: set[str] = set()
 
@@ -70,17 +79,18 @@ class Replayed:
         stream_id, payload = wire.stream.stream_id, wire.payload
         attempt = self.attempts.get(stream_id)
         if attempt is not None:
-            reason = apply(attempt, cast("Wire[TaskEvent]", wire))
+            reason = apply(attempt, cast("Wire[TaskEvent]", wire), terms=self.terms)
             if reason is None and type(payload) is ArtifactReady:
                 self._version(attempt, payload.artifact_id)
             return reason
         stream = parse_stream(stream_id)
         if stream.kind != "task":
             self._beside(wire.type, stream.kind, stream.subject)
+            self._decide(payload)
             return None
         attempt = begin(stream.subject, stream.attempt)
         # The schemas let only these types stand on the stream of a task.
-        reason = apply(attempt, cast("Wire[TaskEvent]", wire))
+        reason = apply(attempt, cast("Wire[TaskEvent]", wire), terms=self.terms)
         if reason is None:
             # Only what applied is remembered: a stream that never began takes no room.
             self.attempts[stream_id] = attempt
@@ -88,6 +98,13 @@ class Replayed:
                 required = self._outputs(payload)
                 attempt.outputs = None if required is None else tuple(required)
         return reason
+
+    def _decide(self, payload: AnyPayload) -> None:
+        """Note what the workspace decides for its attempts."""
+        if type(payload) is WorkspaceCreated or type(payload) is WorkspaceRulesRaised:
+            self.terms.rules = payload.rules
+        elif type(payload) is WorkspacePolicySet and payload.unverified_outputs is not None:
+            self.terms.unverified_outputs = payload.unverified_outputs
 
     def _version(self, attempt: Attempt, artifact_id: str) -> None:
         version = attempt.artifacts[artifact_id]

@@ -15,6 +15,8 @@ from redkey.reducers import attempt as attempts
 from redkey.reducers.artifact import Version, version_of
 from redkey.reducers.attempt import TaskEvent
 from redkey.reducers.machine import machine
+from redkey.reducers.outputs import named_artifacts
+from redkey.reducers.world import RULES
 from redkey.wire.envelope import Wire
 from redkey.wire.events import (
     ArtifactReady,
@@ -81,6 +83,8 @@ class Ending(msgspec.Struct, frozen=True, gc=False):
     reason_ref: Ref | None = None
     retry: bool = False
     cause: str | None = None
+    # Of `artifact_ids`, those whose bytes RedKey did not see.
+    unverified_ids: tuple[str, ...] = ()
 
 
 class Attempt(msgspec.Struct, gc=False):
@@ -133,9 +137,9 @@ class Attempt(msgspec.Struct, gc=False):
         """The hold of the claim that had the attempt last; None when the claim is empty."""
         return Hold(claim_id, agent_id, self.held_since, self.lease_expires_at) if claim_id else None
 
-    def ready_artifacts(self) -> Mapping[str, str]:
-        """The artifacts that the task may be completed with: their names by id."""
-        return {key: version.name for key, version in self.artifacts.items() if version.ready}
+    def ready_artifacts(self) -> Mapping[str, Version]:
+        """The artifacts that the task may be completed with, by id."""
+        return {key: version for key, version in self.artifacts.items() if version.ready}
 
     def as_json(self) -> dict[str, Any]:
         """The state as JSON, with the words of the seed's reducer cases beside the fields."""
@@ -165,10 +169,17 @@ def begin(task_id: str, attempt: int) -> Attempt:
     return Attempt(task_id, attempt, machine().initial)
 
 
-def apply(attempt: Attempt, wire: Wire[TaskEvent], at: Moment | None = None) -> str | None:
+class Terms(msgspec.Struct):
+    """What the workspace of the streams decided, as far as its wires are at hand; else what is in force today."""
+
+    rules: int = RULES
+    unverified_outputs: str = ""
+
+
+def apply(attempt: Attempt, wire: Wire[TaskEvent], at: Moment | None = None, terms: Terms | None = None) -> str | None:
     """Fold one wire of the attempt's own stream; None when it applied, else why it is void."""
     before, holder, p = attempt.state, (attempt.claim_id, attempt.agent_id), wire.payload
-    reason = attempts.apply(attempt, p)
+    reason = attempts.apply(attempt, p, terms or Terms())
     if reason is not None:
         return reason
     moment = wire.ts if at is None else at
@@ -229,14 +240,16 @@ def _concern(attempt: Attempt, p: ReviewConcern, at: Moment, holder: Holder) -> 
 
 
 def _completed(attempt: Attempt, p: TaskComplete, at: Moment, holder: Holder) -> None:
+    named = named_artifacts(attempt.ready_artifacts(), p) or ()
     attempt.outcome = Ending(
         at,
         attempt.held_by(*holder),
         p.verification,
-        p.artifact_ids,
+        tuple(named),
         p.output_ref,
         p.cost_usd,
         p.duration_seconds,
+        unverified_ids=tuple(named[place] for place in p.unverified or ()),
     )
 
 

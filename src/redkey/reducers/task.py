@@ -195,7 +195,7 @@ def moved(world: World, e: Event, p: P, follow: Callable[[World, Task, Event, P,
     if type(p) is TaskAvailable and _is_early(world, task):
         return "dependency_unsatisfied"
     before, claim_id, agent_id, expired = task.state, task.claim_id, task.agent_id, task.expired_claim_id
-    reason = apply(task, p)
+    reason = apply(task, p, world.workspace)
     if reason is not None:
         return reason
     task.updated_at = e.timestamp
@@ -322,7 +322,16 @@ def unblocked(world: World, task: Task, e: Event, p: TaskUnblocked, before: str)
 
 
 def artifact_ready(world: World, task: Task, e: Event, p: ArtifactReady, before: str) -> None:
-    made = Artifact(p.artifact_id, p.name, p.readiness, p.version, p.sha256, p.bytes, p.content_ref.sha256)
+    made = Artifact(
+        p.artifact_id,
+        p.name,
+        p.readiness,
+        p.version,
+        p.sha256,
+        p.bytes,
+        p.content_ref.sha256,
+        p.unverified is not None,
+    )
     kept = tuple(artifact for artifact in task.artifacts if artifact.artifact_id != made.artifact_id)
     task.artifacts = (*kept, made)
 

@@ -19,6 +19,8 @@ ADVICE = {
     "idempotency_key_expired": "Look at what the first request did (eventId); use a new key for a new request.",
     "missing_artifact": "Complete again with the named artifacts (`artifacts`, or `output` with a field of that name), "
     "or add them before with POST /claims/{claimId}/artifacts.",
+    "unverified_artifact": "Put the bytes with PUT /content and add the artifact again under its artifactId; or let an "
+    "admin allow it: redkey workspace policy --unverified-outputs allow.",
     "logins_limited": "Use a valid key or secret, or wait as long as Retry-After says; valid ones are never limited.",
     "own_gate": "Decide with another admin key or as one of the gate's approvers; an admin may allow self-approval by "
     "PATCH /workspaces/{workspaceId}/policy (redkey workspace policy --self-approval).",

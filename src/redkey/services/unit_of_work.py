@@ -250,6 +250,8 @@ class TopicWork:
         void = fold(world, self.changes, wire, world.sequence + 1, timestamp, LOCAL_PAYER, structure)
         if void is not None:
             raise BrokenInvariant(f"a {draft.type} was decided that changes nothing: {void}")
+        for one in draft.contents:
+            self.contents.setdefault(one.sha256, one)
         self._timestamp += 1
         self._entries.append(Entry(message, wire.wire_id, subjects(wire)))
         self.records.append(Settled(wire, world.sequence, timestamp, void, len(message)))

@@ -207,13 +207,15 @@ class NewArtifact(Body, frozen=True, kw_only=True):
 
 
 class Completion(Body, frozen=True, kw_only=True):
-    """What was done. Required outputs must have ready artifacts; the server checks that itself. `artifacts` are added
-    with the completion. A required output without one is taken from the field of its name in `output`."""
+    """What was done. Required outputs must have ready artifacts; the server checks that itself, and names them beside
+    those in `artifactIds`. Without `artifactIds` every ready artifact is named; more than four go by a manifest.
+    `artifacts` are added with the completion. A required output without one is taken from the field of its name in
+    `output`."""
 
     output: Any = None
     artifacts: Annotated[tuple[NewArtifact, ...], Meta(max_length=32)] = ()
     summary: Text = ""
-    artifact_ids: Annotated[tuple[Id, ...], Meta(max_length=6)] = ()
+    artifact_ids: Annotated[tuple[Id, ...], Meta(max_length=256)] = ()
     cost_usd: Annotated[float, Meta(ge=0, le=1_000_000)] = 0
     duration_seconds: Annotated[int, Meta(ge=0, le=31_536_000)] | None = None
     semantic: Literal["pass", "fail", "skipped"] = "skipped"
@@ -307,6 +309,8 @@ class ArtifactAdded(Reply, frozen=True, kw_only=True):
     name: Slug
     version: int
     sha256: str
+    # The bytes are elsewhere: the hash is the caller's word.
+    unverified: bool = False
 
 
 _CLAIM_ID = "clm_01JTMX9A2B3C4D5E6F7G8H9JKQ"

@@ -11,6 +11,7 @@ from redkey.shapes.fields import BlockerType, BlockRoute, Body, Reply
 from redkey.shapes.operation import ADMIN, OPERATOR, READ, Operation
 
 CostScope = Literal["task", "workflow", "agent", "day"]
+UnverifiedOutputs = Literal["refuse", "allow"]
 CapUsd = Annotated[float, Meta(ge=0, le=1_000_000)]
 
 
@@ -22,7 +23,8 @@ class ReceiptPolicy(Reply, frozen=True, kw_only=True):
 
 class Policy(Reply, frozen=True, kw_only=True):
     """Settings of a workspace, kept on its ledger. `blockRoutes`: by type of blocker, the roles that get a message.
-    `costCaps`: dollars that may be spent on one task, run (`workflow`) or agent, or on one day (UTC) by all."""
+    `costCaps`: dollars that may be spent on one task, run (`workflow`) or agent, or on one day (UTC) by all.
+    `unverifiedOutputs`: whether a task may be completed with required outputs whose bytes RedKey did not see."""
 
     workspace_id: str
     rules: int
@@ -31,6 +33,7 @@ class Policy(Reply, frozen=True, kw_only=True):
     # Whether a person may decide on gates of work that the same key did.
     self_approval: bool
     receipts: ReceiptPolicy
+    unverified_outputs: str
 
 
 class ReceiptPolicyPatch(Body, frozen=True, kw_only=True):
@@ -46,6 +49,7 @@ class PolicyPatch(Body, frozen=True, kw_only=True):
     cost_caps: dict[CostScope, CapUsd | None] = msgspec.field(default_factory=dict)
     self_approval: bool | None = None
     receipts: ReceiptPolicyPatch | None = None
+    unverified_outputs: UnverifiedOutputs | None = None
 
 
 class PolicyChange(Reply, frozen=True, kw_only=True):
@@ -57,6 +61,7 @@ class PolicyChange(Reply, frozen=True, kw_only=True):
     self_approval: bool | None = None
     receipts: ReceiptPolicy | None = None
     event_id: str | None
+    unverified_outputs: str | None = None
 
 
 class NewRules(Body, frozen=True, kw_only=True):
@@ -90,6 +95,7 @@ GET_POLICY = Operation(
         "costCaps": {"task": 2.5, "day": 20},
         "selfApproval": False,
         "receipts": {"public": False},
+        "unverifiedOutputs": "refuse",
     },
     method_name="workspaces.policy",
 )

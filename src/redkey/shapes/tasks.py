@@ -189,6 +189,8 @@ class Artifact(Reply, frozen=True, kw_only=True):
     media_type: str = ""
     uri: str = ""
     erased: bool = False
+    # RedKey did not see the bytes: the hash is the producer's word.
+    unverified: bool = False
 
 
 class Upstream(Reply, frozen=True, kw_only=True):

@@ -24,7 +24,7 @@ P = TypeVar("P")
 class Wire(WirePart, Generic[P], frozen=True, kw_only=True):
     """One Agent Wire 1.1 message."""
 
-    extensions: dict[str, str | int | bool] | None = None
+    extensions: dict[str, Any] | None = None
     payload: P
     sender: str
     state: WireState | None = None

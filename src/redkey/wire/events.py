@@ -336,7 +336,9 @@ class TaskComplete(Payload, frozen=True, kw_only=True):
     cost_usd: int | float
     duration_seconds: int
     idem: str | None = None
+    manifest_ref: Ref | None = None
     output_ref: Ref | None = None
+    unverified: tuple[int, ...] | None = None
     verification: TaskVerification
 
     def named(self) -> tuple[str | None, ...]:
@@ -398,6 +400,8 @@ class ArtifactReady(Payload, frozen=True, kw_only=True):
     name: str
     readiness: str
     sha256: str
+    unverified: bool | None = None
+    uri: str | None = None
     version: int
 
     def named(self) -> tuple[str | None, ...]:
@@ -869,6 +873,7 @@ class WorkspacePolicySet(Payload, frozen=True, kw_only=True):
     idem: str | None = None
     receipts_public: bool | None = None
     self_approval: bool | None = None
+    unverified_outputs: str | None = None
     workspace_id: str | None = None
 
 

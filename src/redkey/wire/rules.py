@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
+from itertools import pairwise
 from operator import attrgetter
 from typing import Any, TypeVar
 
@@ -20,6 +21,7 @@ from redkey.wire.events import (
     TaskBlocked,
     TaskClaimed,
     TaskClaimMissed,
+    TaskComplete,
     TaskCreated,
     TaskFailed,
     TaskLeaseExtended,
@@ -137,6 +139,19 @@ def _check_dependencies(task_id: str, field: str, task_ids: Sequence[str]) -> li
     return [Finding("own_dependency", where, "a task cannot wait for itself")]
 
 
+def _check_complete(wire: AnyWire, payload: TaskComplete) -> list[Finding]:
+    found: list[Finding] = []
+    if payload.manifest_ref is not None and payload.artifact_ids:
+        text = "a manifest names every artifact; artifact_ids is empty beside it"
+        found.append(Finding("manifest_and_artifacts", "/payload/artifact_ids", text))
+    places = payload.unverified or ()
+    in_order = all(here < after for here, after in pairwise(places))
+    if not in_order or (places and payload.manifest_ref is None and places[-1] >= len(payload.artifact_ids)):
+        text = "unverified holds places of the named artifacts, in ascending order"
+        found.append(Finding("no_such_artifact", "/payload/unverified", text))
+    return found
+
+
 def _check_failed(wire: AnyWire, payload: TaskFailed) -> list[Finding]:
     if payload.kind in SYSTEM_FAILURES or payload.claim_id is not None:
         return []
@@ -176,6 +191,7 @@ _RULES: Mapping[str, OwnRule] = dict(
         _of(TaskLeaseExtended, _check_lease),
         _of(TaskClaimMissed, _check_missed),
         _of(TaskBlocked, _check_blocked),
+        _of(TaskComplete, _check_complete),
         _of(TaskFailed, _check_failed),
         _of(GateOpened, _check_gate),
         _of(InboxSent, _check_mail),

@@ -64,7 +64,7 @@ def validate(value: Any) -> list[Finding]:
     try:
         kind = _kinds[value["type"]]
         message = orjson.dumps(value, option=_SORTED)
-        if kind.matches(message):
+        if len(message) <= MESSAGE_LIMIT and kind.matches(message):
             return kind.broken_rules(wire_of(message))
     except (KeyError, TypeError):
         # The type does not exist, or a part of the value is not JSON.
@@ -82,12 +82,11 @@ def encode(wire: AnyWire) -> tuple[bytes, list[Finding]]:
         message = _encode(wire)
     except (TypeError, ValueError):
         message = b""
-    # A wire that matches its grammar is canonical, and within the size limit of the ledger.
-    if kind.matches(message):
+    # A wire that matches its grammar is canonical.
+    if len(message) <= MESSAGE_LIMIT and kind.matches(message):
         return message, kind.broken_rules(wire)
     value = msgspec.to_builtins(wire)
-    message = canonical(value)
-    return message, _judge(value) or too_large(message)
+    return canonical(value), _judge(value)
 
 
 def _judge(value: Any) -> list[Finding]:
@@ -97,7 +96,7 @@ def _judge(value: Any) -> list[Finding]:
     except (KeyError, TypeError):
         return _unknown(value)
     if compile_schema(kind.schema).is_valid(value):
-        return kind.broken_rules(wire_from(value))
+        return kind.broken_rules(wire_from(value)) or too_large(canonical(value))
     return _refuse(value, kind)
 
 
@@ -120,6 +119,8 @@ def _read_compact(data: bytes) -> dict[str, Any] | None:
         kind = _kinds[wire["type"]]
     except (orjson.JSONDecodeError, KeyError, TypeError):
         return None
+    if len(data) > MESSAGE_LIMIT:
+        return None
     # Many writers do not sort keys; equal bytes show that there is no duplicate key.
     ordered = kind.matches(data) or (orjson.dumps(wire) == data and kind.matches(orjson.dumps(wire, option=_SORTED)))
     return None if not ordered or kind.broken_rules(wire_from(wire)) else wire
@@ -130,7 +131,7 @@ def read_wire(data: bytes) -> AnyWire:
     try:
         wire = wire_of(data)
         kind = _kinds[wire.type]
-        if kind.matches(data) and not kind.broken_rules(wire):
+        if len(data) <= MESSAGE_LIMIT and kind.matches(data) and not kind.broken_rules(wire):
             return wire
     except (UpgradeNeeded, msgspec.DecodeError, UnicodeDecodeError):
         pass  # The slow way below finds the error, and names it.
@@ -138,7 +139,7 @@ def read_wire(data: bytes) -> AnyWire:
 
 
 def too_large(message: bytes) -> list[Finding]:
-    """Return the finding for canonical bytes above the limit of the ledger; the schemas keep valid wires below it."""
+    """Return the finding for canonical bytes above the limit of the ledger."""
     if len(message) <= MESSAGE_LIMIT:
         return []
     text = f"the wire is {len(message):,} canonical bytes; the ledger takes {MESSAGE_LIMIT:,}"
@@ -179,7 +180,7 @@ def _refuse(value: dict[str, Any], kind: _Kind) -> list[Finding]:
         unknown = [new for new in checker.findings(value) if new.code == "schema_additionalProperties"]
         found += [new for new in unknown if new not in found]
     if not found:
-        return kind.broken_rules(wire_from(cleaned))
+        return kind.broken_rules(wire_from(cleaned)) or too_large(canonical(cleaned))
     with suppress(JsonRefused):  # A value that is not JSON has findings, and no size.
         found += too_large(canonical(cleaned))
     return found

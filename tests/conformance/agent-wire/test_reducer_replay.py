@@ -78,8 +78,8 @@ def test_the_reducer_records_artifact_counts_and_ids_from_artifact_ready() -> No
     ("made", "listed", "reason"),
     [
         (["report", "data"], [1, 2], None),
-        (["report", "data"], [], None),
-        (["report", "data", "extra"], [3], None),
+        (["report", "data"], [], "missing_artifact"),
+        (["report", "data", "extra"], [3], "missing_artifact"),
         (["report"], [1], "missing_artifact"),
         ([], [], "missing_artifact"),
         (["report", "data"], [1, 2, 3], "missing_artifact"),

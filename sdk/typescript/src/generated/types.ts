@@ -129,6 +129,7 @@ export interface Artifact {
   mediaType?: string;
   uri?: string;
   erased?: boolean;
+  unverified?: boolean;
 }
 
 /** Where the artifact stands. */
@@ -139,6 +140,7 @@ export interface ArtifactAdded {
   name: string;
   version: number;
   sha256: string;
+  unverified?: boolean;
 }
 
 /** An artifact, by its id. */
@@ -425,7 +427,7 @@ export interface Claimed {
   claims?: Claimed[] | null;
 }
 
-/** What was done. Required outputs must have ready artifacts; the server checks that itself. `artifacts` are added with the completion. A required output without one is taken from the field of its name in `output`. */
+/** What was done. Required outputs must have ready artifacts; the server checks that itself, and names them beside those in `artifactIds`. Without `artifactIds` every ready artifact is named; more than four go by a manifest. `artifacts` are added with the completion. A required output without one is taken from the field of its name in `output`. */
 export interface Completion {
   output?: unknown;
   artifacts?: NewArtifact[];
@@ -1049,7 +1051,7 @@ export interface PlanFinding {
   message: string;
 }
 
-/** Settings of a workspace, kept on its ledger. `blockRoutes`: by type of blocker, the roles that get a message. `costCaps`: dollars that may be spent on one task, run (`workflow`) or agent, or on one day (UTC) by all. */
+/** Settings of a workspace, kept on its ledger. `blockRoutes`: by type of blocker, the roles that get a message. `costCaps`: dollars that may be spent on one task, run (`workflow`) or agent, or on one day (UTC) by all. `unverifiedOutputs`: whether a task may be completed with required outputs whose bytes RedKey did not see. */
 export interface Policy {
   workspaceId: string;
   rules: number;
@@ -1057,6 +1059,7 @@ export interface Policy {
   costCaps: Record<string, number>;
   selfApproval: boolean;
   receipts: ReceiptPolicy;
+  unverifiedOutputs: string;
 }
 
 /** What was changed; nothing was recorded when all of it was so before. */
@@ -1067,6 +1070,7 @@ export interface PolicyChange {
   selfApproval?: boolean | null;
   receipts?: ReceiptPolicy | null;
   eventId: string | null;
+  unverifiedOutputs?: string | null;
 }
 
 /** Policies to set; what is not named stays. A cap that is null is removed. */
@@ -1075,6 +1079,7 @@ export interface PolicyPatch {
   costCaps?: Record<string, number | null>;
   selfApproval?: boolean | null;
   receipts?: ReceiptPolicyPatch | null;
+  unverifiedOutputs?: "allow" | "refuse" | null;
 }
 
 /** Prices that hold from this event on. */

@@ -11,7 +11,7 @@ from typing import Any
 from redkey.client.operation import Listing, Mode, Operation, Resource
 from redkey.client.request import Request, as_object, at, get, patch, post
 from redkey.shapes.fields import Page
-from redkey.shapes.policies import Policy, PolicyChange, RaisedRules, ReceiptPolicyPatch
+from redkey.shapes.policies import Policy, PolicyChange, RaisedRules, ReceiptPolicyPatch, UnverifiedOutputs
 from redkey.shapes.workspaces import CreatedWorkspace, Workspace
 
 
@@ -32,6 +32,7 @@ class Workspaces(Resource[Mode]):
         cost_caps: Mapping[str, float | None] | None = None,
         self_approval: bool | None = None,
         receipts: ReceiptPolicyPatch | Mapping[str, Any] | None = None,
+        unverified_outputs: UnverifiedOutputs | None = None,
     ) -> Request[PolicyChange]:
         """Set policies of a workspace: block routes, cost caps, self-approval, public receipts."""
         return patch(
@@ -41,6 +42,7 @@ class Workspaces(Resource[Mode]):
             cost_caps=cost_caps,
             self_approval=self_approval,
             receipts=as_object(receipts),
+            unverified_outputs=unverified_outputs,
         )
 
     @Operation

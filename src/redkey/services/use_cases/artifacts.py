@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 from hashlib import sha256 as hash_of
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from msgspec import UNSET
@@ -35,6 +35,8 @@ class Bytes(msgspec.Struct, frozen=True):
     size: int
     media_type: str
     content: Content | None = None
+    # They are elsewhere: hash and size are the caller's word.
+    unverified: bool = False
 
 
 def add(caller: Caller, claim_id: str, body: NewArtifact) -> Pending[ArtifactAdded]:
@@ -62,6 +64,7 @@ def taken_in(
         body.readiness,
         is_new=body.artifact_id is None,
         derived_from=tuple(dict.fromkeys(body.derived_from)),
+        unverified=made.unverified,
     )
     return command, (text, made.content) if made.content is not None else (text,)
 
@@ -71,7 +74,8 @@ def from_output(caller: Caller, claim_id: str, done: Completion) -> list[NewArti
     task, fields = held_task(caller, claim_id), done.output
     if task is None or not isinstance(fields, dict):
         return []
-    there = {*task.ready_artifacts().values(), *(one.name for one in done.artifacts if one.readiness != "draft")}
+    there = {one.name for one in task.ready_artifacts().values()}
+    there |= {one.name for one in done.artifacts if one.readiness != "draft"}
     missing = [name for name in task.outputs if name not in there]
     return [NewArtifact(name=name, content=fields[name]) for name in missing if name in fields]
 
@@ -88,6 +92,7 @@ def _added(outcome: Outcome, place: Place) -> ArtifactAdded:
         name=payload["name"],
         version=payload["version"],
         sha256=payload["sha256"],
+        unverified="unverified" in payload,
     )
 
 
@@ -101,14 +106,16 @@ def _bytes(caller: Caller, claim_id: str, body: NewArtifact, under: str) -> Byte
         raise wrong(
             "artifact_empty", f"{under}/content", "give content, contentBase64, a uri with its sha256, or a sha256"
         )
-    if body.uri is not None:
-        if body.bytes is None:
-            raise wrong("artifact_size_missing", f"{under}/bytes", "an artifact elsewhere says how many bytes it has")
-        return Bytes(body.sha256, body.bytes, body.media_type or _BYTES)
+    if body.uri is not None and body.bytes is None:
+        raise wrong("artifact_size_missing", f"{under}/bytes", "an artifact elsewhere says how many bytes it has")
     # Its facts alone: the body may be a gigabyte.
     facts = caller.means.store.content_facts(caller.topic, body.sha256)
+    if facts is None and body.bytes is not None and body.uri is not None:
+        return Bytes(body.sha256, body.bytes, body.media_type or _BYTES, unverified=True)
     if facts is None:
         raise wrong("content_not_found", f"{under}/sha256", "no such content was put into this workspace")
+    if body.bytes not in (None, facts.bytes):
+        raise wrong("content_size", f"{under}/bytes", f"the content has {facts.bytes} bytes")
     return Bytes(body.sha256, facts.bytes, body.media_type or _BYTES)
 
 
@@ -147,29 +154,36 @@ def held_task(caller: Caller, claim_id: str) -> Task | None:
     return world.tasks.get(world.claims.get(claim_id, "") or world.expired.get(claim_id, ""))
 
 
-async def check_artifacts(caller: Caller, claim_id: str) -> None:
+async def check_artifacts(caller: Caller, claim_id: str) -> tuple[str, ...]:
     """Refuse to complete on artifacts whose bytes are gone or damaged: the mechanical part of the verification.
 
-    Bytes elsewhere are taken on the agent's word, under the hash that it gave.
+    Returns the ids of artifacts whose bytes are elsewhere though their wires do not say so: those are older than the
+    mark `unverified`.
     """
     ready = ready_artifacts(caller, claim_id)
     if not ready:
-        return
-    missing = await caller.in_thread(lambda: [one.name for one in ready if not _is_there(caller, one)])
+        return ()
+    looked = await caller.in_thread(lambda: [(one, _look(caller, one)) for one in ready])
+    missing = [one.name for one, found in looked if found == "missing"]
     if missing:
         detail = f"The content is gone or damaged of: {', '.join(missing[:8])}."
         finding = Finding("missing_artifact", "/artifactIds", detail)
         raise Refused(422, "missing_artifact", detail, findings=[finding])
+    return tuple(one.artifact_id for one, found in looked if found == "elsewhere" and not one.unverified)
 
 
-def _is_there(caller: Caller, artifact: Artifact) -> bool:
+def _look(caller: Caller, artifact: Artifact) -> Literal["here", "elsewhere", "missing"]:
+    """Read the bytes of an artifact."""
+    if artifact.unverified:
+        return "elsewhere"
     store, topic = caller.means.store, caller.topic
     try:
-        if "uri" in (read_document(store, topic, artifact.document_sha256) or {}):
-            return True
+        if store.content_facts(topic, artifact.sha256) is None:
+            said = read_document(store, topic, artifact.document_sha256) or {}
+            return "elsewhere" if "uri" in said else "missing"
         # Piece by piece: the chunks are checked against the hash, and never held in memory together.
         for _ in store.content_chunks(topic, artifact.sha256):
             pass
-        return store.content_facts(topic, artifact.sha256) is not None
+        return "here"
     except StoreFailed:
-        return False
+        return "missing"

@@ -185,13 +185,13 @@ async def _complete(
     caller: Caller, claim_id: str, done: Completion, under: str = "", part: str = ""
 ) -> Pending[ClaimEnded]:
     """A completion whose artifacts are checked first: reading them takes time."""
-    await check_artifacts(caller, claim_id)
-    pending = _completion(caller, claim_id, done, under, part)
+    unseen = await check_artifacts(caller, claim_id)
+    pending = _completion(caller, claim_id, done, under, part, unseen)
     return pending if isinstance(pending, Pending) else await pending
 
 
 def _completion(
-    caller: Caller, claim_id: str, done: Completion, under: str = "", part: str = ""
+    caller: Caller, claim_id: str, done: Completion, under: str = "", part: str = "", unseen: tuple[str, ...] = ()
 ) -> Pending[ClaimEnded] | Coroutine[Any, Any, Pending[ClaimEnded]]:
     if (count := words(done.summary)) > SUMMARY_WORDS:
         text = f"the summary has at most {SUMMARY_WORDS} words; this has {count}"
@@ -212,6 +212,7 @@ def _completion(
             claim_next=following,
             artifacts=tuple(one for one, _ in added),
             outputs=tuple(one for one, _ in outputs),
+            unseen=unseen,
         )
         brought = (*contents, *(content for _, more in (*added, *outputs) for content in more))
         return Pending(command, lambda outcome, place: _ended(outcome, place, following), brought, part=part)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from redkey.commands.decision import wrong
 from redkey.commands.policies import RaiseRules, SetPolicy
+from redkey.reducers.outputs import REFUSE
 from redkey.reducers.spending import NANO
 from redkey.reducers.task import block_route
 from redkey.reducers.world import BLOCK_ROUTES
@@ -31,6 +32,7 @@ def get_policy(caller: Caller, workspace_id: str) -> Policy:
         cost_caps=caps,
         self_approval=workspace.self_approval,
         receipts=ReceiptPolicy(public=workspace.receipts_public),
+        unverified_outputs=workspace.unverified_outputs or REFUSE,
     )
 
 
@@ -39,7 +41,8 @@ def set_policy(caller: Caller, workspace_id: str, patch: PolicyPatch) -> Pending
     """Set policies of a workspace, on the record."""
     routes = {str(kind): roles for kind, roles in patch.block_routes.items()}
     public = patch.receipts.public if patch.receipts is not None else None
-    if not routes and not patch.cost_caps and patch.self_approval is None and public is None:
+    others = (patch.self_approval, public, patch.unverified_outputs)
+    if not routes and not patch.cost_caps and others == (None, None, None):
         raise wrong("nothing_to_change", "", "name at least one policy to set")
     for kind, roles in routes.items():
         if len(set(roles)) != len(roles):
@@ -58,11 +61,14 @@ def set_policy(caller: Caller, workspace_id: str, patch: PolicyPatch) -> Pending
             block_routes={route.blocker_type: route.roles for route in routed},
             cost_caps={cap.scope: cap.cost_usd for cap in capped},
             event_id=outcome.event_id if changed else None,
+            unverified_outputs=next((one.unverified_outputs for one in changed if one.unverified_outputs), None),
         )
 
     caps = {str(scope): usd for scope, usd in patch.cost_caps.items()}
     return Pending(
-        SetPolicy(routes, caps, patch.self_approval, public), reply, topic=workspace_topic(caller, workspace_id)
+        SetPolicy(routes, caps, patch.self_approval, public, patch.unverified_outputs or ""),
+        reply,
+        topic=workspace_topic(caller, workspace_id),
     )
 
 
