@@ -12,7 +12,7 @@ import pytest
 from redkey.stores.sqlite import SqliteStore
 from redkey.wire.catalogue import SCHEMAS
 from redkey.wire.schema import compile_schema
-from redkey.wire.validate import validate
+from redkey.wire.validate import MESSAGE_LIMIT, too_large, validate
 from tests.api.conftest import Workspace
 from tests.harness.acts import begin_queue, claim, create_task, register
 from tests.harness.invariants import check_topic, decode, read_all
@@ -81,6 +81,15 @@ def test_lineage_is_optional_and_its_form_is_held(field: str) -> None:
 def test_the_state_of_a_task_event_is_the_one_of_its_type() -> None:
     assert "/state" in _pointers(put(LITERAL, ("state", "category"), "completed"))
     assert "/state" in _pointers(put(LITERAL, ("state", "terminal"), True))
+
+
+def test_a_wire_has_at_most_1_024_bytes() -> None:
+    assert MESSAGE_LIMIT == 1024
+    assert too_large(b"x" * 1024) == []
+    assert [finding.code for finding in too_large(b"x" * 1025)] == ["wire_too_large"]
+    # The same holds for a whole wire that is read.
+    padded = put(LITERAL, ("stream", "reference_task_ids"), ["0.0.8830669"] * 100)
+    assert "wire_too_large" in {finding.code for finding in validate(padded)}
 
 
 def test_hcs_metadata_is_refused_inside_a_wire() -> None:

@@ -6,8 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from redkey.bus.runtime.intents import LocalAnswer, MessageAgent, TaskDone, read_intent
 from tests.bus.test_http import Caller
 from tests.harness.bus_process import BusProcess
@@ -67,12 +65,11 @@ def _check_answer(messages: list[dict[str, Any]]) -> None:
     assert (answer["conversation_id"], answer["conversation_owner"]) == ("c", "ann")
 
 
-@pytest.mark.parametrize("kind", ["user", "reply", "control", "system", "gossip"])
-def test_the_four_kinds_of_messages_are_taken_and_no_other(kind: str, tmp_path: Path) -> None:
+def test_the_four_kinds_of_messages_are_taken_and_no_other(tmp_path: Path) -> None:
     with BusProcess(tmp_path / "w") as bus:
         ask, session = Caller(bus), bus.session()
         for key in ("ann", "bob"):
             ask("POST", f"/sessions/{session}/agents", {"id": key})
-        body = {"text": "x", "agent_ids": ["bob"], "src": "ann", "kind": kind}
-        status, _ = ask("POST", f"/sessions/{session}/messages", body)
-        assert status == (400 if kind == "gossip" else 202)
+        for kind, expected in (("user", 202), ("reply", 202), ("control", 202), ("system", 202), ("gossip", 400)):
+            body = {"text": "x", "agent_ids": ["bob"], "src": "ann", "kind": kind}
+            assert ask("POST", f"/sessions/{session}/messages", body)[0] == expected, kind

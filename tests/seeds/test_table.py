@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import subprocess
 import sys
 from collections import Counter
@@ -151,19 +152,45 @@ def test_the_table_names_what_is_red_and_counts_everything() -> None:
     assert "| all | 3 | 2 | 1 |" in text
 
 
+def _run(folder: Path, source: str, *arguments: str) -> tuple[int, str]:
+    """Run one file of tests in a folder of its own, with one row that names `test_a` of it; exit code and output."""
+    (folder / "rows").mkdir()
+    row = 'title = "T"\n[[rows]]\nsection = "S"\nrequirement = "R"\ntests = ["test_it.py::test_a"]\n'
+    (folder / "rows" / "9.toml").write_text(row)
+    (folder / "test_it.py").write_text(source)
+    (folder / "pytest.ini").write_text("[pytest]\ntestpaths = .\n")
+    plugins = ["tests.seeds.proofs", "xdist", "no:cacheprovider"]
+    options = [part for plugin in plugins for part in ("-p", plugin)]
+    command = [sys.executable, "-m", "pytest", "-q", *options, "--seed-rows", str(folder / "rows"), *arguments]
+    # Loading the plugins of everything that is installed takes longer than the run.
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
 @pytest.mark.parametrize(
     ("source", "code", "said"),
-    [("def test_a(): pass", 0, "proved"), ("def test_a(): assert False", 1, "failed"), ("x = 1", 5, "not run")],
+    [
+        ("def test_a(): pass", 0, "proved"),
+        ("def test_a(): assert False", 1, "failed"),
+        ("def test_b(): pass", 1, "not run"),
+        ("import pytest\ndef test_a(): pytest.skip('no Node')", 0, "skipped"),
+    ],
 )
 def test_a_run_with_workers_fails_when_a_row_is_red(source: str, code: int, said: str, tmp_path: Path) -> None:
-    (tmp_path / "rows").mkdir()
-    node = "test_it.py::test_a"
-    row = f'title = "T"\n[[rows]]\nsection = "S"\nrequirement = "R"\ntests = ["{node}"]\n'
-    (tmp_path / "rows" / "9.toml").write_text(row)
-    (tmp_path / "test_it.py").write_text(source)
-    options = ["--seed-table", "--seed-rows", str(tmp_path / "rows"), "-c", "/dev/null", "--rootdir", str(tmp_path)]
-    plugins = ["-p", "tests.seeds.proofs", "-p", "no:cacheprovider", "-p", "no:randomly", "-p", "xdist"]
-    command = [sys.executable, "-m", "pytest", "-q", "-n", "1", *plugins, *options, str(tmp_path)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == code, done.stdout
-    assert f"9-1     {said}" in done.stdout
+    found, output = _run(tmp_path, source, "--seed-table", "-n", "1")
+    assert found == code, output
+    assert f"9-1     {said}" in output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"), [((), 1), (("-k", "test_b"), 0), (("test_it.py",), 0), (("--collect-only",), 0)]
+)
+def test_a_run_of_the_whole_suite_demands_every_row_and_a_narrower_one_does_not(
+    arguments: tuple[str, ...], code: int, tmp_path: Path
+) -> None:
+    found, output = _run(tmp_path, "def test_b(): pass", *arguments)
+    assert found == code, output
+    assert ("requirements of the seeds" in output) == bool(code)
