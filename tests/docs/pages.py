@@ -1,11 +1,14 @@
 """Markdown pages as programs: their code blocks, run in order, in an empty folder, as a reader would.
 
     sh                 is run by bash; variables live on from block to block of a page
-    sh background      is started and left running: a server, a worker
+    sh background      is started and left running, in a terminal of its own, without the variables of the page
     python             is run
     json, toml         is read: it must be what it says
     python NAME        and sh NAME, json NAME, toml NAME, js NAME: the block is the file of that name
     text               right behind an sh or python block is what that block prints, where `...` stands for anything
+
+What a page does in a clone is done with what is installed: `make run` is `redkey serve`, `.venv/bin` is on the PATH,
+and examples are those of the checkout. `test_fresh_clone.py` follows README to the letter.
 
 Other languages are for the eye: `mermaid`, and `text` elsewhere.
 """
@@ -72,6 +75,7 @@ class Reader:
         home = folder / "home"
         home.mkdir()
         self.port = lasting_port()
+        self.patience_seconds = PATIENCE_SECONDS
         path = f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}"
         self.environment = {"HOME": str(home), "PATH": path, "REDKEY_PORT": str(self.port), "LANG": "C.UTF-8"}
         # Where the package is taken from, if not from the environment that runs the tests.
@@ -87,7 +91,7 @@ class Reader:
         run, printed = 0, None
         for block in blocks(page):
             where = f"{page.name}:{block.line}"
-            text = block.text.replace(_PORT, str(self.port))
+            text = _as_installed(block.text.replace(_PORT, str(self.port)))
             if block.language == "text" and block.adjoins and printed is not None:
                 assert _like(text).fullmatch(printed), f"{where} shows\n{text}\nbut this was printed:\n{printed}"
             printed = None
@@ -97,6 +101,10 @@ class Reader:
                 printed = self._run(block, text, where)
                 run += 1
         return run
+
+    def run_as_written(self, block: Block) -> None:
+        """Run one block of a page in a clone."""
+        self._run(block, block.text, f"line {block.line}")
 
     def _run(self, block: Block, text: str, where: str) -> str | None:
         if block.file:
@@ -127,7 +135,12 @@ class Reader:
         assert gone == [], f"{where}: what should be running has ended with {gone}:\n{self._background()}"
         try:
             done = subprocess.run(
-                command, cwd=self.folder, env=self.environment, capture_output=True, text=True, timeout=PATIENCE_SECONDS
+                command,
+                cwd=self.folder,
+                env=self.environment,
+                capture_output=True,
+                text=True,
+                timeout=self.patience_seconds,
             )
         except subprocess.TimeoutExpired as late:
             told = f"{where} did not end:\n{late.stdout!r}\n{late.stderr!r}\n{self._background()}"
@@ -137,10 +150,9 @@ class Reader:
         return done.stdout
 
     def _start(self, text: str, where: str) -> None:
-        known = f"set -a; [ ! -e '{self._variables}' ] || . '{self._variables}'\n"
         with self._log.open("ab") as log:
             process = subprocess.Popen(
-                ["bash", "-euo", "pipefail", "-c", known + text],
+                ["bash", "-euo", "pipefail", "-c", text],
                 cwd=self.folder,
                 env=self.environment,
                 stdout=log,
@@ -148,7 +160,7 @@ class Reader:
                 start_new_session=True,
             )
         self._started.append(process)
-        if "redkey serve" in text:
+        if "redkey serve" in text or "make run" in text:
             self._wait_for(self._server_answers, process, where)
         elif "redkey bus serve" in text:
             # The bus writes where its HTTP face is once it answers.
@@ -167,7 +179,7 @@ class Reader:
 
     def _wait_for(self, ready: Callable[[], bool], process: subprocess.Popen[bytes], where: str) -> None:
         """A reader sees when a server has come up; here somebody has to look."""
-        deadline = time.monotonic() + PATIENCE_SECONDS
+        deadline = time.monotonic() + self.patience_seconds
         while not ready():
             gone = process.poll() is not None or time.monotonic() > deadline
             assert not gone, f"{where}: the server did not come up\n{self._background()}"
@@ -186,6 +198,13 @@ class Reader:
                     except subprocess.TimeoutExpired:
                         continue
             process.wait()
+
+
+def _as_installed(text: str) -> str:
+    """A block of a clone, for a folder that is none."""
+    text = re.sub(r"^make run$", "redkey serve", text, flags=re.MULTILINE)
+    text = text.replace(".venv/bin/python examples/", '.venv/bin/python "$CHECKOUT"/examples/')
+    return text.replace(".venv/bin/", "")
 
 
 def key_of(page: Path, block: Block) -> tuple[str, str]:
