@@ -12,6 +12,8 @@ import pytest
 from click.testing import CliRunner
 
 from redkey.cli import COMMANDS, MEANT, SECTIONS, main
+from redkey.client import RedKey
+from tests.harness.server import serving
 
 
 def _complete(*words: str) -> list[str]:
@@ -38,6 +40,25 @@ def test_commands_subcommands_and_options_are_completed() -> None:
     assert _complete("redkey", "wor") == ["workflow", "workspace"]
     assert _complete("redkey", "task", "re") == ["result", "retry"]
     assert "--role" in _complete("redkey", "task", "create", "--")
+
+
+def test_names_and_ids_of_the_server_are_completed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(tmp_path) as server:
+        monkeypatch.setenv("REDKEY_URL", server.url)
+        monkeypatch.setenv("REDKEY_API_KEY", server.key)
+        with RedKey(server.url, server.key) as rk:
+            rk.queues.create("jobs")
+            rk.roles.create("writer")
+            task = rk.tasks.create("jobs", title="One").task_id
+        assert CliRunner().invoke(main, ["agent", "register", "ada"]).exit_code == 0
+        assert _complete("redkey", "task", "list", "--queue", "j") == ["jobs"]
+        assert _complete("redkey", "task", "create", "--role", "wr") == ["writer"]
+        assert _complete("redkey", "agent", "show", "a") == ["ada"]
+        assert _complete("redkey", "claim", "next", "--agent", "a") == ["ada"]
+        assert _complete("redkey", "task", "show", "task_") == [task]
+        assert _complete("redkey", "task", "show", task[5:12]) == [task[5:]]
+    # Nothing is offered, and nothing is said, when the server is gone.
+    assert "".join(_complete("redkey", "task", "list", "--queue", "j")) == ""
 
 
 def test_completing_a_name_imports_no_command() -> None:

@@ -180,7 +180,9 @@ def test_a_lost_race_and_an_empty_queue_are_exit_code_1(server: Server) -> None:
     assert _call(server, "claim", "take", task_id, "--agent", "first").exit_code == 0
     lost = _call(server, "claim", "take", task_id, "--agent", "second")
     assert (lost.exit_code, lost.stdout) == (1, "")
-    assert re.fullmatch(r"missed: agt_\w+ was first\nnext: redkey claim next --queue queue_race\n", lost.stderr)
+    assert re.fullmatch(
+        r"redkey: missed: first was first\nnext: redkey claim next --queue race --agent agt_\w+\n", lost.stderr
+    )
     none = _call(server, "claim", "next", "--agent", "second", "--queue", "race", "--json")
     assert (none.exit_code, json.loads(none.stdout)["status"]) == (1, "no_tasks")
     assert _told(server, "agent", "history", "second")[0]["status"] == "missed"
@@ -191,7 +193,8 @@ def test_why_a_task_does_not_move_comes_with_the_command_that_moves_it(server: S
     assert _does(server, "task", "explain", task_id).splitlines() == [
         f"{task_id} is available",
         "  No agent was granted role_diver. [missing_role]",
-        "    next: redkey role grant role_diver AGENT, or redkey agent register NAME --role role_diver",
+        "    hint: or grant the role to an agent you have",
+        "    next: redkey agent register diver-1 --role diver",
     ]
 
 
@@ -256,7 +259,7 @@ def test_messages_keys_roles_and_workspaces(server: Server) -> None:
     assert _told(server, "inbox", "list", "--to", "reader") == []
     key = _told(server, "key", "create", "--scope", "read", "--name", "looker")[0]
     looks = _call(server, "queue", "create", "forbidden", key=str(key["apiKey"]))
-    assert (looks.exit_code, "[insufficient_scope]" in looks.stderr, "next: " in looks.stderr) == (1, True, True)
+    assert (looks.exit_code, "[insufficient_scope]" in looks.stderr, "hint: " in looks.stderr) == (1, True, True)
     _does(server, "key", "revoke", str(key["keyId"]))
     gone = _call(server, "queue", "list", key=str(key["apiKey"]))
     assert (gone.exit_code, "REDKEY_API_KEY" in gone.stderr) == (1, True)
@@ -406,7 +409,7 @@ def test_without_a_server_the_next_step_is_told(tmp_path: Path) -> None:
         main, ["status"], env={"REDKEY_URL": "http://127.0.0.1:9", "REDKEY_API_KEY": "rk_a_b", "REDKEY_DATA": None}
     )
     assert refused.exit_code == 1
-    assert refused.stderr.splitlines()[-1] == "next: is the server running? start it with: redkey serve"
+    assert refused.stderr.splitlines()[-1] == "next: redkey serve --port 9"
 
 
 def test_a_live_list_needs_a_terminal_and_says_what_does_not(server: Server) -> None:

@@ -24,7 +24,7 @@ def test_in_a_pipe_columns_are_aligned_and_nothing_is_cut(capsys: pytest.Capture
 def test_on_a_narrow_terminal_ids_are_short_and_the_last_column_gives_way() -> None:
     console = Console(width=50, force_terminal=True, color_system=None)
     with console.capture() as capture:
-        console.print(rich_table(("ID", "TITLE"), [("task_01M7GRMQF0CPSMCDS1C09R2W06", "A long title " * 10)]))
+        console.print(rich_table(("ID", "TITLE"), [("task_01M7GRMQF0CPSMCDS1C09R2W06", "A long title " * 10)], 50))
     _, row = capture.get().splitlines()
     assert row.startswith("01M7GRMQ  A long")
     assert row.rstrip().endswith("…")

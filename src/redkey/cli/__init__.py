@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 INTERRUPTED = 130
+# The variable by which a shell asks what could come next.
+COMPLETES = "_REDKEY_COMPLETE"
 # Section of the help -> name -> (module under redkey.cli, one line of help); the module has a click command named
 # `command`.
 SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
@@ -29,7 +31,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "serve": ("serve", "Serve the API."),
         "run": ("run", "Run agents on a queue: claim, prompt, run, verify, report."),
         "mcp": ("mcp", "Let Claude Code, Codex and other MCP clients work the queue."),
-        "status": ("status", "Is the server there, and how does the workspace stand."),
+        "status": ("status", "Show the status of the server and of the workspace."),
         "top": ("top", "Queues, agents and leases, live."),
         "completion": ("completion", "Let the shell complete commands and options."),
     },
@@ -130,6 +132,10 @@ class LazyGroup(click.Group):
 
             return declared_group(cmd_name, purpose)
         found: click.Command = importlib.import_module(f"redkey.cli.{COMMANDS[cmd_name][0]}").command
+        if COMPLETES in os.environ:
+            from redkey.cli.suggestions import suggest
+
+            return suggest(found)
         return found
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -11,6 +11,7 @@ import click
 
 from redkey.cli.declared import add_declared
 from redkey.cli.look import Look
+from redkey.cli.next_step import Step
 from redkey.cli.provision import with_missing
 from redkey.cli.screen import ago, print_done, print_item, print_list
 from redkey.cli.session import agent_id_of, daily, limit_option
@@ -62,7 +63,7 @@ def register(
         _grant(rk, roles, known.agent_id)
         # A second key is never issued unasked.
         told = f"{known.agent_id}  {known.slug} is registered already" + (f"  ({', '.join(roles)})" if roles else "")
-        step = f"redkey key create --scope agent --agent {known.slug}, if its key is lost"
+        step = Step(f"redkey agent show {known.slug}", "if its key is lost: redkey key create --scope agent --agent")
         print_done(rk.agents.get(known.agent_id), told, as_json=as_json, next_step=step)
         return
     made = rk.agents.register(

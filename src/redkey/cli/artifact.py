@@ -10,6 +10,7 @@ import click
 
 from redkey.cli.screen import on_terminal, print_list
 from redkey.cli.session import connected, daily, ids_option
+from redkey.errors import NotFound
 
 if TYPE_CHECKING:
     from redkey.client import RedKey
@@ -83,10 +84,10 @@ def get(rk: RedKey, task_id: str, name: str | None, output: Path | None) -> None
 def _chosen(task: Task, name: str | None) -> Artifact:
     names = ", ".join(sorted({one.name for one in task.artifacts}))
     if not task.artifacts:
-        raise click.UsageError(f"{task.task_id} has no artifacts; it is {task.state}")
+        raise NotFound(404, "artifact_not_found", f"{task.task_id} has no artifacts; it is {task.state}")
     matching = [one for one in task.artifacts if name is None or name in (one.name, one.artifact_id)]
     if not matching:
-        raise click.UsageError(f"{task.task_id} has no artifact {name}; it has: {names}")
+        raise NotFound(404, "artifact_not_found", f"{task.task_id} has no artifact {name}; it has: {names}")
     if name is None and len({one.name for one in matching}) > 1:
         raise click.UsageError(f"{task.task_id} has several artifacts; name one: {names}")
     found = max(matching, key=lambda one: one.version)

@@ -12,10 +12,10 @@ import click
 
 from redkey.cli.declared import add_declared
 from redkey.cli.look import Look
-from redkey.cli.next_step import command_for
+from redkey.cli.next_step import Step, print_step, step_for
 from redkey.cli.report import shown
 from redkey.cli.screen import ago, print_done, print_facts, print_item
-from redkey.cli.session import agent_id_of, agent_option, daily, ids_option, queue_option
+from redkey.cli.session import agent_id_of, agent_option, daily, ids_option, queue_option, slugs_of
 from redkey.cli.values import json_value
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def next_claim(
       CLAIM=$(redkey claim next --agent atlas --quiet) && redkey claim start $CLAIM
     """
     found = rk.queues.claim_next(queue, agent_id_of(rk, agent), lease_seconds=lease_seconds, wait=wait)
-    _say(ctx, found, ids_only, as_json)
+    _say(ctx, rk, found, ids_only, as_json)
 
 
 @command.command()
@@ -71,13 +71,14 @@ def take(
     """Claim this TASK. Exit code 1: another agent was first, or the agent may not."""
     _say(
         ctx,
+        rk,
         rk.tasks.claim(task_id, agent_id_of(rk, agent), lease_seconds=lease_seconds, with_task=True),
         ids_only,
         as_json,
     )
 
 
-def _say(ctx: click.Context, found: Any, ids_only: bool, as_json: bool) -> None:
+def _say(ctx: click.Context, rk: RedKey, found: Any, ids_only: bool, as_json: bool) -> None:
     if as_json:
         print_item(found)
         ctx.exit(0 if found.status == "claimed" else 1)
@@ -99,13 +100,19 @@ def _say(ctx: click.Context, found: Any, ids_only: bool, as_json: bool) -> None:
             ]
         )
         return
+    step = step_for(found.next, found.agent_id)
+    queue = found.next.queue_id.removeprefix("queue_")
     if found.status == "missed":
-        why = f"missed: {found.winning_agent_id} was first"
+        why = f"missed: {slugs_of(rk).get(found.winning_agent_id, found.winning_agent_id)} was first"
     elif found.status == "rejected":
-        why = f"rejected: {found.reason} {found.detail}".rstrip()
+        detail = found.detail.removeprefix("role_")
+        why = f"rejected: {found.reason.replace('_', ' ')}" + (f": {detail}" if detail else "") + f" [{found.reason}]"
     else:
-        why = "no task in this queue that the agent may claim"
-    click.echo(f"{shown(why)}\n{click.style(f'next: {command_for(found.next)}', dim=True)}", err=True)
+        why = f"no task in the queue {queue} that the agent may claim"
+    if found.status != "missed" and queue and rk.queues.get(queue).paused:
+        why, step = f"{why}; the queue {queue} is paused", Step(f"redkey queue resume {queue}")
+    click.echo(f"redkey: {shown(why)}", err=True)
+    print_step(step)
     ctx.exit(1)
 
 

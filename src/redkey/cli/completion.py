@@ -1,4 +1,4 @@
-"""`redkey completion`: the script that lets a shell complete commands and options."""
+"""`redkey completion`: the script that lets a shell complete commands, options, names and ids."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ def command(shell: str) -> None:
     """
     from click.shell_completion import get_completion_class
 
-    from redkey.cli import main
+    from redkey.cli import COMPLETES, main
 
     kind = get_completion_class(shell)
     if kind is None:
         raise click.UsageError(f"there is no completion for {shell}")
-    click.echo(kind(main, {}, "redkey", "_REDKEY_COMPLETE").source())
+    click.echo(kind(main, {}, "redkey", COMPLETES).source())

@@ -7,8 +7,9 @@ from pathlib import Path
 import click
 
 from redkey.cli.documents import contracts_option
-from redkey.cli.screen import print_list
-from redkey.cli.session import json_option
+from redkey.cli.screen import print_details, print_list
+from redkey.cli.session import ids_option, json_option
+from redkey.errors import ConfigRefused
 
 
 @click.group()
@@ -18,8 +19,9 @@ def command() -> None:
 
 @command.command("list")
 @contracts_option
+@ids_option
 @json_option
-def list_contracts(contracts_dirs: tuple[Path, ...], as_json: bool) -> None:
+def list_contracts(contracts_dirs: tuple[Path, ...], ids_only: bool, as_json: bool) -> None:
     """List the contracts by slug, with the output types they are for and what they ask."""
     from redkey.runner.contracts import Contracts
 
@@ -28,5 +30,23 @@ def list_contracts(contracts_dirs: tuple[Path, ...], as_json: bool) -> None:
         ("CONTRACT", "TYPES", "WHAT IT ASKS"),
         lambda one: (one.slug, ", ".join(one.types), one.description),
         as_json=as_json,
+        ids_only=ids_only,
         empty="no contracts",
     )
+
+
+@command.command()
+@click.argument("contract", metavar="CONTRACT")
+@contracts_option
+@json_option
+def show(contract: str, contracts_dirs: tuple[Path, ...], as_json: bool) -> None:
+    """One contract: what it is for, and the JSON Schema of what is checked."""
+    from redkey.runner.contracts import Contracts
+
+    known = Contracts(contracts_dirs)
+    found = known.get(contract)
+    if found is None:
+        slugs = ", ".join(one.slug for one in known)
+        raise ConfigRefused(f"there is no output contract {contract}; known: {slugs}", code="contract_unknown")
+    facts = [("contract", found.slug), ("types", found.types), ("asks", found.description), ("schema", found.schema)]
+    print_details(found, facts, as_json=as_json)

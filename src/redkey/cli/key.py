@@ -9,6 +9,7 @@ import click
 
 from redkey.cli.declared import add_declared
 from redkey.cli.look import Look
+from redkey.cli.next_step import Step
 from redkey.cli.screen import print_item, tell
 from redkey.cli.session import json_option
 
@@ -61,7 +62,7 @@ def recover(directory: Path, workspace: str, as_json: bool) -> None:
     if as_json:
         print_item(made)
         return
-    told = f"{directory / CREDENTIALS} has it now" if kept else "keep the key: it is not shown again"
+    told = Step(hint=f"{directory / CREDENTIALS} has it now" if kept else "keep the key: it is not shown again")
     tell(f"{made.key_id} of {made.workspace_id} ({', '.join(made.scopes)})\n\n  {made.api_key}\n", next_step=told)
 
 
@@ -71,7 +72,7 @@ add_declared(
     {
         "create": Look(
             told="{key_id}\n\n  {api_key}\n",
-            next_step="keep the key: it is not shown again",
+            hint="keep the key: it is not shown again",
             examples=(
                 "redkey key create --scope produce --name pipeline",
                 "redkey key create --scope agent --agent atlas",

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from redkey.cli.next_step import Step, filled
 from redkey.cli.screen import ago, print_details, print_done, print_list, styled
 from redkey.shapes.signature import plain_types
 
@@ -22,8 +23,9 @@ class Look:
 
     # A sentence. Fields of the reply and arguments of the command stand in braces.
     told: str | Callable[[Any], str] = ""
-    # What one can do next, for people at a terminal.
+    # The command that one can run next, for people at a terminal, and what else they should know.
     next_step: str = ""
+    hint: str = ""
     # Title -> what is shown under it, of one thing or of each item of a list.
     parts: Mapping[str, Shown] = field(default_factory=dict)
     # In place of an empty list.
@@ -41,7 +43,7 @@ def print_reply(reply: Any, look: Look, arguments: Mapping[str, Any], *, as_json
     elif look.told:
         words = {**arguments, **{name: getattr(reply, name) for name in reply.__struct_fields__}}
         coloured = {name: styled(value) if isinstance(value, str) else value for name, value in words.items()}
-        next_step = look.next_step.format_map(words)
+        next_step = Step(filled(look.next_step, words), look.hint)
         print_done(reply, look.told.format_map(coloured), next_step=next_step, as_json=as_json)
     else:
         parts = look.parts or {name.removesuffix("_at").replace("_", " "): name for name in reply.__struct_fields__}

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from redkey.cli.next_step import Step, print_step
 from redkey.cli.report import print_json
 from redkey.errors import RedKeyError
 
@@ -132,7 +133,7 @@ def install(
     click.echo(f"{'Wrote the server redkey to' if changed else 'The server redkey is already in'} {where}")
     if url:
         click.echo(f"The RedKey server of this project runs at {url}")
-    click.echo(click.style(f"next: {chosen.then}", dim=True))
+    print_step(Step(hint=chosen.then), err=False)
 
 
 def _start_server() -> str:

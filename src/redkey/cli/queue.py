@@ -132,7 +132,7 @@ add_declared(
     {
         "create": Look(
             told="{queue_id}",
-            next_step="redkey task create --queue {queue_id} --title ...",
+            next_step="redkey task create --queue {queue_id} --title 'A first task'",
             examples=("redkey queue create podcast --lease 60 --max-attempts 3",),
         ),
         "update": Look(told=_told),

@@ -10,6 +10,7 @@ import msgspec
 
 from redkey.cli import INTERRUPTED
 from redkey.cli.fsck import DIRECTORY, progress_bar
+from redkey.cli.next_step import Step, print_step
 from redkey.cli.report import print_json, shown
 from redkey.config import CREDENTIALS
 from redkey.errors import BackupRefused
@@ -84,8 +85,8 @@ def _print(target: Path, restored: list[Restored], keys: list[str], *, fresh: bo
         click.echo(f"{'a new signing key' if fresh else 'signed by'}: {key}")
     named = shlex.quote(str(target))
     if (target / CREDENTIALS).exists():
-        click.echo(f"next: redkey serve --data {named}")
+        print_step(Step(f"redkey serve --data {named}"), err=False)
         return
     # Without its keys a backup has only their hashes.
     click.echo(f"API keys stay valid, but {CREDENTIALS} was not in the backup")
-    click.echo(f"next: redkey key recover {named}, for a new key, then redkey serve --data {named}")
+    print_step(Step(f"redkey key recover {named} && redkey serve --data {named}"), err=False)

@@ -9,7 +9,7 @@ command = declared_group(
     "role",
     "Make roles, and grant them to agents. Only a grant makes an agent eligible.",
     {
-        "create": Look(told="{id}", next_step="redkey role grant {id} AGENT"),
+        "create": Look(told="{id}", next_step="redkey agent register {name}-1 --role {id}"),
         "list": Look(
             parts={
                 "ROLE": "id",

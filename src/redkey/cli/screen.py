@@ -1,6 +1,6 @@
 """How daily commands show things: tables, facts and times for people, JSON for machines.
 
-On a terminal there are colours, and the last column gives way when the window is narrow. Anywhere else the same
+On a terminal there are colours, and columns in the middle give way when the window is narrow. Anywhere else all
 columns are plain text, whole, so that they can be cut and searched. What strangers wrote is escaped in both.
 """
 
@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 import select
+import shutil
 import sys
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -16,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from redkey.cli.next_step import Step, print_step
 from redkey.cli.report import print_json, shown
 from redkey.cli.short_ids import shorten
 
@@ -34,7 +37,9 @@ _STATES_BY_COLOUR = {
 # The colour of a state, in whatever cell it appears.
 COLOURS: Mapping[str, str] = {state: colour for colour, states in _STATES_BY_COLOUR.items() for state in states.split()}
 _GAP = "  "
-_WIDEST = 60
+# Columns that are shown in every window, and what the last column gets at least.
+_KEPT = ("STATE",)
+_TITLE = 16
 
 
 def on_terminal() -> bool:
@@ -88,7 +93,7 @@ def print_item(item: Any) -> None:
     print_json(msgspec.to_builtins(item))
 
 
-def print_done(item: Any, sentence: str, *, as_json: bool, next_step: str = "") -> None:
+def print_done(item: Any, sentence: str, *, as_json: bool, next_step: str | Step = "") -> None:
     """What a command did: the server's answer as JSON, or a sentence and the next step."""
     if as_json:
         print_item(item)
@@ -118,23 +123,58 @@ def print_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         click.echo(_GAP.join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
 
 
-def rich_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    """A table for a terminal: ids are cut to what tells them apart, and the last column gives way."""
+def rich_table(titles: Sequence[str], rows: Sequence[Sequence[str]], width: int | None = None) -> Table:
+    """A table for a terminal: ids are cut to what tells them apart, and no cell wraps.
+
+    Where the window is narrow, the last column keeps a part of it: columns in the middle are left out, the last first.
+    """
     from rich.table import Table
     from rich.text import Text
 
-    rows = shorten(rows)
-
+    rows = [[shown(cell) for cell in row] for row in shorten(rows)]
+    widths = [max([len(title), *(len(row[place]) for row in rows)]) for place, title in enumerate(titles)]
+    columns, room = _columns(titles, widths, width or _terminal_columns())
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for place, title in enumerate(titles):
-        # Rich takes width only from columns that may wrap; no cell does, because each is cut at its end instead.
-        last = place == len(titles) - 1
-        widest = max((len(row[place]) for row in rows), default=0)
-        table.add_column(title, no_wrap=not last, min_width=None if last else min(widest, _WIDEST))
+    for place in columns:
+        table.add_column(titles[place], no_wrap=True)
     for row in rows:
-        cells = [Text(shown(cell), COLOURS.get(cell, ""), no_wrap=True, overflow="ellipsis") for cell in row]
-        table.add_row(*cells)
+        cells = [cut(row[place], room) if place == columns[-1] else row[place] for place in columns]
+        table.add_row(*(Text(cell, COLOURS.get(cell, ""), no_wrap=True, overflow="ellipsis") for cell in cells))
     return table
+
+
+def _columns(titles: Sequence[str], widths: Sequence[int], window: int) -> tuple[list[int], int]:
+    """Which columns are shown in a window, and how wide the last one may be."""
+    columns = list(range(len(titles)))
+    wanted = min(widths[-1], max(window // 3, _TITLE)) if widths else 0
+    while True:
+        room = window - sum(widths[place] + len(_GAP) for place in columns[:-1])
+        optional = [place for place in columns[1:-1] if titles[place] not in _KEPT]
+        if room >= wanted or not optional:
+            return columns, max(room, 1)
+        columns.remove(optional[-1])
+
+
+def cut(text: str, width: int) -> str:
+    """Text in so many characters: cut between words where that leaves most of it."""
+    if len(text) <= width:
+        return text
+    short = text[: max(width - 1, 0)]
+    whole = short.rpartition(" ")[0] if not text[len(short) : len(short) + 1].isspace() else short
+    return (whole if len(whole) > width // 2 else short).rstrip() + "…"
+
+
+def _terminal_columns() -> int:
+    return shutil.get_terminal_size().columns
+
+
+def wrapped(text: str, indent: int, stream: Any = None) -> str:
+    """Text for a terminal, its lines broken between words and indented; for anything else as it is."""
+    if not (stream.isatty() if stream is not None else on_terminal()):
+        return text
+    width = max(_terminal_columns() - indent, 20)
+    lines = textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False) or [text]
+    return f"\n{' ' * indent}".join(lines)
 
 
 def print_facts(facts: Iterable[tuple[str, Any]]) -> None:
@@ -143,7 +183,7 @@ def print_facts(facts: Iterable[tuple[str, Any]]) -> None:
     width = max((len(name) for name, _ in known), default=0)
     for name, text in known:
         label = click.style(name.ljust(width), dim=True)
-        click.echo(f"{label}{_GAP}{styled(shown(text))}")
+        click.echo(f"{label}{_GAP}{styled(wrapped(shown(text), width + len(_GAP)))}")
 
 
 def _text(value: Any) -> str:
@@ -165,22 +205,28 @@ def styled(text: str) -> str:
     return click.style(text, fg=COLOURS[text]) if text in COLOURS else text
 
 
-def tell(sentence: str, *, next_step: str = "") -> None:
-    """What was done, and what one can do next: the hint is for people, so it goes beside the output."""
+def tell(sentence: str, *, next_step: str | Step = "") -> None:
+    """What was done, and what one can do next; the latter is for people, so it goes beside the output."""
     click.echo(sentence)
-    if next_step and on_terminal():
-        click.echo(click.style(f"next: {next_step}", dim=True), err=True)
+    if on_terminal():
+        print_step(next_step if isinstance(next_step, Step) else Step(next_step))
 
 
 def ago(moment: str | None, now: datetime | None = None) -> str:
     """How long ago a moment was, roughly: `4s ago`; or how far ahead: `in 4s`."""
     if not moment:
         return ""
-    seconds = ((now or datetime.now(UTC)) - datetime.fromisoformat(moment)).total_seconds()
-    return f"{_span(seconds)} ago" if seconds >= 0 else f"in {_span(-seconds)}"
+    seconds = seconds_since(moment, now)
+    return f"{span(seconds)} ago" if seconds >= 0 else f"in {span(-seconds)}"
 
 
-def _span(seconds: float) -> str:
+def seconds_since(moment: str, now: datetime | None = None) -> float:
+    """The seconds since a moment, by this machine's clock; less than zero for one that is ahead."""
+    return ((now or datetime.now(UTC)) - datetime.fromisoformat(moment)).total_seconds()
+
+
+def span(seconds: float) -> str:
+    """A time in its largest unit: `4s`, `3h`."""
     for unit, size in (("d", 86400), ("h", 3600), ("m", 60)):
         if seconds >= size:
             return f"{int(seconds // size)}{unit}"

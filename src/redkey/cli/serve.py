@@ -7,6 +7,9 @@ from pathlib import Path
 
 import click
 
+# Settings for which a server may be refused.
+_REFUSED = ("data", "port", "uds")
+
 
 @click.command()
 @click.option(
@@ -36,7 +39,8 @@ def command(
     find it. Every setting can also come from the TOML file or from a REDKEY_ variable; arguments win. `redkey config
     show` explains where each one comes from.
     """
-    from redkey.config import config_file, load
+    from redkey.cli.next_step import remember_origins
+    from redkey.config import config_file, load_explained
     from redkey.serving import serve
 
     arguments = {
@@ -47,4 +51,6 @@ def command(
         "ready_file": ready_file,
         "log_format": log_format,
     }
-    raise SystemExit(serve(load(config_file(file, os.environ), os.environ, arguments), say=click.echo))
+    loaded = load_explained(config_file(file, os.environ), os.environ, arguments)
+    remember_origins({name: (getattr(loaded.config, name), loaded.sources.get(name, "default")) for name in _REFUSED})
+    raise SystemExit(serve(loaded.config, say=click.echo))

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from redkey.cli.short_ids import resolve_ids, whole_id
+from redkey.cli.next_step import remember
+from redkey.cli.short_ids import refuse_other_kind, resolve_ids, whole_id
+from redkey.errors import NotFound
 
 if TYPE_CHECKING:
     from redkey.client import RedKey
@@ -24,8 +26,22 @@ queue_option = click.option("--queue", default=DEFAULT_QUEUE, show_default=True,
 limit_option = click.option(
     "--limit", type=click.IntRange(1, 100_000), default=100, show_default=True, help="At most so many."
 )
+
+
+def _need_agent(ctx: click.Context, option: click.Parameter, agent: str | None) -> str | None:
+    if agent is None and not ctx.resilient_parsing:
+        raise click.UsageError(
+            f"no agent is named: give --agent, or set {AGENT_VARIABLE}. The agents are listed by: redkey agent list"
+        )
+    return agent
+
+
 agent_option = click.option(
-    "--agent", "agent", envvar=AGENT_VARIABLE, required=True, metavar="AGENT", help="The agent, by id or slug."
+    *("--agent", "agent"),
+    envvar=AGENT_VARIABLE,
+    callback=_need_agent,
+    metavar="AGENT",
+    help=f"The agent, by id or name [{AGENT_VARIABLE}].",
 )
 
 
@@ -43,9 +59,19 @@ def connected(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(function)
     def run(*arguments: Any, url: str | None, data: Path | None, **options: Any) -> Any:
+        remember(options, url=url, data=data)
         # A person waits for the answer, and should hear soon when nobody answers.
         with connect(url, data).with_options(max_retries=_RETRIES) as rk:
-            return function(rk, *arguments, **resolve_ids(rk, options))
+            try:
+                whole = resolve_ids(rk, options)
+                remember(whole, url=url, data=data)
+                return function(rk, *arguments, **whole)
+            except NotFound as refused:
+                refused.detail = _with_name(refused)
+                if refused.code.startswith("http_") or refused.code == "path_not_found":
+                    # The path is not there at all: what answers is no RedKey, or one of another version.
+                    refused.origin = rk.settings.origin
+                raise
 
     wrapped = click.option(
         "--data",
@@ -53,6 +79,21 @@ def connected(function: Callable[..., Any]) -> Callable[..., Any]:
         help="The data directory whose server is meant [.redkey].",
     )(run)
     return click.option("--url", metavar="URL", help="The server [REDKEY_URL, else as in the data directory].")(wrapped)
+
+
+def _with_name(refused: NotFound) -> str:
+    """What was not found, with its name and the option, argument or variable that named it."""
+    context = click.get_current_context()
+    what = refused.code.removesuffix("_not_found")
+    for option in context.command.params:
+        value = context.params.get(option.name or "")
+        if option.name in (what, f"{what}_id", f"ref_{what}_id") and isinstance(value, str):
+            source = context.get_parameter_source(option.name)
+            named = option.opts[0] if isinstance(option, click.Option) else option.make_metavar(context)
+            if source is not None and source.name == "ENVIRONMENT":
+                named = str(option.envvar)
+            return f"{refused.detail.rstrip('.')}: {value} (from {named})"
+    return refused.detail
 
 
 def connect(url: str | None = None, data: Path | None = None) -> RedKey:
@@ -73,7 +114,8 @@ def agent_id_of(rk: RedKey, name: str) -> str:
         return whole_id(rk, name, "agt_")
     for agent in rk.agents.list(slug=name):
         return agent.agent_id
-    raise click.UsageError(f"there is no agent {name}; see redkey agent list, or redkey agent register {name}")
+    refuse_other_kind(name, "agt_")
+    raise NotFound(404, "agent_not_found", "There is no such agent in this workspace.")
 
 
 def own_workspace(rk: RedKey) -> str:

@@ -21,7 +21,19 @@ if TYPE_CHECKING:
 _KINDS = {"task_id": "task_", "ref_task_id": "task_", "workflow_id": "wf_", "gate_id": "gate_", "key_id": "key_"}
 _WHOLE = 26
 _LEAST = 8
-_ID = re.compile(r"(?:task|wf|gate|agt|key|claim|evt|msg|art)_(?P<rest>[0-9A-Z]{26})")
+_ID = re.compile(r"(?:task|wf|gate|agt|key|clm|evt|msg|art|def|whk)_(?P<rest>[0-9A-Z]{26})")
+# What an id names, by how it begins, and the command that shows it.
+_NAMES = {
+    "task_": ("task", "redkey task show"),
+    "wf_": ("workflow", "redkey workflow show"),
+    "gate_": ("gate", "redkey gate show"),
+    "agt_": ("agent", "redkey agent show"),
+    "evt_": ("event", "redkey events show"),
+    "clm_": ("claim", ""),
+    "key_": ("key", ""),
+    "art_": ("artifact", ""),
+    "msg_": ("message", ""),
+}
 
 
 def resolve_ids(rk: RedKey, options: dict[str, Any]) -> dict[str, Any]:
@@ -35,6 +47,7 @@ def resolve_ids(rk: RedKey, options: dict[str, Any]) -> dict[str, Any]:
 
 def whole_id(rk: RedKey, given: str, start: str) -> str:
     """The id that a beginning means; what means none is left as it is, and the server says so."""
+    refuse_other_kind(given, start)
     rest = given.removeprefix(start)
     if "_" in rest or not rest or len(rest) >= _WHOLE:
         return given
@@ -44,6 +57,18 @@ def whole_id(rk: RedKey, given: str, start: str) -> str:
         more = "" if complete else ", ..."
         raise click.UsageError(f"{given} is the beginning of several ids: {', '.join(found)}{more}")
     return found[0] if found else given
+
+
+def refuse_other_kind(given: str, start: str) -> None:
+    """Refuse an id of another kind than is wanted, and name the command that takes it."""
+    for prefix, (what, shows) in _NAMES.items():
+        if prefix != start and given.startswith(prefix) and given != prefix:
+            meant = f"; see it with: {shows} {given}" if shows else ""
+            raise click.UsageError(f"{given} is the id of {_a(what)}, and {_a(_NAMES[start][0])} is wanted{meant}")
+
+
+def _a(word: str) -> str:
+    return f"{'an' if word[0] in 'aeiou' else 'a'} {word}"
 
 
 def _find(rk: RedKey, wanted: str, start: str) -> tuple[list[str], bool]:

@@ -12,7 +12,7 @@ import click
 from redkey.cli.declared import add_declared
 from redkey.cli.live import watch, watch_option
 from redkey.cli.look import Look
-from redkey.cli.next_step import command_for
+from redkey.cli.next_step import print_step, step_for, step_lines
 from redkey.cli.provision import with_missing
 from redkey.cli.queue import STATES
 from redkey.cli.report import shown
@@ -192,11 +192,11 @@ def _facts(task: Task, slugs: Mapping[str, str]) -> list[tuple[str, Any]]:
         ("blocker", f"{blocker.blocker_type}: {blocker.reason}" if blocker else ""),
         ("gate", task.gate_id),
         ("note", task.note),
-        ("queue", task.queue_id),
+        ("queue", task.queue_id.removeprefix("queue_")),
         ("workflow", f"{task.workflow_id} {task.plan_task_id}" if task.workflow_id else ""),
-        ("attempt", f"{task.attempt} of {task.max_attempts}"),
+        ("attempt", f"{task.attempt} of {max(task.attempt, task.max_attempts)}"),
         ("priority", task.priority),
-        ("roles", task.required_roles),
+        ("roles", [role.removeprefix("role_") for role in task.required_roles]),
         ("capabilities", task.required_capabilities),
         ("description", task.description),
         ("input", task.input),
@@ -275,7 +275,7 @@ def _draw(rk: RedKey, task_id: str) -> tuple[Any, bool]:
     facts = [(name, str(value)) for name, value in _facts(task, slugs) if value and name in _WATCHED]
     happened = [(ago(event.timestamp), event.type, slugs.get(event.actor.id, event.actor.id)) for event in events]
     reasons = [] if _is_over(task) else rk.tasks.explain(task_id).reasons
-    waits = [Text(f"{shown(one.message)}\n  next: {shown(command_for(one.next))}", style="dim") for one in reasons]
+    waits = [Text("\n  ".join([shown(one.message), *step_lines(step_for(one.next))]), style="dim") for one in reasons]
     return Group(rich_table(("", ""), facts), *waits, rich_table(("WHEN", "EVENT", "BY"), happened)), _is_over(task)
 
 
@@ -294,9 +294,7 @@ def explain(rk: RedKey, task_id: str, as_json: bool) -> None:
     click.echo(f"{found.task_id} is {styled(found.state)}")
     for reason in found.reasons:
         click.echo(f"  {shown(reason.message)} [{reason.code}]")
-        following = command_for(reason.next)
-        if following:
-            click.echo(click.style(f"    next: {shown(following)}", dim=True))
+        print_step(step_for(reason.next), indent="    ", err=False)
 
 
 _CHANGED = Look(told="{task_id} is {status}")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from redkey.cli.next_step import Step, print_step
 from redkey.cli.report import print_json, shown
 from redkey.cli.screen import ago, on_terminal, print_list
 from redkey.cli.session import daily, limit_option, slugs_of
@@ -44,7 +45,7 @@ def result(ctx: click.Context, rk: RedKey, task_id: str, as_json: bool) -> None:
     else:
         click.echo("\n".join(shown(line) for line in found.summary.splitlines()))
     if found.artifacts and on_terminal():
-        click.echo(click.style(f"next: redkey artifact list {found.task_id}", dim=True), err=True)
+        print_step(Step(f"redkey artifact list {found.task_id}"))
 
 
 @click.command()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -59,6 +60,9 @@ def start(rk: RedKey, plan: str, queue: str, given: Any, version: int | None, as
     elif version is not None:
         raise click.UsageError("--version is for definitions; a file is what it is")
     else:
+        if plan != "-" and not Path(plan).exists():
+            known = "PLAN is a file, or the id of a published definition (def_...)"
+            raise click.UsageError(f"{plan} cannot be read: there is no such file. {known}")
         asked = {"plan": json_file(plan)}
     made = with_missing(rk, lambda: rk.workflows.start(queue, input=given, **asked), queue=queue)
     if as_json:

@@ -144,6 +144,6 @@ add_declared(
         "list": Look(
             parts={"WORKSPACE": "workspace_id", "CREATED": "created_at", "NAME": "name"}, empty="no workspaces"
         ),
-        "create": Look(told="{workspace_id}\n\n  {api_key}\n", next_step="keep the key: it is not shown again"),
+        "create": Look(told="{workspace_id}\n\n  {api_key}\n", hint="keep the key: it is not shown again"),
     },
 )

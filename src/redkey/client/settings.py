@@ -84,7 +84,8 @@ def find_settings(
         )
     raise ConfigRefused(
         f"no RedKey server found: run `redkey serve` here, name its data directory ({directory} has no credentials) in "
-        "REDKEY_DATA, or set REDKEY_URL and REDKEY_API_KEY"
+        "REDKEY_DATA, or set REDKEY_URL and REDKEY_API_KEY",
+        code="no_server",
     )
 
 
