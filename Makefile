@@ -11,7 +11,7 @@ NODE   := sdk/typescript/node_modules/.ready
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install setup run demo test test-long seeds check format verify generate bench bench-quick build clean
+.PHONY: help install setup run demo test test-long seeds check format verify generate screens bench bench-quick build clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -76,6 +76,9 @@ generate: $(READY)  ## write everything generated anew
 	$(BIN)/python -m tools.reference
 	$(BIN)/python -m tools.seeds
 	$(BIN)/python -m tools.typescript
+
+screens: $(READY)  ## write the snapshots of the main screens anew (tests/cli/screens)
+	$(BIN)/python -m tests.cli.screens
 
 bench: $(READY)  ## measure everything, beside what people use instead, and write bench/RESULTS.md
 	$(BIN)/python -m bench --write

@@ -1,0 +1,161 @@
+"""The main screens of the command line, as files: `make screens` writes them anew, `test_screens.py` holds them.
+
+A server gets a scene, always the same one. Each command is called as on a terminal of 40, 80 and 120 columns. What
+differs from run to run (ids, times, ports, keys, hashes) is masked with signs of the same width, or set: ids are cut to
+eight characters, and all that happened is five hours ago.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from unittest.mock import patch
+
+from redkey.cli import screen, short_ids
+from tests.cli.mistakes import invoke
+from tests.harness.server import Server, serving
+
+FOLDER = Path(__file__).parent / "screens"
+PLAN = Path(__file__).resolve().parents[2] / "examples" / "podcast" / "plan.json"
+WIDTHS = (40, 80, 120)
+# Name of the file -> command; braces are names of the scene.
+SCREENS = {
+    "status": "status",
+    "task-list": "task list",
+    "task-list-completed": "task list --state completed --state failed",
+    "task-show-open": "task show {open}",
+    "task-show-held": "task show {held}",
+    "task-show-done": "task show {done}",
+    "task-explain": "task explain {open}",
+    "task-result": "task result {done}",
+    "task-messages": "task messages {done}",
+    "queue-list": "queue list",
+    "queue-show": "queue show jobs",
+    "agent-list": "agent list",
+    "agent-show": "agent show ada",
+    "agent-history": "agent history ada",
+    "role-list": "role list",
+    "role-show": "role show writer",
+    "workflow-list": "workflow list",
+    "workflow-show": "workflow show {run}",
+    "gate-list": "gate list",
+    "gate-show": "gate show {gate}",
+    "inbox-list": "inbox list",
+    "key-list": "key list",
+    "workspace-list": "workspace list",
+    "workspace-policy": "workspace policy",
+    "artifact-list": "artifact list {done}",
+    "claim-refused": "claim take {held} --agent bo",
+    "contract-list": "contract list",
+    "config-show": "config show limits",
+    "not-found": "task list --queue nope",
+    "wrong-option": "task list --quue jobs",
+}
+_MASKS = (
+    (r"\b(?:[a-z]+_)?01[0-9A-HJKMNP-TV-Z]{6,24}\b", "#"),
+    (r"(?<=127\.0\.0\.1:)\d+", "#####"),
+    (r"\brk_[0-9A-Za-z]+", "#"),
+    (r"(?<=signed      )[\d,]+|(?<=events      )[\d,]+", "N"),
+    (r"\b[0-9a-f]{64}\b", "#"),
+    (r"\d{4}-\d\d-\d\dT[\d:.]+Z", "TIME"),
+)
+
+
+class _Later(datetime):
+    """Five hours and a half later, so that each run shows the same times."""
+
+    @classmethod
+    def now(cls, tz: Any = None) -> datetime:
+        return datetime.now(tz) + timedelta(hours=5, minutes=30)
+
+
+def _scene(server: Server, account: dict[str, str]) -> dict[str, str]:
+    """A queue with tasks in every state, agents, a run and an approval."""
+
+    def does(words: str, **environment: str) -> str:
+        result = invoke(*shlex.split(words), **{**account, **environment})
+        assert result.exit_code == 0, (words, result.output)
+        return result.stdout.strip()
+
+    does("queue create jobs --description 'What the newsroom does'")
+    does("role create writer")
+    ada = json.loads(does("agent register ada --role writer --json"))["apiKey"]
+    does("agent register bo --role writer")
+    done = does("task create --queue jobs --role writer --title 'Write the intro of the show with Piers Gorman'")
+    claim = does(f"claim take {done} --agent ada -q", REDKEY_API_KEY=ada)
+    does(f"claim fail {claim} --reason 'The guest did not answer'", REDKEY_API_KEY=ada)
+    if json.loads(does(f"task show {done} --json"))["state"] == "failed":
+        does(f"task retry {done}")
+    claim = does(f"claim take {done} --agent ada -q", REDKEY_API_KEY=ada)
+    does(
+        f"claim complete {claim} --summary 'Written in three versions.' --output '{{\"words\": 120}}'",
+        REDKEY_API_KEY=ada,
+    )
+    held = does("task create --queue jobs --role writer --title 'Check the facts' --priority high --lease 36000")
+    does(f"claim take {held} --agent ada", REDKEY_API_KEY=ada)
+    opened = does(
+        "task create --queue jobs --role editor --title 'Edit the sound of the whole episode, from its first minute'"
+    )
+    gated = does("task create --queue jobs --title 'Publish it' --gate")
+    does(f"claim complete {does(f'claim take {gated} --agent ada -q', REDKEY_API_KEY=ada)}", REDKEY_API_KEY=ada)
+    run = does(f"workflow start {PLAN} --queue jobs")
+    return {"done": done, "held": held, "open": opened, "run": run, "gate": does("gate list -q").split()[0]}
+
+
+@contextmanager
+def _as_on_a_terminal() -> Iterator[None]:
+    def eight(cells: Any) -> list[str]:
+        return [found["rest"][:8] if (found := short_ids._ID.fullmatch(cell)) else cell for cell in cells]
+
+    with (
+        patch.object(screen, "on_terminal", lambda: True),
+        patch.object(screen, "datetime", _Later),
+        patch.object(short_ids, "_shorten_column", eight),
+    ):
+        yield
+
+
+def _masked(text: str, folder: Path) -> str:
+    text = text.replace(str(folder), "/data")
+    for pattern, sign in _MASKS:
+        text = re.sub(pattern, lambda found, sign=sign: sign * len(found[0]) if sign == "#" else sign, text)
+    return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
+
+
+def render() -> dict[str, str]:
+    """Return every screen by the name of its file."""
+    with TemporaryDirectory() as folder, serving(Path(folder)) as server:
+        account = {"REDKEY_URL": server.url, "REDKEY_API_KEY": server.key}
+        names = _scene(server, account)
+        found = {}
+        with _as_on_a_terminal():
+            for name, words in SCREENS.items():
+                parts = []
+                for width in WIDTHS:
+                    result = invoke(*shlex.split(words.format(**names)), **{**account, "COLUMNS": str(width)})
+                    shown = _masked(result.output, Path(folder))
+                    parts.append(f"{f'-- {width} columns, exit {result.exit_code} '.ljust(width, '-')}\n{shown}")
+                found[f"{name}.txt"] = f"$ redkey {words}\n{''.join(parts)}"
+        return found
+
+
+def main() -> None:
+    """Write the files anew."""
+    FOLDER.mkdir(exist_ok=True)
+    for path in FOLDER.glob("*.txt"):
+        path.unlink()
+    for name, text in render().items():
+        (FOLDER / name).write_text(text)
+    sys.stdout.write(f"{len(SCREENS)} screens at {len(WIDTHS)} widths in {FOLDER}\n")
+
+
+if __name__ == "__main__":
+    main()
