@@ -30,6 +30,21 @@ def test_on_a_narrow_terminal_ids_are_short_and_the_last_column_gives_way() -> N
     assert row.rstrip().endswith("…")
 
 
+def test_a_narrow_window_leaves_out_blank_columns_first_and_then_those_in_the_middle() -> None:
+    titles = ("ID", "STATE", "TRY", "AGENT", "TITLE")
+    rows = [("1", "open", "1", "", "Write the intro of the show with Piers")]
+
+    def shown(width: int) -> list[str]:
+        console = Console(width=width, force_terminal=True, color_system=None)
+        with console.capture() as capture:
+            console.print(rich_table(titles, rows, width))
+        return [line.rstrip() for line in capture.get().splitlines()]
+
+    assert shown(80)[0].split() == [*titles]
+    assert shown(56) == ["ID  STATE  TRY  TITLE", "1   open   1    Write the intro of the show with Piers"]
+    assert shown(28) == ["ID  STATE  TITLE", "1   open   Write the intro…"]
+
+
 def test_brackets_and_control_characters_of_strangers_are_text() -> None:
     console = Console(width=80, force_terminal=True, color_system=None)
     with console.capture() as capture:

@@ -36,6 +36,8 @@ def wire_id(directory: Path, sequence: int) -> str:
 def test_a_rotation_from_beginning_to_end(directory: Path) -> None:
     old = (directory / "keys" / "signer-0001.pub").read_text().strip()
     assert f"signs    {old}" in said("signer", "list", directory)
+    assert said("signer", "list", directory, "-q") == f"{old}\n"
+    assert json.loads(said("signer", "list", directory, "--json").splitlines()[0]) == {"signs": old}
     new = said("signer", "rotate", directory).strip()
     both = said("signer", "list", directory, "--topic", "1.0.1001")
     assert f"signs    {old}\nsigns    {new}\n" in both

@@ -133,7 +133,8 @@ def rich_table(titles: Sequence[str], rows: Sequence[Sequence[str]], width: int 
 
     rows = [[shown(cell) for cell in row] for row in shorten(rows)]
     widths = [max([len(title), *(len(row[place]) for row in rows)]) for place, title in enumerate(titles)]
-    columns, room = _columns(titles, widths, width or _terminal_columns())
+    blank = [place for place in range(len(titles)) if not any(row[place] for row in rows)]
+    columns, room = _columns(titles, widths, blank, width or _terminal_columns())
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for place in columns:
         table.add_column(titles[place], no_wrap=True)
@@ -143,25 +144,26 @@ def rich_table(titles: Sequence[str], rows: Sequence[Sequence[str]], width: int 
     return table
 
 
-def _columns(titles: Sequence[str], widths: Sequence[int], window: int) -> tuple[list[int], int]:
-    """Which columns are shown in a window, and how wide the last one may be."""
+def _columns(titles: Sequence[str], widths: Sequence[int], blank: Sequence[int], window: int) -> tuple[list[int], int]:
+    """Which columns are shown in a window, and how wide the last one may be. Blank ones give way first."""
     columns = list(range(len(titles)))
     wanted = min(widths[-1], max(window // 3, _TITLE)) if widths else 0
     while True:
         room = window - sum(widths[place] + len(_GAP) for place in columns[:-1])
         optional = [place for place in columns[1:-1] if titles[place] not in _KEPT]
-        if room >= wanted or not optional:
+        empty = [place for place in optional if place in blank and room < widths[-1]]
+        if not empty and (room >= wanted or not optional):
             return columns, max(room, 1)
-        columns.remove(optional[-1])
+        columns.remove((empty or optional)[-1])
 
 
 def cut(text: str, width: int) -> str:
-    """Text in so many characters: cut between words where that leaves most of it."""
+    """Text in so many characters: cut between words, where there are several."""
     if len(text) <= width:
         return text
     short = text[: max(width - 1, 0)]
     whole = short.rpartition(" ")[0] if not text[len(short) : len(short) + 1].isspace() else short
-    return (whole if len(whole) > width // 2 else short).rstrip() + "…"
+    return (whole or short).rstrip() + "…"
 
 
 def _terminal_columns() -> int:

@@ -11,7 +11,8 @@ import click
 from redkey.cli.documents import FILE
 from redkey.cli.fsck import DIRECTORY
 from redkey.cli.keys import witness_key_option
-from redkey.cli.report import shown
+from redkey.cli.report import print_json, shown
+from redkey.cli.session import ids_option, json_option
 from redkey.cli.store import chosen_topic
 from redkey.errors import LedgerError
 from redkey.ledger.checkpoint import open_checkpoint
@@ -37,13 +38,23 @@ def command() -> None:
 @command.command("list")
 @_DIR
 @_TOPIC
-def list_signers(directory: Path, topic: str | None) -> None:
+@ids_option
+@json_option
+def list_signers(directory: Path, topic: str | None, ids_only: bool, as_json: bool) -> None:
     """Print the verifier keys that sign now, to be published, and what the ledger tells of all signers."""
     with _opened(directory) as (store, signing):
         for signer in signing.signers:
-            click.echo(f"signs    {signer.verifier}")
+            if as_json:
+                print_json({"signs": str(signer.verifier)})
+            else:
+                click.echo(str(signer.verifier) if ids_only else f"signs    {signer.verifier}")
+        if ids_only:
+            return
         for name in [chosen_topic(store, topic)] if topic else store.topics():
             for term in signer_terms(store, name, signing.signers[0].verifier.name):
+                if as_json:
+                    print_json({"topic": name, "key": term.key, "added": term.added, "retired": term.retired})
+                    continue
                 end = f", retired by record {term.retired}" if term.retired is not None else ""
                 click.echo(shown(f"topic {name}: {term.key} added by record {term.added}{end}"))
 

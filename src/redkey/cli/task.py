@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 _TITLES = ("TASK", "STATE", "TRY", "ROLE", "AGENT", "SINCE", "TITLE")
 _OPEN_STATES = ("created", "available", "claimed", "working", "blocked")
 _EARLIER = 5
+# A completion is followed by little: its approval, at most.
+_LAST_EVENTS = 20
 _ENDED = ("completed", "failed", "cancelled")
 
 
@@ -163,8 +165,18 @@ def live_tasks(rk: RedKey, queue: str | None, states: tuple[str, ...] = _OPEN_ST
 def show(rk: RedKey, task_id: str, at: int | None, as_json: bool) -> None:
     """One task in full: what is asked, where it stands, how it went."""
     found = rk.tasks.get(task_id, at_sequence=at)
-    facts = [] if as_json else [*_facts(found, slugs_of(rk)), *_earlier(rk, found)]
+    facts = [] if as_json else [*_facts(found, slugs_of(rk)), *_verification(rk, found), *_earlier(rk, found)]
     print_details(found, facts, as_json=as_json)
+
+
+def _verification(rk: RedKey, task: Task) -> list[tuple[str, str]]:
+    """What was checked before the task was completed, as its completion says."""
+    if task.state != "completed" or task.sequence is not None:
+        return []
+    events = rk.tasks.events(task.task_id, order="desc", limit=_LAST_EVENTS).page().items
+    completion = next((event.data for event in events if event.type == "task.complete"), {})
+    checked = completion.get("verification") or {}
+    return [("verification", ", ".join(f"{name}: {verdict}" for name, verdict in checked.items()))]
 
 
 def _earlier(rk: RedKey, task: Task) -> list[tuple[str, str]]:
@@ -192,6 +204,7 @@ def _facts(task: Task, slugs: Mapping[str, str]) -> list[tuple[str, Any]]:
         ("blocker", f"{blocker.blocker_type}: {blocker.reason}" if blocker else ""),
         ("gate", task.gate_id),
         ("note", task.note),
+        ("answer", task.answer),
         ("queue", task.queue_id.removeprefix("queue_")),
         ("workflow", f"{task.workflow_id} {task.plan_task_id}" if task.workflow_id else ""),
         ("attempt", f"{task.attempt} of {max(task.attempt, task.max_attempts)}"),
@@ -206,6 +219,7 @@ def _facts(task: Task, slugs: Mapping[str, str]) -> list[tuple[str, Any]]:
         ("lease ends", ago(claim.lease_expires_at) if claim else ""),
         ("artifacts", [f"{one.name} ({one.bytes:,} bytes)" for one in task.artifacts]),
         ("summary", task.summary),
+        ("notes", task.notes),
         ("output", task.output),
         ("created", ago(task.created_at)),
         ("ended", ago(task.ended_at)),
