@@ -112,7 +112,7 @@ class Copies:
     def fill(self, count: int) -> None:
         """So many tasks more that wait."""
         for first in range(0, count, _AT_ONCE):
-            with self.store.write() as unit:
+            with self.store.write(self._mould.topic) as unit:
                 batch = _Batch(unit, self._mould.topic, self._mould.waiting)
                 for _ in range(min(_AT_ONCE, count - first)):
                     self._create(batch)
@@ -122,7 +122,7 @@ class Copies:
         """Let so many of those that wait, the oldest first, be claimed and completed."""
         mould = self._mould
         for first in range(0, count, _AT_ONCE):
-            with self.store.write() as unit:
+            with self.store.write(self._mould.topic) as unit:
                 batch, limit = _Batch(unit, mould.topic, mould.finished), min(_AT_ONCE, count - first)
                 agent = batch.entity("agent", mould.agent_id, Agent)
                 for row in unit.rows(mould.topic, "task", mould.waiting.listed, limit=limit):

@@ -139,11 +139,10 @@ def _bare_sqlite(folder: Path, entries: Sequence[Entry], batch: int, *, with_ind
 
 def _store(folder: Path, entries: Sequence[Entry], batch: int) -> float:
     with SqliteStore(folder / "data") as store:
-        with store.write() as unit:
-            topic = unit.create_topic()
+        topic = store.create_topic()
 
         def commit(first: int, some: Sequence[Entry]) -> None:
-            with store.write() as unit:
+            with store.write(topic) as unit:
                 unit.append(topic, some, first)
 
         return _timed(entries, batch, commit)
@@ -155,8 +154,8 @@ def _processes(quick: bool) -> None:
     alone = 0.0
     for count, batch in ((1, 1), (2, 1), (1, BATCH), (2, BATCH)):
         with tempfile.TemporaryDirectory(dir=_disk()) as folder:
-            with SqliteStore(Path(folder) / "data") as store, store.write() as unit:
-                topic = unit.create_topic()
+            with SqliteStore(Path(folder) / "data") as store:
+                topic = store.create_topic()
             rate = _hammer(Path(folder) / "data", topic, count, units, batch)
         alone = rate if count == 1 else alone
         row(f"    {count} process{'es' if count > 1 else ''}, {batch} a commit", rate, beside=alone)
@@ -202,13 +201,12 @@ def grow(directory: str, sizes: Sequence[int]) -> None:
     """Append until each of the sizes is reached, and print the memory in use there."""
     entries = [_entry(wire) for wire in task_lives(128)]
     with SqliteStore(directory) as store:
-        with store.write() as unit:
-            topic = unit.create_topic()
+        topic = store.create_topic()
         at = 0
         for size in sizes:
             while at < size:
                 some = entries[: min(len(entries), size - at)]
-                with store.write() as unit:
+                with store.write(topic) as unit:
                     unit.append(topic, some, at)
                 at += len(some)
             pages = int(Path("/proc/self/statm").read_text().split()[1])

@@ -105,11 +105,10 @@ def _run(store: MemoryStore, levels: int, width: int) -> str:
     """A whole run in memory, its claims taken by one agent."""
     ids, world, value = SystemIds(), World(), plan(levels, width)
     caller = Actor("wk_" + ids.ulid(), "key_" + ids.ulid(), frozenset({"admin"}))
-    with store.write() as unit:
-        topic = unit.create_topic()
+    topic = store.create_topic()
 
     def do(command: Any, contents: Any = ()) -> list[Any]:
-        with store.write() as unit:
+        with store.write(topic) as unit:
             work = TopicWork(unit, topic, world, ids)
             records = work.note(decide(world, command, caller, work.now, ids, NoPast()).drafts)
             work.finish()

@@ -42,7 +42,6 @@ from redkey.ledger.note import parse_key
 from redkey.ledger.trust import TrustedKey, witness_keys
 from redkey.mcp.door import PATH as MCP_PATH
 from redkey.mcp.door import McpDoor
-from redkey.services.acts import directly
 from redkey.services.authority import Authority
 from redkey.services.caller import Caller
 from redkey.services.coordinator import Coordinator
@@ -58,7 +57,7 @@ from redkey.services.subscriptions import Subscriptions
 from redkey.services.timers import Timers
 from redkey.services.tokens import Tokens
 from redkey.services.witnessing import Courier, Witnessing
-from redkey.services.workspaces import begin_workspace, workspaces
+from redkey.services.workspaces import begin_directly, workspaces
 from redkey.shapes.operation import Operation
 from redkey.stores.clock import SystemClock
 from redkey.stores.durable import OneHolder, locked, replace_file
@@ -98,12 +97,12 @@ class App:
         self.metrics.gauge("subscribers", "Followers of event streams.", lambda: self.subscriptions.count)
         self._schedule = SigningSchedule(
             self.signing,
-            self.coordinator.act,
+            self.coordinator.join,
             on_failure=_signing_failed,
             seconds=config.checkpoint_seconds,
             records=config.checkpoint_records,
         )
-        self._counting = Counting(self.coordinator.act)
+        self._counting = Counting(self.coordinator.join)
         # Who may not look any more must not see what came after that: authority before subscriptions.
         self.authority = Authority(store, time.time)
         for listener in (
@@ -117,7 +116,14 @@ class App:
             self.coordinator.listen(listener)
         clock = SystemClock()
         self._timers = Timers(
-            store, self.coordinator, self.subscriptions, clock, config.idle_world_seconds, on_fatal, self.authority
+            store,
+            self.coordinator,
+            self.subscriptions,
+            clock,
+            config.idle_world_seconds,
+            on_fatal,
+            self.authority,
+            self.keys,
         )
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="redkey-read")
         self._heavy = ThreadPoolExecutor(1, thread_name_prefix="redkey-heavy")
@@ -290,16 +296,7 @@ class App:
         create = CreateKey(key_id, key.rpartition("_")[0], FIRST_KEY_SCOPES, secret_sha256=digest_of(key))
         routes = self.config.new_block_routes
         # Whoever starts a server has one key: it must be able to pass the gates of its own plans.
-        begin = partial(
-            begin_workspace,
-            ids=ids,
-            signing=self.signing,
-            caller=nobody,
-            key=create,
-            block_routes=routes,
-            self_approval=True,
-        )
-        begun = directly(self.store)(begin)
+        begun = begin_directly(self.store, ids, self.signing, nobody, create, block_routes=routes, self_approval=True)
         return begun.workspace_id, key
 
     def _count(self, topic: str, records: Any) -> None:

@@ -40,6 +40,7 @@
             ├── StoreRefused   a data directory that cannot be opened safely
             ├── StoreMisused   a store used after it was closed, twice at once, or in a forked process
             ├── WriterBusy     another writer has the lock
+            ├── CommitInDoubt  the connection was lost during a commit: its outcome is unknown
             ├── StoreFull      no space left; nothing of the unit was stored
             ├── StoreFailed    reading or writing failed; nothing of the unit was stored
             └── StorePoisoned  an fsync failed: the state on disk is unknown, the process must stop
@@ -301,6 +302,17 @@ class WriterBusy(StoreError):
     """Another writer holds the lock; wait for it, or try again."""
 
     code = "writer_busy"
+
+
+class CommitInDoubt(StoreError):
+    """The connection was lost during a commit, so its outcome is unknown; retry with the same idempotency key."""
+
+    code = "commit_in_doubt"
+
+    def __init__(self, message: str | None = None, *, code: str | None = None, doubt: object = None) -> None:
+        super().__init__(message, code=code)
+        # The `Doubt` that the store resolves.
+        self.doubt = doubt
 
 
 class StoreFull(StoreError):

@@ -86,19 +86,18 @@ def answered_before_the_commit(patch: Patch) -> None:
     """Callers hear of success while the unit may still fail."""
 
     def commit(self: Coordinator, batch: Any) -> None:
-        works: dict[str, TopicWork] = {}
+        runs: list[Any] = []
         try:
-            with self._store.write(wait=False) as unit:
-                answers: list[Any] = []
-                self._settle_all(unit, batch, works, answers)
-                for work in works.values():
-                    work.finish()
-                self._answer(batch, answers, works)
+            with self._store.together(wait=False):
+                for topic, submissions in coordinator._by_topic(batch).items():
+                    runs.append(coordinator.UnitRun(submissions, self._worlds.lend(topic)))
+                    self._run(runs[-1])
+                self._answer(runs)
         except coordinator.WriterBusy:
             self._arrived.put_back(batch)
             raise
-        except Exception:
-            self._drop(batch)
+        except Exception as cause:
+            self._units_failed(batch, runs, cause)
 
     patch.setattr(Coordinator, "_commit", commit)
 
@@ -210,17 +209,17 @@ def leases_never_expire(patch: Patch) -> None:
 @bug
 def a_world_outlives_a_failed_commit(patch: Patch) -> None:
     """What was folded in a unit that failed is taken for recorded."""
-    patch.setattr(coordinator.Worlds, "drop", lambda self, topic: None)
+    patch.setattr(coordinator.Worlds, "drop", lambda self, loan: self.take_back(loan, None))
 
 
 @bug
 def others_are_not_read(patch: Patch) -> None:
     """A process decides by its own world and does not look what another has written."""
 
-    def blind(self: Any, reader: Any, topic: str, world: World) -> None:
+    def blind(reader: Any, topic: str, world: World, news: Any) -> None:
         world.sequence = reader.head(topic).sequence
 
-    patch.setattr(worlds.Worlds, "_catch_up", blind)
+    patch.setattr(worlds, "_catch_up", blind)
 
 
 @bug

@@ -32,13 +32,14 @@ def locked_out(tmp_path: Path) -> Path:
         operator.post("/workspaces", {"name": "tenant"})
         assert server.stop() == 0
     ids = SystemIds()
-    with SqliteStore(tmp_path / "data", create=False) as store, store.write() as unit:
+    with SqliteStore(tmp_path / "data", create=False) as store:
         for topic in store.topics():
-            world = load_world(unit, topic)
+            world = load_world(store, topic)
             where = f"workspace:{world.workspace.workspace_id}"
-            work = TopicWork(unit, topic, world, ids)
-            work.note([Draft(KeyRevoked(key_id=key_id), where, where) for key_id in world.keys])
-            work.finish()
+            with store.write(topic) as unit:
+                work = TopicWork(unit, topic, world, ids)
+                work.note([Draft(KeyRevoked(key_id=key_id), where, where) for key_id in world.keys])
+                work.finish()
     return tmp_path
 
 

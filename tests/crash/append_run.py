@@ -137,7 +137,7 @@ class Run:
     def _end_poisoned(self, store: SqliteStore, poison: StorePoisoned) -> int:
         """A poisoned store refuses everything, however it is asked; then the process ends."""
         self._say(poisoned=poison.message)
-        for use in (store.write().__enter__, store.topics, store.hold, store.changed, lambda: store.head("1.0.1001")):
+        for use in (store.together().__enter__, store.topics, store.hold, store.look, lambda: store.head("1.0.1001")):
             try:
                 use()
             except StorePoisoned:

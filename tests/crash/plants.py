@@ -38,13 +38,15 @@ class EarlyStore:
 
     def __init__(self, real: SqliteStore, acknowledge: Callable[[], None]) -> None:
         self._real, self._acknowledge = real, acknowledge
-        self.upload = real.upload
+        self.upload, self.write, self.create_topic = real.upload, real.write, real.create_topic
+        self.write_store = real.write_store
 
     @contextmanager
-    def write(self) -> Iterator[Any]:
-        with self._real.write() as unit:
-            yield unit
-            unit.flush()
+    def together(self) -> Iterator[Any]:
+        with self._real.together():
+            yield
+            assert self._real._unit is not None
+            self._real._unit.flush()
             self._acknowledge()
 
 

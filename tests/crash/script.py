@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from hashlib import sha256
+from typing import Any
 
 from redkey.ledger.content import body, structure
-from redkey.ledger.ports import Reader, Row, SequencedStore, Unit
+from redkey.ledger.ports import Reader, Row, SequencedStore
 from redkey.ledger.record import NANOSECONDS
 from tests.conformance.stores.harness import NOON, entries
 
@@ -50,110 +51,133 @@ def checkpoint(topic: str, size: int) -> bytes:
     return f"redkey/script/{topic}/e1\n{size}\nroot of {size}\n\n— redkey/script/{topic}/e1 signature\n".encode()
 
 
-def _append(unit: Unit, topic: str, count: int, *subjects: str) -> None:
+class Group:
+    """Units of several topics that are committed together, used as if they were one."""
+
+    def __init__(self, store: SequencedStore) -> None:
+        self._store = store
+        self.create_topic = store.create_topic
+
+    def setting(self, name: str) -> str | None:
+        with self._store.write_store() as unit:
+            return unit.setting(name)
+
+    def put_setting(self, name: str, value: str) -> None:
+        with self._store.write_store() as unit:
+            unit.put_setting(name, value)
+
+    def __getattr__(self, name: str) -> Any:
+        def call(topic: str, *arguments: Any) -> Any:
+            with self._store.write(topic) as unit:
+                return getattr(unit, name)(topic, *arguments)
+
+        return call
+
+
+def _append(unit: Group, topic: str, count: int, *subjects: str) -> None:
     head = unit.head(topic).sequence
     unit.append(topic, entries(head + 1, count, *subjects), head)
 
 
-def _sign(unit: Unit, *topics: str) -> None:
+def _sign(unit: Group, *topics: str) -> None:
     for topic in topics:
         size = unit.head(topic).sequence
         unit.put_checkpoint(topic, size, checkpoint(topic, size))
 
 
-def _first_topic(unit: Unit) -> None:
+def _first_topic(unit: Group) -> None:
     unit.create_topic()
     unit.put_setting("log_id", "script")
     _append(unit, ONE, 2, "agt_1")
 
 
-def _second_topic(unit: Unit) -> None:
+def _second_topic(unit: Group) -> None:
     unit.create_topic()
     _append(unit, ONE, 1)
     _append(unit, TWO, 2, "agt_1", "agt_2")
     unit.put_rows(ONE, [Row("task", "task_1", b'{"state":"open"}', "open", 1)])
 
 
-def _small_bodies(unit: Unit) -> None:
+def _small_bodies(unit: Group) -> None:
     unit.put_content(ONE, [SMALL, SMALL_ERASED, PLAN])
     _append(unit, ONE, 1, "task_1")
 
 
-def _large_body(unit: Unit) -> None:
+def _large_body(unit: Group) -> None:
     unit.put_content(ONE, [LARGE])
     _append(unit, ONE, 1, "task_1")
 
 
-def _first_checkpoint(unit: Unit) -> None:
+def _first_checkpoint(unit: Group) -> None:
     _append(unit, ONE, 1)
     _sign(unit, ONE)
 
 
-def _bodies_in_both(unit: Unit) -> None:
+def _bodies_in_both(unit: Group) -> None:
     unit.put_content(TWO, [LARGE, LARGE_ERASED])
     unit.put_content(ONE, [LARGE_ERASED])
     _append(unit, TWO, 1, "task_2")
 
 
-def _rows_and_counters(unit: Unit) -> None:
+def _rows_and_counters(unit: Group) -> None:
     unit.put_rows(ONE, [Row("task", "task_1", b'{"state":"done"}'), Row("task", "task_2", b"{}", "open", 2)])
     unit.count(ONE, [("tasks", 2), ("claims", 1)])
     unit.count(TWO, [("tasks", 1)])
     _append(unit, ONE, 2, "task_1", "agt_2")
 
 
-def _erase_small(unit: Unit) -> None:
+def _erase_small(unit: Group) -> None:
     assert unit.erase_content(ONE, SMALL_ERASED.sha256)
     _append(unit, ONE, 1)
 
 
-def _both_checkpoints(unit: Unit) -> None:
+def _both_checkpoints(unit: Group) -> None:
     _append(unit, TWO, 1)
     _sign(unit, ONE, TWO)
 
 
-def _erase_large(unit: Unit) -> None:
+def _erase_large(unit: Group) -> None:
     assert unit.erase_content(TWO, LARGE_ERASED.sha256)
     assert unit.erase_content(ONE, LARGE_ERASED.sha256)
     _append(unit, TWO, 1)
 
 
-def _whole_block(unit: Unit) -> None:
+def _whole_block(unit: Group) -> None:
     """Enough records for a Merkle tile and a block of the event index."""
     _append(unit, TWO, 256, "agt_3")
 
 
-def _rows_deleted(unit: Unit) -> None:
+def _rows_deleted(unit: Group) -> None:
     unit.delete_rows(ONE, "task", ["task_1"])
     unit.count(ONE, [("tasks", -1)])
     _append(unit, ONE, 1)
 
 
-def _rows_only(unit: Unit) -> None:
+def _rows_only(unit: Group) -> None:
     unit.put_rows(TWO, [Row("agent", f"agt_{number}", b'{"seen":true}', "all", number) for number in range(3)])
 
 
-def _erased_comes_back(unit: Unit) -> None:
+def _erased_comes_back(unit: Group) -> None:
     unit.put_content(TWO, [LARGE_ERASED])
     _append(unit, TWO, 1)
 
 
-def _received(unit: Unit) -> None:
+def _received(unit: Group) -> None:
     """A body that came in before the unit, as a file of its own."""
     _append(unit, ONE, 1)
 
 
-def _last_checkpoint(unit: Unit) -> None:
+def _last_checkpoint(unit: Group) -> None:
     _append(unit, ONE, 1)
     _append(unit, TWO, 1)
     _sign(unit, TWO, ONE)
 
 
-def _last_record(unit: Unit) -> None:
+def _last_record(unit: Group) -> None:
     _append(unit, ONE, 1, "agt_1")
 
 
-UNITS: tuple[Callable[[Unit], None], ...] = (
+UNITS: tuple[Callable[[Group], None], ...] = (
     _first_topic,
     _second_topic,
     _small_bodies,
@@ -187,8 +211,8 @@ def play(store: SequencedStore, clock: ScriptClock, number: int) -> None:
     if UNITS[number - 1] is _received:
         _receive(store, number)
         return
-    with store.write() as unit:
-        _begin(unit, number)
+    with store.together():
+        _begin(Group(store), number)
 
 
 def _receive(store: SequencedStore, number: int) -> None:
@@ -197,14 +221,15 @@ def _receive(store: SequencedStore, number: int) -> None:
         for first in range(0, len(RECEIVED.data), 10_000):
             upload.write(RECEIVED.data[first : first + 10_000])
         upload.finish()
-        with store.write() as unit:
+        with store.together():
+            unit = Group(store)
             _begin(unit, number)
-            unit.take_upload(ONE, upload)
+            unit.adopt(ONE, upload)
     finally:
         upload.discard()
 
 
-def _begin(unit: Unit, number: int) -> None:
+def _begin(unit: Group, number: int) -> None:
     assert reached(unit) == number - 1, f"unit {number} follows unit {reached(unit)}"
     unit.put_setting(REACHED, str(number))
     UNITS[number - 1](unit)

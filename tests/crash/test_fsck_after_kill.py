@@ -95,7 +95,7 @@ def check_by_command(directory: Path, *, nothing_yet: bool) -> None:
 
 def check_that_it_goes_on(directory: Path) -> None:
     """The next process signs what is there, with a new key when the old one was this run's own."""
-    with SqliteStore(directory) as store, store.write() as unit:
+    with SqliteStore(directory) as store, store.write_store() as unit:
         unit.put_setting("signers", "{}")
     with SqliteStore(directory) as store:
         open_signing(store).sign()

@@ -232,7 +232,7 @@ async def _continue(store: SqliteStore) -> None:
     await office.do(ClaimTask(task_id, agent_id))
     await office.do(ClaimTask(task_id, kim))
     await office.do(BlockClaim(world.tasks[task_id].claim_id, "ambiguity", ref_of("why")))
-    with store.write() as unit:
+    with store.write(TOPIC) as unit:
         # The texts that the office named.
         unit.put_content(TOPIC, [content.body(text.encode()) for text in ("newcomer", task_id, "why")])
     await _ask_again(office)

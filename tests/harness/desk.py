@@ -80,8 +80,7 @@ class Desk:
         self.workspace_id = "wk_" + self.ids.ulid()
         self.admin = Actor(self.workspace_id, ADMIN_KEY, frozenset({"admin"}))
         if begin:
-            with self.store.write() as unit:
-                self.topic = unit.create_topic()
+            self.topic = self.store.create_topic()
             self.do(CreateWorkspace(self.workspace_id))
             self.do(CreateQueue(QUEUE, {}))
 
@@ -105,7 +104,7 @@ class Desk:
             None,  # type: ignore[arg-type]
         )
         try:
-            with self.store.write() as unit:
+            with self.store.write(self.topic) as unit:
                 work = TopicWork(unit, self.topic, self.world, self.ids)
                 work.run_due()
                 refused: Refused | None = None
@@ -125,7 +124,7 @@ class Desk:
         """Let time pass, and what is due be recorded."""
         self.clock.advance(seconds)
         before = self.world.sequence
-        with self.store.write() as unit:
+        with self.store.write(self.topic) as unit:
             work = TopicWork(unit, self.topic, self.world, self.ids)
             work.run_due()
             work.finish()

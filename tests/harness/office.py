@@ -30,8 +30,7 @@ class Office:
 
     async def begin(self, workspace_id: str = "") -> Office:
         """Make a workspace with a queue."""
-        with self.store.write() as unit:
-            self.topic = unit.create_topic()
+        self.topic = self.store.create_topic()
         workspace_id = workspace_id or "wk_" + self.ids.ulid()
         self.admin = Actor(workspace_id, ADMIN_KEY, frozenset({"admin"}))
         await self.do(CreateWorkspace(workspace_id))

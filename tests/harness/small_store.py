@@ -28,7 +28,7 @@ from redkey.services.acts import directly
 from redkey.services.log_facts import open_log
 from redkey.services.planning import missing_roles, prepare, start_command
 from redkey.services.signing import Signing
-from redkey.services.workspaces import begin_workspace
+from redkey.services.workspaces import begin_directly
 from redkey.stores.sqlite import SqliteStore
 from tests.harness.desk import CountedIds
 from tests.harness.office import Office
@@ -79,7 +79,7 @@ async def live(store: SqliteStore, done: Callable[[], None] = lambda: None) -> N
     key_id = "key_" + ids.ulid()
     key = CreateKey(key_id, "rk_testkey", ("admin",), secret_sha256="0" * 64)
     admin = Actor("", key_id, frozenset({"admin"}))
-    begun = directly(store)(lambda unit: begin_workspace(unit, ids, signing, admin, key))
+    begun = begin_directly(store, ids, signing, admin, key)
     done()
     office = Office(store, ids).open(begun.topic, begun.workspace_id)
     office.coordinator.listen(lambda topic, records: done())
@@ -119,7 +119,8 @@ def _witness(office: Office, signing: Signing) -> None:
     witness = Signer("witness.example/w", Ed25519PrivateKey.from_private_bytes(bytes(32)), COSIGNATURE)
     ((_, note),) = office.store.checkpoints(office.topic, 1)
     line = cosign(witness, open_checkpoint(note)[1].text, 1_790_000_000).line()
-    directly(office.store)(lambda unit: signing.add_cosignatures(unit, office.topic, line.encode(), [witness.verifier]))
+    line_bytes, keys = line.encode(), [witness.verifier]
+    directly(office.store)(office.topic, lambda unit: signing.add_cosignatures(unit, office.topic, line_bytes, keys))
 
 
 async def _run_a_plan(office: Office) -> None:

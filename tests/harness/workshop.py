@@ -37,7 +37,7 @@ from redkey.services.fsck.report import Report
 from redkey.services.outcome import Outcome
 from redkey.services.submission import Submission
 from redkey.services.unit_of_work import TopicWork
-from redkey.services.workspaces import begin_workspace
+from redkey.services.workspaces import begin_directly
 from redkey.stores.opening import open_signing
 from redkey.stores.sqlite import SqliteStore
 from redkey.stores.sqlite.inspection import Inspection
@@ -78,7 +78,7 @@ class Workshop:
         admin = Actor("", key_id, frozenset({"admin"}))
         key = CreateKey(key_id, "rk_testkey", ("admin",), secret_sha256="0" * 64)
         self.perform = directly(self.store)
-        begun = self.perform(lambda unit: begin_workspace(unit, self.ids, self.signing, admin, key))
+        begun = begin_directly(self.store, self.ids, self.signing, admin, key)
         self.topic, self.workspace_id = begun.topic, begun.workspace_id
         self.admin = Actor(begun.workspace_id, key_id, frozenset({"admin"}))
         self.world: World = load_world(self.store, self.topic)
@@ -88,7 +88,7 @@ class Workshop:
 
     def count(self) -> None:
         """Bring the counters up to the head, as a server does once a second."""
-        with self.store.write() as unit:
+        with self.store.write(self.topic) as unit:
             while not count_up(unit, self.topic, []):
                 pass
 
@@ -97,7 +97,7 @@ class Workshop:
 
     def do(self, *commands: Any, contents: Iterable[Content] = ()) -> list[Outcome]:
         """The outcomes of commands that share one unit, and their content."""
-        with self.store.write() as unit:
+        with self.store.write(self.topic) as unit:
             if unit.head(self.topic).sequence != self.world.sequence:
                 self.world = load_world(unit, self.topic)
             work = TopicWork(unit, self.topic, self.world, self.ids)

@@ -20,8 +20,13 @@ class FlakyStore(MemoryStore):
         self.units: list[int] = []
 
     @contextmanager
-    def write(self, *, wait: bool = True) -> Iterator[Any]:
-        with super().write(wait=wait) as unit:
+    def _transaction(self, wait: bool) -> Iterator[Any]:
+        if self.unit is not None:
+            # One of several units of a transaction.
+            with super()._transaction(wait) as unit:
+                yield unit
+            return
+        with super()._transaction(wait) as unit:
             before = {topic: unit.head(topic).sequence for topic in unit.topics()}
             yield unit
             if self.fail_next:

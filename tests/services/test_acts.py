@@ -25,19 +25,28 @@ from tests.harness.desk import CountedIds, HandClock
 from tests.harness.office import Office, turns, two_offices
 from tests.services.flaky import FlakyStore
 
+# The topic of the first office on a store.
+TOPIC = "1.0.1001"
 # Who opens units, and why.
 OPENERS = {
     "services/coordinator.py": "commands",
     "services/acts.py": "acts, and what works on a data directory by itself",
-    "services/worlds.py": "the coordinator's worlds: reads one that others keep changing",
     "services/simulation.py": "a store of its own",
+    "services/workspaces.py": "the first workspace, before there is a coordinator",
     "services/backup.py": "offline: restore",
     "services/load.py": "offline: load",
     "services/reconcile.py": "offline: reads while writers wait",
     "services/recovery.py": "offline: key recover",
 }
 # Who uses `directly`: the server before it has a coordinator, and offline commands.
-DIRECT = {"app.py", "services/acts.py", "services/log_facts.py", "services/signing.py", "cli/signer.py"}
+DIRECT = {
+    "app.py",
+    "services/acts.py",
+    "services/log_facts.py",
+    "services/signing.py",
+    "services/workspaces.py",
+    "cli/signer.py",
+}
 
 
 @cache
@@ -51,7 +60,7 @@ def opens_a_unit(tree: ast.Module) -> bool:
     return any(
         isinstance(item.context_expr, ast.Call)
         and isinstance(item.context_expr.func, ast.Attribute)
-        and item.context_expr.func.attr == "write"
+        and item.context_expr.func.attr in ("write", "write_store")
         for node in ast.walk(tree)
         if isinstance(node, ast.With)
         for item in node.items
@@ -64,8 +73,9 @@ def test_nothing_else_opens_units() -> None:
 
 def test_nothing_else_goes_around_the_coordinator() -> None:
     def is_direct(tree: ast.Module) -> bool:
-        return any(isinstance(node, ast.Name) and node.id == "directly" for node in ast.walk(tree)) or any(
-            isinstance(node, ast.FunctionDef) and node.name == "directly" for node in ast.walk(tree)
+        names = ("directly", "begin_directly")
+        return any(isinstance(node, ast.Name) and node.id in names for node in ast.walk(tree)) or any(
+            isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name in names for node in ast.walk(tree)
         )
 
     assert {name for name, tree in sources().items() if is_direct(tree)} == DIRECT
@@ -75,7 +85,7 @@ def note(name: str, value: str = "yes") -> Callable[[Unit], str]:
     """Work that leaves a mark."""
 
     def work(unit: Unit) -> str:
-        unit.put_setting(name, value)
+        unit.put_fact(TOPIC, name, value)
         return value
 
     return work
@@ -84,7 +94,7 @@ def note(name: str, value: str = "yes") -> Callable[[Unit], str]:
 def test_an_act_is_durable_when_it_is_answered() -> None:
     async def run() -> None:
         office = await Office(FlakyStore()).begin()
-        assert await office.coordinator.act(note("done")) == "yes"
+        assert await office.coordinator.act(TOPIC, note("done")) == "yes"
         assert office.store.setting("done") == "yes"
 
     asyncio.run(run())
@@ -95,11 +105,11 @@ def test_an_act_that_is_refused_leaves_nothing() -> None:
         office = await Office(FlakyStore()).begin()
 
         def work(unit: Unit) -> None:
-            unit.put_setting("done", "yes")
+            unit.put_fact(TOPIC, "done", "yes")
             raise Refused(409, "not_now", "Not now.")
 
         with pytest.raises(Refused):
-            await office.coordinator.act(work)
+            await office.coordinator.act(TOPIC, work)
         assert office.store.setting("done") is None
         # The coordinator goes on.
         assert await office.task()
@@ -111,10 +121,10 @@ def test_an_act_that_breaks_is_a_fault_of_ours_and_its_alone() -> None:
     async def run() -> None:
         office = await Office(FlakyStore()).begin()
         with pytest.raises(RedKeyError) as failed:
-            await office.coordinator.act(lambda unit: 1 // 0)
+            await office.coordinator.act(TOPIC, lambda unit: 1 // 0)
         assert failed.value.code == "internal_error"
         assert isinstance(failed.value.__cause__, ZeroDivisionError)
-        assert await office.coordinator.act(note("done")) == "yes"
+        assert await office.coordinator.act(TOPIC, note("done")) == "yes"
 
     asyncio.run(run())
 
@@ -125,9 +135,9 @@ def test_a_store_that_fails_is_told_as_to_commands() -> None:
         office = await Office(store).begin()
         store.fail_next = [StoreFull("no room"), OSError(5, "broken")]
         with pytest.raises(StoreFull):
-            await office.coordinator.act(note("done"))
+            await office.coordinator.act(TOPIC, note("done"))
         with pytest.raises(RedKeyError):
-            await office.coordinator.act(note("done"))
+            await office.coordinator.act(TOPIC, note("done"))
         assert store.setting("done") is None
 
     asyncio.run(run())
@@ -139,7 +149,7 @@ def test_a_poisoned_store_stops_the_process() -> None:
         office = await Office(store).begin()
         store.fail_next = [StorePoisoned("fsync failed")]
         with pytest.raises(StorePoisoned):
-            await office.coordinator.act(note("done"))
+            await office.coordinator.act(TOPIC, note("done"))
         assert [type(one) for one in office.fatal] == [StorePoisoned]
         with pytest.raises(StorePoisoned):
             await office.do(office.new_task())
@@ -152,7 +162,7 @@ def test_commands_share_a_unit_and_each_act_has_its_own() -> None:
         store = FlakyStore()
         office = await Office(store).begin()
         units = len(store.units)
-        acts = [office.coordinator.act(note(f"n{number}")) for number in range(3)]
+        acts = [office.coordinator.act(TOPIC, note(f"n{number}")) for number in range(3)]
         await asyncio.gather(*acts, *(office.do(office.new_task()) for _ in range(3)))
         assert [bool(records) for records in store.units[units:]] == [True, False, False, False]
 
@@ -162,7 +172,7 @@ def test_commands_share_a_unit_and_each_act_has_its_own() -> None:
 def test_a_command_does_not_wait_for_all_the_acts_before_it() -> None:
     async def run() -> None:
         office = await Office(FlakyStore()).begin()
-        acts = [asyncio.ensure_future(office.coordinator.act(note(f"n{number}"))) for number in range(9)]
+        acts = [asyncio.ensure_future(office.coordinator.act(TOPIC, note(f"n{number}"))) for number in range(9)]
         await acts[0]
         await office.do(office.new_task())
         assert not acts[-1].done()
@@ -174,7 +184,7 @@ def test_a_command_does_not_wait_for_all_the_acts_before_it() -> None:
 def test_an_act_whose_caller_is_gone_is_not_done() -> None:
     async def run() -> None:
         office = await Office(FlakyStore()).begin()
-        asked = asyncio.ensure_future(office.coordinator.act(note("done")))
+        asked = asyncio.ensure_future(office.coordinator.act(TOPIC, note("done")))
         await asyncio.sleep(0)
         asked.cancel()
         await turns()
@@ -188,7 +198,7 @@ def test_an_act_waits_for_another_process_and_does_not_hold_up_the_loop() -> Non
         one, other = two_offices()
         await one.begin()
         other.store.hold()
-        asked = asyncio.ensure_future(one.coordinator.act(note("done")))
+        asked = asyncio.ensure_future(one.coordinator.act(TOPIC, note("done")))
         await turns()
         assert not asked.done()
         other.store.release()
@@ -203,10 +213,10 @@ def test_a_lock_that_cannot_be_had_fails_acts_too() -> None:
 
         stuck = False
 
-        def write(self, *, wait: bool = True) -> Any:
+        def _transaction(self, wait: bool) -> Any:
             if self.stuck:
                 raise WriterBusy
-            return super().write(wait=wait)
+            return super()._transaction(wait)
 
         def hold(self) -> None:
             raise WriterBusy("stuck")
@@ -215,7 +225,7 @@ def test_a_lock_that_cannot_be_had_fails_acts_too() -> None:
         store = Stuck(HandClock(), MemoryDisk())
         office = await Office(store, CountedIds()).begin()
         store.stuck = True
-        asked = [asyncio.ensure_future(office.coordinator.act(note(f"n{number}"))) for number in range(2)]
+        asked = [asyncio.ensure_future(office.coordinator.act(TOPIC, note(f"n{number}"))) for number in range(2)]
         for one in asked:
             with pytest.raises(WriterBusy):
                 await asyncio.wait_for(one, 60)
@@ -229,7 +239,7 @@ def test_a_coordinator_that_stopped_takes_the_last_acts_of_the_server_and_no_com
         await office.coordinator.stop()
         with pytest.raises(Unavailable):
             await office.do(office.new_task())
-        assert await office.coordinator.act(note("last")) == "yes"
+        assert await office.coordinator.act(TOPIC, note("last")) == "yes"
 
     asyncio.run(run())
 
@@ -238,13 +248,13 @@ def test_a_thread_acts_by_the_loop_and_gets_what_the_work_raises() -> None:
     async def run() -> None:
         office = await Office(FlakyStore()).begin()
         perform = office.coordinator.act_from_thread(asyncio.get_running_loop())
-        assert await asyncio.to_thread(perform, note("done")) == "yes"
+        assert await asyncio.to_thread(perform, TOPIC, note("done")) == "yes"
 
         def refused(unit: Unit) -> None:
             raise Refused(409, "not_now", "Not now.")
 
         with pytest.raises(Refused):
-            await asyncio.to_thread(perform, refused)
+            await asyncio.to_thread(perform, TOPIC, refused)
 
     asyncio.run(run())
 
@@ -253,7 +263,7 @@ def test_what_an_act_writes_to_a_topic_is_seen_by_the_next_command() -> None:
     async def run() -> None:
         office = await Office(FlakyStore()).begin()
         body = content.body(b"body")
-        await office.coordinator.act(lambda unit: unit.put_content(office.topic, [body]))
+        await office.coordinator.act(TOPIC, lambda unit: unit.put_content(office.topic, [body]))
         assert office.store.content(office.topic, body.sha256) == body
         assert await office.task()
 
@@ -273,7 +283,7 @@ def test_a_server_stops_while_a_thread_waits_for_an_act(tmp_path: Path) -> None:
             begun.set()
             assert stopped.wait(30)
             # Given up after a while, so that a loop that waits for this thread fails and does not hang.
-            made = asyncio.run_coroutine_threadsafe(app.coordinator.act(note("late", topic)), loop)
+            made = asyncio.run_coroutine_threadsafe(app.coordinator.act(TOPIC, note("late", topic)), loop)
             return made.result(5)
 
         loop = asyncio.get_running_loop()

@@ -26,15 +26,14 @@ class Shelf:
         self.store, self.answers = MemoryStore(clock, disk), Answers()
         self.topic = topic
         if not topic:
-            with self.store.write() as unit:
-                self.topic = unit.create_topic()
+            self.topic = self.store.create_topic()
 
     def find(self, idem: str, body: str = "body") -> KeptAnswer | None:
-        with self.store.write() as unit:
+        with self.store.write(self.topic) as unit:
             return self.answers.find(unit, self.topic, idem, body)
 
     def keep(self, idem: str, answer: KeptAnswer) -> KeptAnswer:
-        with self.store.write() as unit:
+        with self.store.write(self.topic) as unit:
             return self.answers.keep(unit, self.topic, KeepAnswer(idem, answer), unit.next_timestamp(self.topic))
 
     def count(self) -> int:
@@ -62,7 +61,7 @@ def test_the_first_answer_counts_in_every_process() -> None:
 
 def test_an_answer_that_was_not_committed_was_not_kept() -> None:
     shelf = Shelf(HandClock(), MemoryDisk())
-    with suppress(RuntimeError), shelf.store.write() as unit:
+    with suppress(RuntimeError), shelf.store.write(shelf.topic) as unit:
         shelf.answers.keep(unit, shelf.topic, KeepAnswer("k", kept("lost")), 1)
         raise RuntimeError
     shelf.answers.forget(shelf.topic)

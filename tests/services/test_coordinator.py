@@ -146,7 +146,7 @@ async def test_a_workspace_of_newer_rules_holds_up_nobody_else(office: Office, s
     other = await Office(store, office.ids).begin()
     world = office.coordinator.peek(other.topic)
     where = f"workspace:{world.workspace.workspace_id}"
-    with store.write() as unit:
+    with store.write(other.topic) as unit:
         work = TopicWork(unit, other.topic, load_world(unit, other.topic), office.ids)
         work.note([Draft(WorkspaceRulesRaised(rules=99), where, where)])
         work.finish()
@@ -484,7 +484,7 @@ async def test_the_next_claim_is_told_again_with_the_completion(office: Office, 
     tasks = [await office.task() for _ in range(2)]
     command = CompleteClaim(await office.hold(tasks[0], agent), claim_next=ClaimNext(QUEUE, agent, 60))
     first = await office.do(command, **key)
-    office.coordinator._worlds.drop(office.topic)
+    office.coordinator._worlds.drop(office.coordinator._worlds.lend(office.topic))
     again = await office.do(command, **key)
     assert (first.records, first.next.records) == (again.records, again.next.records)  # type: ignore[union-attr]
     last = CompleteClaim(

@@ -13,7 +13,6 @@ from redkey.services.counting import Counting
 from redkey.services.reconcile import reconcile
 from redkey.stores.ids import SystemIds
 from redkey.stores.sqlite import SqliteStore
-from redkey.stores.sqlite.schema import VERSION
 from tests.harness.office import Office
 from tests.harness.workshop import checked
 
@@ -35,7 +34,7 @@ def test_counters_follow_at_their_place_and_what_is_shown_is_whole(tmp_path: Pat
     async def whole() -> None:
         with SqliteStore(tmp_path) as store:
             office = await Office(store).begin()
-            counting = Counting(office.coordinator.act, seconds=3600)
+            counting = Counting(office.coordinator.join, seconds=3600)
             office.coordinator.listen(counting.heard)
             agent = await office.agent("atlas")
             assert counted_at(store, office.topic) == 0
@@ -61,7 +60,7 @@ def test_counters_follow_at_their_place_and_what_is_shown_is_whole(tmp_path: Pat
             # Another server knows nothing of what this one has at hand, and this one nothing of its counting.
             with SqliteStore(tmp_path) as second_store:
                 second = Office(second_store, office.ids).open(office.topic, office.admin.workspace_id)
-                other = Counting(second.coordinator.act, seconds=3600)
+                other = Counting(second.coordinator.join, seconds=3600)
                 second.coordinator.listen(other.heard)
                 await second.task()
                 await office.task()
@@ -89,8 +88,8 @@ def test_a_directory_of_the_second_format_is_counted_on_from_its_head(tmp_path: 
                 office.open(topics[0], workspace)
             else:
                 await office.begin()
-            await office.coordinator.act(lambda unit: None)
-            counting = Counting(office.coordinator.act, seconds=3600)
+            await office.coordinator.act(office.topic, lambda unit: None)
+            counting = Counting(office.coordinator.join, seconds=3600)
             office.coordinator.listen(counting.heard)
             counting.heard(office.topic, ())
             if not topics:
@@ -104,7 +103,8 @@ def test_a_directory_of_the_second_format_is_counted_on_from_its_head(tmp_path: 
     asyncio.run(work(3))
     with sqlite3.connect(tmp_path / "redkey.db") as database:
         database.execute("DELETE FROM counter WHERE name = 'counted_at'")
-        database.execute(f"PRAGMA user_version = {VERSION - 1}")
+        database.execute("DROP TABLE due")
+        database.execute("PRAGMA user_version = 2")
     database.close()
     # An older format counted everything in its units.
     _check(tmp_path)

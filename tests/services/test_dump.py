@@ -119,7 +119,7 @@ def test_a_large_body_goes_in_pieces(tmp_path: Path) -> None:
     huge = bytes(range(256)) * 4096
     with Workshop(tmp_path / "data") as workshop:
         workshop.furnish()
-        with workshop.store.write() as unit:
+        with workshop.store.write(workshop.topic) as unit:
             unit.put_content(workshop.topic, [body(huge), body(b""), body(LARGE)])
     lines = lines_of(tmp_path / "data", content=True)
     pieces = [orjson.loads(line)["content"] for line in lines if body(huge).sha256.encode() in line]
@@ -297,7 +297,7 @@ def test_content_must_have_the_hash_that_names_it(directory: Path, tmp_path: Pat
 
 def test_pieces_of_content_must_follow_each_other(directory: Path, tmp_path: Path) -> None:
     huge = bytes(700_000)
-    with SqliteStore(directory) as store, store.write() as unit:
+    with SqliteStore(directory) as store, store.write(store.topics()[0]) as unit:
         unit.put_content(store.topics()[0], [body(huge)])
     lines = lines_of(directory, content=True)
     places = [index for index, line in enumerate(lines) if body(huge).sha256.encode() in line]

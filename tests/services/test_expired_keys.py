@@ -32,6 +32,7 @@ UPDATE record SET subjects = (
 );
 DELETE FROM event WHERE subject GLOB 'idem:*';
 DELETE FROM counter WHERE name = 'counted_at';
+DROP TABLE due;
 PRAGMA user_version = 1;
 """
 
@@ -89,8 +90,8 @@ def test_a_directory_of_the_first_format_is_indexed_when_it_is_opened(tmp_path: 
             office = Office(store)
             events = await _fill(office)
             await office.coordinator.stop()
-            with store.write() as unit:
-                unit.put_setting(setting_of(office.admin.workspace_id), office.topic)
+            with store.write(office.topic) as unit:
+                unit.put_fact(office.topic, setting_of(office.admin.workspace_id), office.topic)
                 # The first format counted every record in the unit that wrote it.
                 assert count_up(unit, office.topic, [])
             return office.topic, office.admin.workspace_id, events

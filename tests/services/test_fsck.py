@@ -79,8 +79,8 @@ def test_an_empty_store_is_clean(tmp_path: Path) -> None:
 
 
 def test_only_the_chosen_topic_is_checked(directory: Path) -> None:
-    with SqliteStore(directory) as store, store.write() as unit:
-        other = unit.create_topic()
+    with SqliteStore(directory) as store:
+        other = store.create_topic()
     sql(directory, "UPDATE record SET payer = '1.0.3' WHERE position = ?", BASE + 5)
     assert checked(directory, only=(other,)).clean
     assert not checked(directory).clean
@@ -259,7 +259,7 @@ def cosignature_changed(directory: Path) -> int:
         ((size, note),) = store.checkpoints(topic, 1)
         line = cosign(witness, open_checkpoint(note)[1].text, 1_790_000_000)
         answer, keys = line.line().encode(), [witness.verifier]
-        directly(store)(lambda unit: signing.add_cosignatures(unit, topic, answer, keys))
+        directly(store)(topic, lambda unit: signing.add_cosignatures(unit, topic, answer, keys))
     assert checked(directory).clean
     changed = msgspec.structs.replace(line, data=line.data[:-1] + bytes([line.data[-1] ^ 1]))
     sql(directory, "UPDATE setting SET value = replace(value, ?, ?)", line.line(), changed.line())
@@ -381,7 +381,7 @@ def wire_id_changed(directory: Path) -> int:
 
 def wire_repeated(directory: Path) -> int:
     """The last wire once more, chained as it must be."""
-    with SqliteStore(directory) as store, store.write() as unit:
+    with SqliteStore(directory) as store, store.write(store.topics()[0]) as unit:
         from redkey.ledger.ports import Entry
 
         topic = store.topics()[0]

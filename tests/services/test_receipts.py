@@ -16,7 +16,7 @@ from redkey.ledger.receipt import read_extra
 from redkey.ledger.trust import TrustedKey
 from redkey.ledger.verify import Policy, Verdict, verify_receipt, verify_record_proof
 from redkey.readmodel.rows import void_row
-from redkey.services.acts import Perform
+from redkey.services.acts import directly
 from redkey.services.receipts import named_content, proof_for, receipt_for
 from redkey.services.signing import Signing
 from redkey.stores.opening import open_signing
@@ -96,14 +96,12 @@ def test_a_record_that_is_not_covered_yet_is_signed_for_at_once(tmp_path: Path) 
         assert counter.verdict(counter.receipt(head)).holds("integrity", "signed")
 
 
-def without_waiting(store: SqliteStore) -> Perform:
+class WithoutWaiting(directly):
     """Units that are opened at once or not at all, as if the time to wait for another writer had passed."""
 
-    def perform(work: Callable[[Unit], T]) -> T:
-        with store.write(wait=False) as unit:
+    def __call__(self, topic: str, work: Callable[[Unit], T]) -> T:
+        with self._store.write(topic, wait=False) as unit:
             return work(unit)
-
-    return perform
 
 
 def test_a_receipt_is_pending_while_another_writer_is_in_the_way(tmp_path: Path) -> None:
@@ -111,7 +109,7 @@ def test_a_receipt_is_pending_while_another_writer_is_in_the_way(tmp_path: Path)
         workshop.furnish()
         counter = Counter(workshop.store)
         head = workshop.store.head(workshop.topic).sequence
-        counter.signing.pass_through(without_waiting(workshop.store))
+        counter.signing.pass_through(WithoutWaiting(workshop.store))
         other.hold()
         pending = counter.receipt(head)
         other.release()
@@ -150,7 +148,7 @@ def test_a_body_that_is_too_large_for_a_receipt_stays_where_it_is(
 
 
 def test_a_void_record_says_so_and_why(counter: Counter) -> None:
-    with counter.store.write() as unit:
+    with counter.store.write(counter.topic) as unit:
         unit.put_rows(counter.topic, [void_row(40, "claim_not_current")])
     document = counter.receipt(40)
     assert document["effect"] == {"status": "void", "reason": "claim_not_current"}

@@ -24,11 +24,13 @@ class Breaking(MemoryStore):
     broken = False
 
     @contextmanager
-    def write(self, *, wait: bool = True) -> Iterator[Any]:
-        self.broken = False
-        with super().write(wait=wait) as unit:
+    def _transaction(self, wait: bool) -> Iterator[Any]:
+        outermost = self.unit is None
+        if outermost:
+            self.broken = False
+        with super()._transaction(wait) as unit:
             yield unit
-            if self.broken:
+            if self.broken and outermost:
                 raise StoreFailed("the unit is broken")
 
 
@@ -37,11 +39,12 @@ class Contended(MemoryStore):
 
     contended = granted = False
 
-    def write(self, *, wait: bool = True) -> Any:
-        if self.contended and not self.granted:
-            raise WriterBusy
-        self.granted = False
-        return super().write(wait=wait)
+    def _transaction(self, wait: bool) -> Any:
+        if self.unit is None:
+            if self.contended and not self.granted:
+                raise WriterBusy
+            self.granted = False
+        return super()._transaction(wait)
 
     def hold(self) -> None:
         self.granted = True
@@ -126,7 +129,7 @@ def test_an_act_is_done_while_commands_come_without_end_and_another_process_writ
         office = await _office(Contended)
         store: Any = office.store
         store.contended = True
-        act = asyncio.ensure_future(office.coordinator.act(lambda unit: "done"))
+        act = asyncio.ensure_future(office.coordinator.act(office.topic, lambda unit: "done"))
 
         async def busy(name: str) -> None:
             number = 0

@@ -90,8 +90,7 @@ def test_what_is_signed_already_is_not_signed_again(workshop: Workshop) -> None:
 
 
 def test_a_topic_without_a_workspace_is_not_signed(workshop: Workshop) -> None:
-    with workshop.store.write() as unit:
-        other = unit.create_topic()
+    other = workshop.store.create_topic()
     workshop.signing.sign()
     assert workshop.store.checkpoints(other, 1) == []
 
@@ -102,7 +101,7 @@ def test_a_history_that_contradicts_what_was_signed_is_not_signed(workshop: Work
     lines = data.split(b"\n")
     lines[2] = b"A" * 43 + b"="
     workshop.work(1)
-    with workshop.store.write() as unit:
+    with workshop.store.write(workshop.topic) as unit:
         unit.put_checkpoint(workshop.topic, size, b"\n".join(lines))
     with pytest.raises(LedgerError) as refused:
         workshop.signing.sign()
@@ -221,7 +220,8 @@ def test_a_store_becomes_a_log_once(tmp_path: Path) -> None:
 
 def cosigned(workshop: Workshop, answer: bytes, witness: Signer) -> Checkpoint:
     keys = [witness.verifier]
-    return workshop.perform(lambda unit: workshop.signing.add_cosignatures(unit, workshop.topic, answer, keys))
+    topic, signing = workshop.topic, workshop.signing
+    return workshop.perform(topic, lambda unit: signing.add_cosignatures(unit, topic, answer, keys))
 
 
 def test_a_cosignature_is_kept_with_its_checkpoint_and_used_by_later_receipts(workshop: Workshop) -> None:
@@ -274,10 +274,10 @@ class Turns:
         # What acts fail with in place of being done.
         self.failures: list[RedKeyError] = []
 
-    async def act(self, work: Callable[[Unit], None]) -> None:
+    async def act(self, topic: str, work: Callable[[Unit], None]) -> None:
         if self.failures:
             raise self.failures.pop(0)
-        await self._coordinator.act(work)
+        await self._coordinator.act(topic, work)
         self.ended.set()
 
 
@@ -376,10 +376,10 @@ def test_a_thread_that_needs_a_checkpoint_gets_it_by_the_coordinator(workshop: W
         acts = 0
         real = coordinator.act
 
-        async def counted(work: Callable[[Unit], Any]) -> Any:
+        async def counted(topic: str, work: Callable[[Unit], Any]) -> Any:
             nonlocal acts
             acts += 1
-            return await real(work)
+            return await real(topic, work)
 
         coordinator.act = counted  # type: ignore[method-assign]
         workshop.signing.pass_through(coordinator.act_from_thread(asyncio.get_running_loop()))
@@ -411,7 +411,7 @@ def _hammer(directory: str, rounds: int, lane: int) -> None:
     with SqliteStore(directory) as store:
         signing, topic = open_signing(store), store.topics()[0]
         for number in range(rounds):
-            with store.write() as unit:
+            with store.write(topic) as unit:
                 workspace_id = decode(unit.read(topic, 0, 1)[0].wire)["stream"]["stream_id"]
                 wire_id = "wire_" + ulid(1_790_000_000_000, (lane << 40 | number).to_bytes(10))
                 payload = CreditsGranted(amount=1, unit="credit")

@@ -156,9 +156,9 @@ class Watched(MemoryStore):
 
     looks = 0
 
-    def changed(self) -> bool:
+    def look(self) -> None:
         self.looks += 1
-        return super().changed()
+        super().look()
 
 
 @simulated

@@ -87,7 +87,7 @@ def test_a_world_catches_up_with_what_another_process_wrote() -> None:
         assert missed.wire["payload"]["winning_claim_id"] == claim
         await one.complete(claim)
         seen = [snapshot(office.coordinator.peek(one.topic)) for office in (one, other)]
-        one.coordinator._worlds.drop(one.topic)
+        one.coordinator._worlds.drop(one.coordinator._worlds.lend(one.topic))
         assert seen[0] == seen[1] == snapshot(one.coordinator.peek(one.topic))
         check_topic(one.store, one.topic)
 
@@ -117,7 +117,7 @@ def test_a_waiter_is_woken_by_what_another_process_brought() -> None:
         task = await other.task()
         await turns()
         assert not waiting.done()
-        one.coordinator.look()
+        one.coordinator.look_at(one.topic)
         assert claimed_task(await asyncio.wait_for(waiting, 60)) == task
         check_topic(one.store, one.topic)
 
@@ -131,20 +131,20 @@ def test_a_coordinator_waits_for_its_turn_without_blocking_the_loop() -> None:
         one, other = two_offices()
         await one.begin()
         other.open(one.topic, one.admin.workspace_id)
-        with other.store.write():
+        with other.store.write(one.topic):
             kept, gone = one.ask(one.new_task()), one.ask(one.new_task())
             await turns(50)
             assert not kept.done()
             gone.cancel()
         assert (await asyncio.wait_for(kept, 60)).records
         # Everybody who waited is gone when the turn comes: the lock is given back.
-        with other.store.write():
+        with other.store.write(one.topic):
             gone = one.ask(one.new_task())
             await turns(50)
             gone.cancel()
             await turns(5)
         await asyncio.wait_for(one.coordinator._idle.wait(), 60)
-        with other.store.write(wait=False):
+        with other.store.write(one.topic, wait=False):
             pass
         check_topic(one.store, one.topic)
 

@@ -26,8 +26,8 @@ async def operators() -> tuple[Office, Office, Actor, Actor]:
         await office.begin("wk_" + ulid(number, bytes(10)))
         key_id = "key_" + office.ids.ulid()
         await office.do(CreateKey(key_id, "rk_x", ("operator",)))
-        with office.store.write() as unit:
-            unit.put_setting(setting_of(office.admin.workspace_id), office.topic)
+        with office.store.write(office.topic) as unit:
+            unit.put_fact(office.topic, setting_of(office.admin.workspace_id), office.topic)
         found.append(Actor(office.admin.workspace_id, key_id, frozenset({"operator"})))
     return one, other, *found
 
@@ -65,8 +65,8 @@ def test_a_revoked_operator_does_nothing_more_anywhere() -> None:
             with pytest.raises(Refused) as refused:
                 await one.coordinator.submit(other.topic, first, GrantCredits(5), **key)
             assert (refused.value.status, refused.value.code) == (401, "invalid_token")
-        with one.store.write() as unit, pytest.raises(Refused):
-            check_visitor(unit, first, {})
+        with one.store.write(one.topic) as unit, pytest.raises(Refused):
+            check_visitor(unit, first)
         assert (await one.coordinator.submit(one.topic, second, GrantCredits(5))).records
 
     asyncio.run(whole())

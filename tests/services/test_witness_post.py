@@ -208,8 +208,9 @@ def test_the_same_line_once_more_is_right(tmp_path: Path) -> None:
         ((size, note),) = workshop.store.checkpoints(workshop.topic, 1)
         line = cosign(WITNESS, open_checkpoint(note)[1].text, 1_790_000_000).line().encode()
         keys = [WITNESS.verifier]
+        topic, signing = workshop.topic, workshop.signing
         for _ in range(2):
-            kept = workshop.perform(lambda unit: workshop.signing.add_cosignatures(unit, workshop.topic, line, keys))
+            kept = workshop.perform(topic, lambda unit: signing.add_cosignatures(unit, topic, line, keys))
             assert kept.size == size
 
 

@@ -153,8 +153,7 @@ class Run:
 
     async def _begin(self) -> Space:
         server, random = self.servers[0], self.random
-        with server.store.write() as unit:
-            topic = unit.create_topic()
+        topic = server.store.create_topic()
         space = Space(topic, "wk_" + self.ids.ulid())
         await self._call(space, CreateWorkspace(space.admin.workspace_id))
         for queue_id in QUEUES:

@@ -79,12 +79,17 @@ class SimStore(MemoryStore):
         self._held = True
 
     @contextmanager
-    def write(self, *, wait: bool = True) -> Iterator[Any]:
+    def _transaction(self, wait: bool) -> Iterator[Any]:
+        if self.unit is not None:
+            # One of several units of a transaction.
+            with super()._transaction(wait) as unit:
+                yield unit
+            return
         chance, faults = self._random.random, self._faults
         if not wait and not self._held and chance() < faults.busy:
             raise WriterBusy
         self._held = False
-        with super().write(wait=wait) as unit:
+        with super()._transaction(wait) as unit:
             yield unit
             if chance() < faults.commit_failed:
                 raise StoreFull
@@ -115,7 +120,7 @@ class Server:
         self.subscriptions = Subscriptions(self.store, 100, frame)
         self.coordinator.listen(self.subscriptions.hear)
         self.coordinator.listen(self._heard)
-        self.coordinator.listen(Counting(self.coordinator.act).heard)
+        self.coordinator.listen(Counting(self.coordinator.join).heard)
         self.timers = Timers(self.store, self.coordinator, self.subscriptions, self.clock, 30, self._fatal)
         self.timers.start()
         self.up = True

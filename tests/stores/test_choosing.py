@@ -14,9 +14,10 @@ from redkey.stores.opening import open_memory, open_signing, open_store, store_a
 
 def test_a_path_and_a_url_name_the_same_store(tmp_path: Path) -> None:
     directory = tmp_path / "data"
-    with open_store(directory) as store, store.write() as unit:
-        topic = unit.create_topic()
-        unit.append(topic, [Entry(b"{}", "wire_1")], 0)
+    with open_store(directory) as store:
+        topic = store.create_topic()
+        with store.write(topic) as unit:
+            unit.append(topic, [Entry(b"{}", "wire_1")], 0)
     for address in (str(directory), f"sqlite:{directory}", f"sqlite://{directory}"):
         with open_store(address, create=False) as again:
             assert again.head(topic).sequence == 1
@@ -57,8 +58,8 @@ def test_signing_keeps_its_keys_with_the_store(tmp_path: Path) -> None:
 
 
 def test_reading_a_backup_leaves_no_file_in_it(tmp_path: Path) -> None:
-    with open_store(tmp_path / "data") as store, store.write() as unit:
-        unit.create_topic()
+    with open_store(tmp_path / "data") as store:
+        store.create_topic()
     backup = tmp_path / "backup"
     store_at(tmp_path / "data").take_backup(backup, "2026-01-01T00:00:00Z", with_keys=False)
     before = sorted(backup.rglob("*"))
@@ -69,7 +70,6 @@ def test_reading_a_backup_leaves_no_file_in_it(tmp_path: Path) -> None:
 
 def test_a_store_in_memory_ends_with_its_object() -> None:
     one, other = open_memory(SystemClock()), open_memory(SystemClock())
-    with one.write() as unit:
-        unit.create_topic()
+    one.create_topic()
     assert len(one.topics()) == 1
     assert other.topics() == []

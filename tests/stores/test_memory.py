@@ -30,7 +30,7 @@ def test_a_disk_outlives_its_stores() -> None:
     store = MemoryStore(clock, disk)
     topic = new_topic(store)
     append(store, topic, 300)
-    with store.write() as unit:
+    with store.write(topic) as unit:
         unit.put_rows(topic, [Row("task", "t1", b"{}")])
     store.close()
     again = MemoryStore(clock, disk)
@@ -40,6 +40,7 @@ def test_a_disk_outlives_its_stores() -> None:
 
 def test_two_disks_know_nothing_of_each_other() -> None:
     one, two = MemoryStore(ManualClock()), MemoryStore(ManualClock())
-    append(one, new_topic(one), 1)
+    topic = new_topic(one)
+    append(one, topic, 1)
     assert two.topics() == []
-    assert not two.changed()
+    assert two.known_head(topic) == 0

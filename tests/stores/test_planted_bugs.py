@@ -142,11 +142,10 @@ if sys.argv[2] == "planted":
     connection.SETTINGS["synchronous"] = "OFF"
     connection.check_settings = lambda connection: None
 store = SqliteStore(sys.argv[1])
-with store.write() as unit:
-    topic = unit.create_topic()
+topic = store.create_topic()
 os.write(1, b"opened\\n")
 for number in range(5):
-    with store.write() as unit:
+    with store.write(topic) as unit:
         unit.append(topic, [Entry(b"1", "wire_1")], number)
     os.write(1, b"acknowledged\\n")
 store.close()

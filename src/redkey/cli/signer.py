@@ -128,7 +128,7 @@ def cosigned(directory: Path, answer: str, topic: str | None, witnesses: tuple[s
         data: bytes = stream.read(NOTE_LIMIT)
     with _opened(directory) as (store, signing):
         named = chosen_topic(store, topic)
-        kept = directly(store)(lambda unit: signing.add_cosignatures(unit, named, data, keys))
+        kept = directly(store)(named, lambda unit: signing.add_cosignatures(unit, named, data, keys))
         click.echo(shown(f"{kept.origin} size {kept.size:,} is witnessed"))
 
 

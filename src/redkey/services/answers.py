@@ -71,29 +71,32 @@ _encode = msgspec.json.Encoder().encode
 _USED = _encode(StoredAnswer(""))
 
 
+class _TopicAnswers:
+    """What is known of the kept answers of one topic; only the unit of the topic that runs may use it."""
+
+    __slots__ = ("is_alone", "keys", "others")
+
+    def __init__(self, others: int, *, is_alone: bool) -> None:
+        # The keys that this process has kept answers under; whether others cannot have kept any.
+        self.keys: set[str] = set()
+        self.others, self.is_alone = others, is_alone
+
+
 class Answers:
     """The kept answers of one store, as the coordinator asks for them inside its units."""
 
     def __init__(self) -> None:
-        # topic -> the keys that this process has kept answers under.
-        self._known: dict[str, set[str]] = {}
-        # Topics in which others may have kept some; all of them, once another process has written.
-        self._shared: set[str] = set()
-        self._others: int | None = None
-        self._alone = True
+        self._topics: dict[str, _TopicAnswers] = {}
 
     def find(self, unit: Unit, topic: str, idem: str, body: str) -> KeptAnswer | None:
         """The answer that was given under a key before; Refused when it was to another request."""
-        if self._others != unit.others:
-            self._alone, self._others = self._others is None, unit.others
-        known = self._known.get(topic)
+        known = self._topics.get(topic)
         if known is None:
-            known = self._known[topic] = set()
-            if unit.rows(topic, ANSWER, limit=1):
-                self._shared.add(topic)
-        if idem in known or topic in self._shared or not self._alone:
-            return kept_answer(unit, topic, idem, body)
-        return None
+            is_alone = not unit.rows(topic, ANSWER, limit=1)
+            known = self._topics[topic] = _TopicAnswers(unit.others, is_alone=is_alone)
+        elif known.others != unit.others:
+            known.is_alone, known.others = False, unit.others
+        return None if known.is_alone and idem not in known.keys else kept_answer(unit, topic, idem, body)
 
     def keep(self, unit: Unit, topic: str, command: KeepAnswer, now: int) -> KeptAnswer:
         """Keep an answer; the one that was kept first counts."""
@@ -104,16 +107,16 @@ class Answers:
         stored = StoredAnswer(answer.body, now, answer.status, answer.media, b64encode(answer.reply).decode())
         unit.put_rows(topic, [Row(ANSWER, command.idem, _encode(stored), _KEPT, now)])
         unit.count(topic, [(_COUNTER, 1 - _expire_old(unit, topic, now))])
-        known = self._known[topic]
-        if len(known) >= _KNOWN:
-            known.clear()
-            self._shared.add(topic)
-        known.add(command.idem)
+        known = self._topics[topic]
+        if len(known.keys) >= _KNOWN:
+            known.keys.clear()
+            known.is_alone = False
+        known.keys.add(command.idem)
         return answer
 
     def forget(self, topic: str) -> None:
         """A unit that may have kept something in the topic has failed: look again."""
-        self._known.pop(topic, None)
+        self._topics.pop(topic, None)
 
 
 def kept_answer(reader: Reader, topic: str, idem: str, body: str) -> KeptAnswer | None:

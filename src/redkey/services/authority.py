@@ -54,6 +54,8 @@ class Authority:
             left = max(0.0, principal.expires_at - self._wall())
             hold.timer = asyncio.get_running_loop().call_later(left, self._end, topic, hold)
         if topic not in self._holds:
+            # From now on the store tells of what others commit to it.
+            self._store.known_head(topic)
             self._holds[topic] = set()
             self._seen[topic] = self._store.head(topic).sequence
         self._holds[topic].add(hold)
@@ -69,16 +71,12 @@ class Authority:
             return
         if records[0].sequence > self._seen[topic] + 1:
             # Others wrote in between.
-            self._look_at(topic)
+            self.look_at(topic)
         else:
             self._take(topic, records)
 
-    def look(self) -> None:
-        """Others may have committed."""
-        for topic in tuple(self._holds):
-            self._look_at(topic)
-
-    def _look_at(self, topic: str) -> None:
+    def look_at(self, topic: str) -> None:
+        """Others may have committed to a workspace."""
         while topic in self._holds and (records := self._store.read(topic, self._seen[topic], _PAGE)):
             self._take(topic, [settled(record) for record in records])
 

@@ -112,7 +112,7 @@ def begin_epoch(store: SequencedStore, epoch: int | None, *, keys: bool) -> list
 
     Without its keys the log gets new signers; the old ones are retired on the record when it next signs.
     """
-    with store.write() as unit:
+    with store.write_store() as unit:
         before = read_log(unit)
         if before is None:
             # Nothing was ever signed, so nobody was shown a history that this could contradict.
@@ -125,7 +125,11 @@ def begin_epoch(store: SequencedStore, epoch: int | None, *, keys: bool) -> list
         unit.put_setting(EPOCH, str(log.epoch))
         if not keys:
             forget_signers(unit)
-        return [one for topic in unit.topics() if (one := _go_on(unit, topic, before, log)) is not None]
+    restored = []
+    for topic in store.topics():
+        with store.write(topic) as topic_unit:
+            restored.append(_go_on(topic_unit, topic, before, log))
+    return [one for one in restored if one is not None]
 
 
 def _go_on(unit: Unit, topic: str, before: Log, log: Log) -> Restored | None:
@@ -137,7 +141,7 @@ def _go_on(unit: Unit, topic: str, before: Log, log: Log) -> Restored | None:
     wire_id = derived_id(workspace_id, payload.TYPE, f"e{log.epoch}")
     note_facts(unit, topic, [Draft(payload, where, where, wire_id=wire_id)])
     # Receipts of the new epoch go by its own checkpoints.
-    unit.put_setting(WITNESSED + topic, "")
+    unit.put_fact(topic, WITNESSED + topic, "")
     return Restored(topic, unit.head(topic).sequence - 1, log.origin(workspace_id))
 
 

@@ -152,17 +152,19 @@ class Caller:
         reply: T = self.take(outcome, pending.part).reply
         return reply
 
-    async def act(self, work: Callable[[Unit], T]) -> T:
+    async def act(self, work: Callable[[Unit], T], topic: str = "") -> T:
         """The result of work that is no command, done in a unit of its own, once the unit is durable.
+
+        The unit is of the caller's own topic unless another one is named.
 
         The unit looks at the caller's key once more: another process may have revoked it.
         """
 
         def checked(unit: Unit) -> T:
-            check_visitor(unit, self.actor, {})
+            check_visitor(unit, self.actor)
             return work(unit)
 
-        return await self.means.coordinator.act(checked)
+        return await self.means.coordinator.act(topic or self.topic, checked)
 
     async def reply(self, result: Result[T]) -> T:
         """The reply of a use case, whatever it gave."""

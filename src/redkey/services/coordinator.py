@@ -1,9 +1,10 @@
 """The coordinator: the one write path. Requests that arrive together are decided in one unit and made durable
 by one commit; a request is answered only after its records are durable.
 
-Decide, fold and commit run without yielding the event loop, so nobody reads a world ahead of its commit. When a
-commit fails, the worlds it changed are dropped and read again; when an fsync fails, the process must stop. Which
-worlds are loaded is `worlds`'s, who waits for a task is `waiters`'s, what a unit does is `run_unit`'s.
+A unit is of one workspace; the units of one turn of the loop are committed together. They run on the event loop without
+yielding. The world is lent to its unit, so nobody reads it ahead of its commit. When a commit fails, the worlds it
+changed are dropped and read again; when an fsync fails, the process must stop. Which worlds are loaded is `worlds`'s,
+who waits for a task is `waiters`'s, what a unit does is `run_unit`'s.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import structlog
 
@@ -21,23 +22,25 @@ from redkey.commands.actor import Actor
 from redkey.commands.decision import key_reused
 from redkey.commands.draft import Ids
 from redkey.errors import RedKeyError, StoreError, StorePoisoned, WriterBusy
-from redkey.ledger.ports import Content, SequencedStore, Unit
-from redkey.reducers.changes import Changes
+from redkey.ledger.ports import Content, SequencedStore, StoreUnit, Unit
 from redkey.reducers.world import World
-from redkey.services.acts import Act, Perform
+from redkey.services.acts import AnyAct, Perform, new_topic, on_store, on_topic
 from redkey.services.answers import Answers
 from redkey.services.documents import Documents
 from redkey.services.failures import Unavailable, internal_failure, store_failure
 from redkey.services.outcome import NO_TASKS, Outcome, Settled
-from redkey.services.run_unit import Answer, UnitMeans, note_damage, run_unit
+from redkey.services.run_unit import UnitMeans, UnitRun, note_damage, run_unit
 from redkey.services.submission import Done, MakeReply, Request, Submission
 from redkey.services.turns import Turns
-from redkey.services.unit_of_work import TopicWork
 from redkey.services.waiters import Waiters
 from redkey.services.worlds import Worlds
 
 # How many turns the event loop gets at most to bring more requests before a unit begins.
 _DRAIN_TURNS = 16
+# How many workspaces the store is asked for that may need a tick.
+_DUE_LIMIT = 100
+# How many acts share a commit at most.
+_ACTS_TOGETHER = 64
 _NOBODY = Actor("", "", frozenset())
 
 _log = structlog.get_logger("redkey.services")
@@ -60,17 +63,17 @@ class Coordinator:
         self._store, self._on_fatal = store, on_fatal
         self._worlds, self._waiters = Worlds(store), Waiters()
         self._answers, self._documents = Answers(), Documents()
-        self._means = UnitMeans(ids, self._worlds, self._answers, self._documents)
+        self._means = UnitMeans(ids, self._answers, self._documents)
         self._arrived, self._now = Turns(now), now
-        self._acts: deque[Act[Any]] = deque()
+        self._acts: deque[AnyAct] = deque()
         # Requests with an idempotency key that are on their way: a retry joins the first.
         self._flights: dict[tuple[str, str], Submission] = {}
         self._listeners: list[Listener] = []
         self._act_first = False
         self._draining = self._stopping = False
         self._idle = asyncio.Event()
-        # The store's version in this turn of the loop, once somebody has asked for it.
-        self._version: int | None = None
+        # The worlds that were found to be at the head in this turn of the loop.
+        self._peeked: set[str] = set()
         # Why nothing is taken any more.
         self._stopped: Callable[[], RedKeyError] | None = None
 
@@ -153,24 +156,41 @@ class Coordinator:
         self._arrive(submission)
         return submission
 
-    async def act(self, work: Callable[[Unit], T]) -> T:
+    async def act(self, topic: str, work: Callable[[Unit], T]) -> T:
         """The result of some work in a unit of its own, once the unit is durable; see `acts`.
 
         What the work raises is raised here, and nothing was written. A coordinator that has stopped still takes acts
         of the server itself, such as the last checkpoint, until the store closes.
         """
-        act = Act(work)
-        self._acts.append(act)
-        self._begin_draining()
+        act = on_topic(topic, work, wait=not self._store.inline)
+        self._take_act(act)
+        return await act.future
+
+    async def join(self, topic: str, work: Callable[[Unit], T]) -> T:
+        """The same for work that may be done twice: where units are inline, several such acts share a commit."""
+        act = on_topic(topic, work, wait=not self._store.inline, joins=True)
+        self._take_act(act)
+        return await act.future
+
+    async def act_on_store(self, work: Callable[[StoreUnit], T]) -> T:
+        """The same on the whole store."""
+        act = on_store(work, wait=not self._store.inline)
+        self._take_act(act)
+        return await act.future
+
+    async def create_topic(self, fact: str) -> str:
+        """A new topic, or the one that has this fact already."""
+        act = new_topic(fact, wait=not self._store.inline)
+        self._take_act(act)
         return await act.future
 
     def act_from_thread(self, loop: asyncio.AbstractEventLoop) -> Perform:
         """How other threads act: they wait while the loop does their work."""
+        return _FromThread(self, loop)
 
-        def perform(work: Callable[[Unit], T]) -> T:
-            return asyncio.run_coroutine_threadsafe(self.act(work), loop).result()
-
-        return perform
+    def _take_act(self, act: AnyAct) -> None:
+        self._acts.append(act)
+        self._begin_draining()
 
     def _ended(self, submission: Submission) -> None:
         """It was answered, or nobody waits for it any more."""
@@ -184,20 +204,20 @@ class Coordinator:
         self._arrive(Submission(topic, _NOBODY, None, (), "", "", self._ended))
 
     def due_topics(self, wall: int, monotonic: int) -> list[str]:
-        """The workspaces that may need a tick, loaded or not, each judged by its own ledger's time."""
-        return self._worlds.due(wall, monotonic)
+        """The workspaces that may need a tick: those known here are judged by their own ledger's time, all others by
+        what the store says."""
+        stored = self._store.due(wall, _DUE_LIMIT)
+        return [*dict.fromkeys((*self._worlds.due(wall, monotonic), *stored))]
 
     def peek(self, topic: str) -> World:
         """The world at the last commit, for questions that need no unit; do not change it."""
-        version = self._version
-        if version is None:
+        if topic in self._peeked:
             # Once a turn is enough: whatever asks in this turn came before it began.
-            version = self._version = self._store.version()
-            asyncio.get_running_loop().call_soon(self._next_turn)
-        return self._worlds.peek(topic, version)
-
-    def _next_turn(self) -> None:
-        self._version = None
+            return self._worlds.peek(topic, 0)
+        if not self._peeked:
+            asyncio.get_running_loop().call_soon(self._peeked.clear)
+        self._peeked.add(topic)
+        return self._worlds.peek(topic, self._store.known_head(topic))
 
     @property
     def awaited(self) -> bool:
@@ -214,11 +234,11 @@ class Coordinator:
         """True while several workspaces write: whoever has much to do does it in small pieces."""
         return self._arrived.is_shared
 
-    def look(self) -> None:
-        """Other processes have committed: wake whoever waits for what they brought."""
-        for topic in list(self._waiters.topics):
-            world = self._worlds.peek(topic, self._store.version())
-            self._wake(topic, world, self._worlds.news(topic))
+    def look_at(self, topic: str) -> None:
+        """Other processes have committed to a workspace: wake whoever waits for what they brought."""
+        if topic in self._waiters.topics:
+            self._worlds.peek(topic, self._store.known_head(topic))
+            self._wake(topic)
 
     def let_go_idle(self) -> None:
         """Let go of the worlds that nobody used since this was last called."""
@@ -247,13 +267,13 @@ class Coordinator:
         try:
             if self._act_first and self._acts:
                 # It found the lock taken the last time: the lock that was waited for is its own.
-                self._perform(self._acts.popleft())
-            batch = self._next_batch()
+                self._perform_next()
+            batch = self._present(self._arrived.take())
             if batch:
                 self._commit(batch)
             # Commands and acts take turns, so that neither can hold up the other for long.
             if self._acts:
-                self._perform(self._acts.popleft())
+                self._perform_next()
         except WriterBusy:
             loop.run_in_executor(None, self._store.hold).add_done_callback(self._lock_taken)
             return
@@ -277,10 +297,10 @@ class Coordinator:
             # Everybody may be gone who wanted to write; then nobody else has to wait for them.
             self._store.release()
 
-    def _next_batch(self) -> list[Submission]:
-        """What shares the next unit; who is gone is left out, and what was offered to it goes to the next."""
+    def _present(self, taken: Iterable[Submission]) -> list[Submission]:
+        """Those that somebody still waits for; what was offered to one that is gone goes to the next."""
         batch: list[Submission] = []
-        for submission in self._arrived.take():
+        for submission in taken:
             if not submission.over:
                 batch.append(submission)
             else:
@@ -289,108 +309,130 @@ class Coordinator:
         return batch
 
     def _commit(self, batch: list[Submission]) -> None:
-        works: dict[str, TopicWork] = {}
-        answers: list[Answer] = []
+        """One unit for each workspace of the batch, all of them made durable by one commit."""
+        runs: list[UnitRun] = []
         try:
-            with self._store.write(wait=False) as unit:
+            with self._store.together(wait=False):
                 begun = self._now()
-                self._settle_all(unit, batch, works, answers)
-                for work in works.values():
-                    work.finish()
+                for topic, submissions in _by_topic(batch).items():
+                    runs.append(UnitRun(submissions, self._worlds.lend(topic)))
+                    self._run(runs[-1])
                 decided = self._now()
             self._arrived.measured(len(batch), decided - begun, self._now() - decided)
         except WriterBusy:
             self._arrived.put_back(batch)
             raise
-        except StorePoisoned as poison:
-            self._stopped = partial(StorePoisoned, poison.message)
+        except Exception as cause:
+            self._units_failed(batch, runs, cause)
+        else:
+            self._answer(runs)
+
+    def _run(self, run: UnitRun) -> None:
+        with self._store.write(run.topic) as unit:
+            run_unit(self._means, unit, run)
+
+    def _units_failed(self, batch: list[Submission], runs: list[UnitRun], cause: Exception) -> None:
+        """Nothing of the batch was recorded: forget what its units have folded, and answer or try again."""
+        if isinstance(cause, StorePoisoned):
+            self._stopped = partial(StorePoisoned, cause.message)
             self._fail(batch, self._stopped)
-            self._on_fatal(poison)
-        except StoreError as cause:
-            self._drop(batch)
-            if not note_damage(batch, answers):
+            self._on_fatal(cause)
+            return
+        for run in runs:
+            self._worlds.drop(run.loan)
+            self._answers.forget(run.topic)
+        if isinstance(cause, StoreError):
+            damaged = [run for run in runs if note_damage(run.batch, run.answers)]
+            if not damaged:
                 self._fail(batch, partial(store_failure, cause))
                 return
             # Reading damaged content broke the unit. Once more, without the replies that would show it.
-            self._arrived.put_back(batch)
-        except Exception as cause:
-            self._drop(batch)
-            if len(batch) == 1:
-                failed = internal_failure(cause)
-                self._fail(batch, lambda: failed)
-                return
+        elif len(batch) == 1:
+            failed = internal_failure(cause)
+            self._fail(batch, lambda: failed)
+            return
+        else:
             # One of them cannot be done: the others must not suffer for it.
             for submission in batch:
                 submission.alone = True
-            self._arrived.put_back(batch)
-        else:
-            self._answer(batch, answers, works)
+        self._arrived.put_back(batch)
 
-    def _perform(self, act: Act[Any]) -> None:
+    def _perform_next(self) -> None:
+        """Do the next act; with it all that may share its commit."""
         self._act_first = False
-        if act.over:
-            return
+        acts = [self._acts.popleft()]
+        while acts[0].joins and self._acts and self._acts[0].joins and len(acts) < _ACTS_TOGETHER:
+            acts.append(self._acts.popleft())
+        acts = [act for act in acts if not act.over]
         try:
-            act.run(self._store)
+            if len(acts) > 1:
+                with self._store.together(wait=False):
+                    for act in acts:
+                        act.run(self._store)
+            elif acts:
+                acts[0].run(self._store)
         except WriterBusy:
-            self._acts.appendleft(act)
+            self._acts.extendleft(reversed(acts))
             self._act_first = True
             raise
-        except StorePoisoned as poison:
-            self._stopped = partial(StorePoisoned, poison.message)
-            act.fail(self._stopped())
-            self._on_fatal(poison)
-        except StoreError as cause:
-            act.fail(store_failure(cause))
         except Exception as cause:
-            act.fail(internal_failure(cause))
+            self._acts_failed(acts, cause)
+        else:
+            for act in acts:
+                act.succeed()
 
-    def _settle_all(
-        self, unit: Unit, batch: list[Submission], works: dict[str, TopicWork], answers: list[Answer]
-    ) -> None:
-        run_unit(self._means, unit, batch, works, answers)
+    def _acts_failed(self, acts: list[AnyAct], cause: Exception) -> None:
+        if isinstance(cause, StorePoisoned):
+            self._stopped = partial(StorePoisoned, cause.message)
+            for act in acts:
+                act.fail(self._stopped())
+            self._on_fatal(cause)
+        elif len(acts) > 1:
+            # One of them failed: each gets a unit of its own.
+            for act in acts:
+                act.joins = False
+            self._acts.extendleft(reversed(acts))
+        else:
+            acts[0].fail(store_failure(cause) if isinstance(cause, StoreError) else internal_failure(cause))
 
     # From commit to answer.
 
-    def _answer(self, batch: list[Submission], answers: list[Answer], works: dict[str, TopicWork]) -> None:
-        for topic, work in works.items():
-            self._worlds.tell(topic, work.changes)
-            self._documents.keep(topic, work.contents.values())
-            self._documents.erase(topic, work.place.erased)
-        for submission, answer in zip(batch, answers, strict=True):
-            if submission.offer is not None and not (isinstance(answer, Outcome) and answer.records):
-                self._pass_on(submission)
-            if submission.over:
-                continue
-            if isinstance(answer, Outcome) and submission.deadline and answer.answer == NO_TASKS:
-                self._waiters.park(submission, answer)
-            else:
-                submission.settle(answer)
-        for topic, work in works.items():
-            if work.records:
-                self.announce(topic, work.records)
-            world = self._worlds.get(topic)
-            if world is not None:
-                self._wake(topic, world, self._worlds.news(topic))
+    def _answer(self, runs: Sequence[UnitRun]) -> None:
+        """The units are durable: their worlds are everybody's again, and whoever waits for them is served."""
+        for run in runs:
+            work = run.work
+            if work is not None:
+                self._worlds.take_back(run.loan, work.changes)
+                self._documents.keep(run.topic, work.contents.values())
+                self._documents.erase(run.topic, work.place.erased)
+        for run in runs:
+            for submission, answer in zip(run.batch, run.answers, strict=True):
+                if submission.offer is not None and not (isinstance(answer, Outcome) and answer.records):
+                    self._pass_on(submission)
+                if submission.over:
+                    continue
+                if isinstance(answer, Outcome) and submission.deadline and answer.answer == NO_TASKS:
+                    self._waiters.park(submission, answer)
+                else:
+                    submission.settle(answer)
+        for run in runs:
+            if run.work is not None and run.work.records:
+                self.announce(run.topic, run.work.records)
+            self._wake(run.topic)
         self._worlds.let_go_surplus(self._waiters.topics)
 
-    def _wake(self, topic: str, world: World, news: Changes) -> None:
-        for submission in self._waiters.wake(topic, world, news):
-            self._arrive(submission)
+    def _wake(self, topic: str) -> None:
+        world = self._worlds.get(topic)
+        if world is not None:
+            for submission in self._waiters.wake(topic, world, self._worlds.news(topic)):
+                self._arrive(submission)
 
     def _pass_on(self, submission: Submission) -> None:
         """What was offered to a waiter that did not take it is offered again."""
-        world = self._worlds.get(submission.topic)
-        if submission.offer is not None and world is not None:
-            news = self._worlds.news(submission.topic)
-            news.offers.append(submission.offer)
-            asyncio.get_running_loop().call_soon(self._wake, submission.topic, world, news)
+        if submission.offer is not None and self._worlds.get(submission.topic) is not None:
+            self._worlds.news(submission.topic).offers.append(submission.offer)
+            asyncio.get_running_loop().call_soon(self._wake, submission.topic)
         submission.offer = None
-
-    def _drop(self, batch: list[Submission]) -> None:
-        for submission in batch:
-            self._worlds.drop(submission.topic)
-            self._answers.forget(submission.topic)
 
     @staticmethod
     def _fail(submissions: Iterable[Submission], failure: Callable[[], RedKeyError]) -> None:
@@ -415,3 +457,24 @@ class Coordinator:
         if self._draining:
             await self._idle.wait()
         self._stopped = self._stopped or partial(Unavailable, "The server is stopping.")
+
+
+class _FromThread:
+    """Acts that threads wait for while the loop does them."""
+
+    def __init__(self, coordinator: Coordinator, loop: asyncio.AbstractEventLoop) -> None:
+        self._coordinator, self._loop = coordinator, loop
+
+    def __call__(self, topic: str, work: Callable[[Unit], T]) -> T:
+        return asyncio.run_coroutine_threadsafe(self._coordinator.act(topic, work), self._loop).result()
+
+    def on_store(self, work: Callable[[StoreUnit], T]) -> T:
+        return asyncio.run_coroutine_threadsafe(self._coordinator.act_on_store(work), self._loop).result()
+
+
+def _by_topic(batch: Iterable[Submission]) -> dict[str, list[Submission]]:
+    """The submissions of each workspace, in their order."""
+    topics: dict[str, list[Submission]] = {}
+    for submission in batch:
+        topics.setdefault(submission.topic, []).append(submission)
+    return topics

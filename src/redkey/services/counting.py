@@ -31,9 +31,7 @@ _log = structlog.get_logger("redkey.services")
 class Counting:
     """Counts what a server has recorded. Nothing runs while nothing comes."""
 
-    def __init__(
-        self, act: Callable[[Callable[[Unit], list[str]]], Awaitable[list[str]]], seconds: float = SECONDS
-    ) -> None:
+    def __init__(self, act: Callable[[str, Callable[[Unit], bool]], Awaitable[bool]], seconds: float = SECONDS) -> None:
         """`act` does work in a unit of its own: the coordinator's."""
         self._act, self._seconds = act, seconds
         # topic -> records that are not counted yet, as far as they are at hand.
@@ -77,18 +75,19 @@ class Counting:
     async def _flush(self) -> bool:
         """Count what was heard; false when the store does not take it now: it is counted later, or after a restart."""
         heard, self._heard = self._heard, {}
+        return all(await asyncio.gather(*(self._count(topic, records) for topic, records in heard.items())))
+
+    async def _count(self, topic: str, records: list[Settled]) -> bool:
         taken = True
         try:
-            unfinished = await self._act(
-                lambda unit: [topic for topic in heard if not count_up(unit, topic, heard[topic])]
-            )
+            finished = await self._act(topic, lambda unit: count_up(unit, topic, records))
         except WriterBusy:
-            unfinished, taken = [*heard], False
+            finished = taken = False
         except RedKeyError as failure:
-            _log.error("records could not be counted", code=failure.code, reason=failure.message)
+            _log.error("records could not be counted", topic=topic, code=failure.code, reason=failure.message)
             # They are read from the ledger when more is recorded.
             return False
-        for topic in unfinished:
+        if not finished:
             # What is at hand by now does not follow what is counted.
             self._heard.setdefault(topic, [])
         return taken

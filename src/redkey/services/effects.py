@@ -35,7 +35,8 @@ def apply(unit: Unit, topic: str, command: Command) -> None:
     """Do it; the unit's commit makes it durable together with the records."""
     if isinstance(command, CreateKey) and command.secret_sha256:
         kept = Kept(topic, command.key_id, command.secret_sha256)
-        unit.put_setting(setting_name(command.prefix.removeprefix("rk_")), msgspec.json.encode(kept).decode())
+        name = setting_name(command.prefix.removeprefix("rk_"))
+        unit.put_fact(topic, name, msgspec.json.encode(kept).decode())
     elif isinstance(command, EraseContent):
         unit.erase_content(topic, command.sha256)
         erase_answers(unit, topic)

@@ -5,8 +5,8 @@ the whole under the public id, as a setting, because the id alone must lead to t
 from the issuing secret of this server and the key's id: so the reply that shows it is, like every reply, a function
 of what was recorded, and a repeated request gets the same bytes, while nothing that is stored tells it.
 
-Keys are looked up in memory. What others may have revoked meanwhile is looked at again each second; what is
-written is checked exactly, by the unit that writes it.
+Keys are looked up in memory. What others revoke is noticed when they commit, and every key is looked at again after a
+while; what is written is checked exactly, by the unit that writes it.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import msgspec
 
 from redkey.commands.actor import Actor
 from redkey.commands.decision import Refused
+from redkey.errors import StoreError
 from redkey.ledger.ports import SequencedStore
 from redkey.readmodel.rows import entity
 from redkey.reducers.entities import Key
@@ -41,7 +42,10 @@ _INCLUDED = {
     "runner": frozenset({"read"}),
 }
 _CACHED = 100_000
-_TRUST_SECONDS = 1.0
+# Revocations are noticed when they are committed; this is for a notice that was lost.
+_TRUST_SECONDS = 10.0
+_PAGE = 500
+_REVOKED = b'"type":"key.revoked"'
 _NOBODY = bytes(32)
 
 
@@ -97,6 +101,13 @@ class KeyRing:
     def __init__(self, store: SequencedStore, issuing_secret: bytes, now: Callable[[], float]) -> None:
         self._store, self._issuing, self._now = store, issuing_secret, now
         self._known: dict[str, Principal] = {}
+        # topic -> up to which record it was searched for keys that were revoked.
+        self._seen: dict[str, int] = {}
+
+    @property
+    def is_awaited(self) -> bool:
+        """True while keys are trusted that another process could revoke."""
+        return bool(self._known)
 
     def text(self, key_id: str) -> str:
         """The key with this id, as its owner gets to see it."""
@@ -138,11 +149,32 @@ class KeyRing:
         return known
 
     def on_commit(self, topic: str, records: Sequence[Settled]) -> None:
-        """Forget what this process has revoked."""
-        for settled in records:
-            if type(settled.event.payload) is KeyRevoked:
-                self._known = {name: one for name, one in self._known.items() if one.topic != topic}
-                return
+        """Forget what this process has revoked, and what others revoked before it."""
+        seen = self._seen.get(topic)
+        if seen is None or not records:
+            return
+        if records[0].sequence > seen + 1:
+            self.look_at(topic)
+            return
+        self._seen[topic] = max(seen, records[-1].sequence)
+        if any(type(settled.event.payload) is KeyRevoked for settled in records):
+            self._forget(topic)
+
+    def look_at(self, topic: str) -> None:
+        """Others may have committed: forget what they revoked."""
+        if topic not in self._seen:
+            return
+        try:
+            while records := self._store.read(topic, self._seen[topic], _PAGE):
+                self._seen[topic] = records[-1].sequence
+                if any(_REVOKED in record.wire for record in records):
+                    self._forget(topic)
+        except StoreError:
+            # Whoever asks reads the store again, and is told what is wrong with it.
+            self._forget(topic)
+
+    def _forget(self, topic: str) -> None:
+        self._known = {name: one for name, one in self._known.items() if one.topic != topic}
 
     def _read(self, public_id: str) -> Principal | None:
         if not public_id or len(public_id) > 16:
@@ -151,6 +183,8 @@ class KeyRing:
         if not text:
             return None
         kept = msgspec.json.decode(text, type=Kept)
+        # Before the rows are read: whatever is committed after it is looked at.
+        self._seen.setdefault(kept.topic, self._store.known_head(kept.topic))
         row = self._store.row(kept.topic, "key", kept.key_id)
         workspace = self._store.row(kept.topic, "workspace", "")
         if row is None or workspace is None:

@@ -107,8 +107,7 @@ class Loader:
             for other in self._topics.values():
                 self._flush(other)
             topic = self._topics[name] = _Topic(name, self._store)
-            with self._store.write() as unit:
-                unit.create_topic(name)
+            self._store.create_topic(name)
             self.loaded.topics += 1
         return topic
 
@@ -118,7 +117,7 @@ class Loader:
         bodies, topic.bodies, topic.bytes = topic.bodies, [], 0
         if not pending and not structures and not bodies:
             return
-        with self._store.write() as unit:
+        with self._store.write(topic.name) as unit:
             unit.put_content(topic.name, structures.values())
             if pending:
                 self._append(unit, topic, pending)
@@ -135,7 +134,9 @@ class Loader:
         unit.put_rows(topic.name, topic.replay.take_rows())
         unit.count(topic.name, [*topic.replay.take_counts().items(), (COUNTED_AT, len(pending))])
         if topic.replay.workspace_id:
-            unit.put_setting(setting_of(topic.replay.workspace_id), topic.name)
+            unit.put_fact(topic.name, setting_of(topic.replay.workspace_id), topic.name)
+        # When something is due is not known here: whoever serves the store looks at once.
+        unit.put_due(topic.name, 1)
 
     # Content.
 
@@ -172,8 +173,8 @@ class Loader:
             raise DumpRefused(f"line {first.line}: the content is not whole, or has another hash", code="content_hash")
         topic = self._topics[first.topic]
         self._flush(topic)
-        with self._store.write() as unit:
-            unit.take_upload(first.topic, upload)
+        with self._store.write(first.topic) as unit:
+            unit.adopt(first.topic, upload)
         upload.discard()
         self._upload = None
         topic.contents += 1
@@ -183,8 +184,8 @@ class Loader:
         """Say in the store up to which record content may be missing because the dump had none."""
         last = topic.replay.head.sequence if not topic.contents else self._last_absent(topic.name)
         if last:
-            with self._store.write() as unit:
-                unit.put_setting(LOADED + topic.name, str(last))
+            with self._store.write(topic.name) as unit:
+                unit.put_fact(topic.name, LOADED + topic.name, str(last))
 
     def _last_absent(self, topic: str) -> int:
         """The last record that names content which is not there and was not erased."""

@@ -17,7 +17,7 @@ from redkey.commands.draft import Draft, derived_id
 from redkey.errors import LedgerError
 from redkey.ledger.checkpoint import origin_of
 from redkey.ledger.note import ED25519, VerifierKey, decode_base64, encode_base64
-from redkey.ledger.ports import Reader, SequencedStore, Unit
+from redkey.ledger.ports import Reader, SequencedStore, StoreUnit, Unit
 from redkey.readmodel.rows import entity
 from redkey.reducers.world import World
 from redkey.services.acts import directly
@@ -50,13 +50,13 @@ def open_log(store: SequencedStore, randomness: bytes) -> Log:
     """The log that a store is; a store that is none yet becomes one, with an id made of these random bytes."""
     log = read_log(store)
     if log is None:
-        log = directly(store)(lambda unit: _begin_log(unit, randomness))
+        log = directly(store).on_store(lambda unit: _begin_log(unit, randomness))
     if log is None:
         raise LedgerError("the store did not keep its log id", code="log_unknown")
     return log
 
 
-def _begin_log(unit: Unit, randomness: bytes) -> Log | None:
+def _begin_log(unit: StoreUnit, randomness: bytes) -> Log | None:
     # Another process may have been first.
     if read_log(unit) is None:
         unit.put_setting(LOG_ID, b32encode(randomness[:_LOG_ID_BYTES]).decode().lower())

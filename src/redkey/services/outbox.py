@@ -64,7 +64,7 @@ _encode = msgspec.json.Encoder().encode
 class Act(Protocol):
     """Does work in a unit of its own."""
 
-    async def __call__(self, work: Callable[[Unit], T]) -> T: ...
+    async def __call__(self, topic: str, work: Callable[[Unit], T]) -> T: ...
 
 
 class Alone(Protocol):
@@ -158,7 +158,7 @@ class Outbox:
         """Take in what was set and removed, and see that every subscription that is due is delivered to."""
         store, changed = self._means.store, set[str]()
         if any(_subscribes(record) for record in _since(store, topic, _reached(store, topic))):
-            changed = await self._means.act(lambda unit: _take_in(unit, topic))
+            changed = await self._means.act(topic, lambda unit: _take_in(unit, topic))
         due = {delivery_of(row).key for row in pages_of(store, topic, DELIVERY, DUE)}
         for (where, key), task in tuple(self._running.items()):
             if where == topic and (task.done() or key not in due or key in changed):
@@ -249,7 +249,7 @@ class Outbox:
                 delivery = self._failed(delivery, failure, now)
                 if delivery.state == PARKED:
                     _log.warning("a receiver is parked", webhook_id=webhook.webhook_id, reason=failure)
-            await means.act(partial(_keep, topic=topic, delivery=delivery))
+            await means.act(topic, partial(_keep, topic=topic, delivery=delivery))
             if not failure or delivery.state == PARKED:
                 return delivery
 

@@ -43,7 +43,7 @@ def reconcile(store: SequencedStore) -> Iterator[Reconciled]:
             continue
         count = _Count(topic)
         count.read(store)
-        with store.write() as unit:
+        with store.write(topic) as unit:
             count.read(unit)
             yield Reconciled(
                 workspace_id=entity(row).workspace_id,

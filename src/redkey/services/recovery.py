@@ -38,23 +38,23 @@ def recover_key(
 
     Waits for the writer lock; a server that runs on the store takes the key from the next request on.
     """
-    with store.write() as unit:
-        first = next((workspace.workspace_id for _, workspace in workspaces(unit)), "")
-        chosen = workspace_id or first
-        topic = topic_of(unit, chosen)
-        if topic is None:
-            what = f"there is no workspace {chosen}" if chosen else "there is no workspace yet; start it: redkey serve"
-            raise LedgerError(what, code="workspace_missing")
-        scopes = FIRST_KEY_SCOPES if chosen == first else _TENANT_SCOPES
-        key_id = "key_" + ids.ulid()
-        text = keys.text(key_id)
-        prefix = text.rpartition("_")[0]
-        where, wire_id = f"workspace:{chosen}", "wire_" + ids.ulid()
-        digest = digest_of(text)
-        key_hash = digest[:KEY_HASH_DIGITS]
-        payload = KeyRecovered(key_id=key_id, scopes=tuple(scopes), prefix=prefix, key_hash=key_hash)
+    first = next((workspace.workspace_id for _, workspace in workspaces(store)), "")
+    chosen = workspace_id or first
+    topic = topic_of(store, chosen)
+    if topic is None:
+        what = f"there is no workspace {chosen}" if chosen else "there is no workspace yet; start it: redkey serve"
+        raise LedgerError(what, code="workspace_missing")
+    scopes = FIRST_KEY_SCOPES if chosen == first else _TENANT_SCOPES
+    key_id = "key_" + ids.ulid()
+    text = keys.text(key_id)
+    prefix = text.rpartition("_")[0]
+    where, wire_id = f"workspace:{chosen}", "wire_" + ids.ulid()
+    digest = digest_of(text)
+    key_hash = digest[:KEY_HASH_DIGITS]
+    payload = KeyRecovered(key_id=key_id, scopes=tuple(scopes), prefix=prefix, key_hash=key_hash)
+    with store.write(topic) as unit:
         note_facts(unit, topic, [Draft(payload, where, where, wire_id=wire_id)])
-        kept = Kept(topic, key_id, digest)
-        unit.put_setting(setting_name(prefix.removeprefix("rk_")), msgspec.json.encode(kept).decode())
+        kept = msgspec.json.encode(Kept(topic, key_id, digest)).decode()
+        unit.put_fact(topic, setting_name(prefix.removeprefix("rk_")), kept)
         signing.sign_in(unit, topic)
     return RecoveredKey(chosen, key_id, text, scopes)

@@ -1,13 +1,14 @@
-"""One unit, as a plain function over its submissions: nothing in it knows of an event loop.
+"""One unit, as a plain function over its submissions: nothing in it knows of an event loop or of threads.
 
-    once a workspace      what time has brought is recorded
+    at the beginning      the world is brought to the head, and what time has brought is recorded
     each submission       answered again if its key is known; else decided, checked, placed and folded with all that
                           follows, and its reply is made
-    at the end            whoever runs the unit lets each workspace `finish`: all its records are hashed and handed to
-                          the store, with rows and content
+    at the end            all records are hashed and handed to the store, with rows, content and the time of what is
+                          due next
 
-A request meets the consequences of the one before it, so deciding and folding cannot be parted into stages. What a unit
-does to one workspace is `unit_of_work`'s; when units run, and who is answered then, is the coordinator's.
+A unit is of one workspace. A request meets the consequences of the one before it, so deciding and folding cannot be
+parted into stages. What a unit does to its workspace is `unit_of_work`'s; when units run, and who is answered then, is
+the coordinator's.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import structlog
 
 from redkey.commands.decision import Refused
 from redkey.commands.draft import Ids
+from redkey.commands.due import next_time
 from redkey.errors import RedKeyError, StoreError, StoreFailed
 from redkey.ledger.ports import Unit
 from redkey.services.answers import Answers, KeepAnswer
@@ -28,7 +30,7 @@ from redkey.services.place import Place
 from redkey.services.submission import Submission
 from redkey.services.unit_of_work import TopicWork
 from redkey.services.workspaces import check_visitor
-from redkey.services.worlds import Worlds
+from redkey.services.worlds import Loan
 
 _log = structlog.get_logger("redkey.services")
 # What a submission gets: an outcome, or why there is none.
@@ -36,51 +38,54 @@ Answer = Outcome | RedKeyError
 
 
 class UnitMeans(msgspec.Struct, frozen=True):
-    """What units keep from one to the next. Only the unit that runs may change it."""
+    """What units keep from one to the next. What belongs to a topic is used by that topic's unit alone."""
 
     ids: Ids
-    worlds: Worlds
     answers: Answers
     documents: Documents
 
 
-def run_unit(
-    means: UnitMeans, unit: Unit, batch: Sequence[Submission], works: dict[str, TopicWork], answers: list[Answer]
-) -> None:
-    """Do what the submissions ask for, in their order. `works` and `answers` take what came of it so far, so that
-    whoever runs the unit can tell where it failed."""
-    means.documents.begin(unit)
-    broken: dict[str, RedKeyError] = {}
-    for submission in batch:
-        topic = submission.topic
-        work = works.get(topic)
-        if work is None:
-            if topic not in broken:
-                try:
-                    works[topic] = work = _enter(means, unit, topic)
-                except StoreError:
-                    raise
-                except RedKeyError as cause:
-                    # A workspace that cannot be read holds up nobody else.
-                    broken[topic] = cause
-            if work is None:
-                answers.append(broken[topic])
-                continue
-            work.run_due()
+class UnitRun:
+    """One unit: its submissions, the world that it was lent, and what came of it so far."""
+
+    __slots__ = ("answers", "batch", "loan", "work")
+
+    def __init__(self, batch: Sequence[Submission], loan: Loan) -> None:
+        self.batch, self.loan = batch, loan
+        # As many as were decided, so that whoever runs the unit can tell where it failed.
+        self.answers: list[Answer] = []
+        # None while the world cannot be read.
+        self.work: TopicWork | None = None
+
+    @property
+    def topic(self) -> str:
+        return self.loan.topic
+
+
+def run_unit(means: UnitMeans, unit: Unit, run: UnitRun) -> None:
+    """Do what the submissions ask for, in their order, and hand everything to the unit."""
+    topic, answers = run.loan.topic, run.answers
+    means.documents.begin(unit, topic)
+    try:
+        world = run.loan.enter(unit)
+    except StoreError:
+        raise
+    except RedKeyError as cause:
+        # A workspace that cannot be read: everybody is told why.
+        answers += [cause] * len(run.batch)
+        return
+    run.work = work = TopicWork(unit, topic, world, means.ids, run.loan.loaded_at, means.documents)
+    work.run_due()
+    for submission in run.batch:
         try:
-            answers.append(_settle(means, unit, works, work, submission))
+            answers.append(_settle(means, unit, work, submission))
         except Refused as refused:
             answers.append(refused)
+    work.finish()
+    unit.put_due(topic, next_time(world))
 
 
-def _enter(means: UnitMeans, unit: Unit, topic: str) -> TopicWork:
-    world = means.worlds.enter(unit, topic)
-    return TopicWork(unit, topic, world, means.ids, means.worlds.loaded_at(topic), means.documents)
-
-
-def _settle(
-    means: UnitMeans, unit: Unit, works: dict[str, TopicWork], work: TopicWork, submission: Submission
-) -> Answer:
+def _settle(means: UnitMeans, unit: Unit, work: TopicWork, submission: Submission) -> Answer:
     command, idem = submission.command, submission.idem
     if command is None:
         return Outcome()
@@ -88,7 +93,7 @@ def _settle(
         return Outcome(kept=means.answers.keep(unit, submission.topic, command, work.now))
     workspace_id = work.workspace_id
     if workspace_id and submission.caller.workspace_id != workspace_id:
-        check_visitor(unit, submission.caller, works)
+        check_visitor(unit, submission.caller)
     if idem:
         kept = means.answers.find(unit, submission.topic, idem, submission.body)
         if kept is not None:

@@ -22,7 +22,7 @@ from redkey.errors import KeyRefused, LedgerError, ProofRefused, RedKeyError, Wr
 from redkey.ledger.checkpoint import PREVIOUS, Checkpoint, log_name, open_checkpoint, sign_checkpoint
 from redkey.ledger.cosignature import cosignatures, with_cosignatures
 from redkey.ledger.note import VerifierKey, encode_base64, parse_key
-from redkey.ledger.ports import Reader, SequencedStore, Unit
+from redkey.ledger.ports import Reader, SequencedStore, StoreUnit, Unit
 from redkey.ledger.signer import Signer
 from redkey.ledger.tail import checkpoint_size
 from redkey.services.acts import Perform, directly
@@ -75,8 +75,8 @@ class Signing:
         if log is None:
             raise LedgerError("the store is no log yet; open_log makes it one", code="log_unknown")
         self.log: Log = log
-        self._perform = directly(store)
-        self._signers = self._perform(self._open_keys)
+        self._perform: Perform = directly(store)
+        self._signers = self._perform.on_store(self._open_keys)
 
     def pass_through(self, perform: Perform) -> None:
         """Sign in units that somebody else opens from now on: those of the server's coordinator."""
@@ -88,22 +88,16 @@ class Signing:
         return self._signers
 
     def sign(self, topics: Iterable[str] | None = None) -> None:
-        """Sign the heads of these topics (of all), in one unit. Waits for it: in a server, call it in a thread."""
-        behind = self.behind(self._store.topics() if topics is None else topics)
-        if behind:
-            self._perform(partial(self.sign_all, topics=behind))
+        """Sign the heads of these topics (of all). Waits for it: in a server, call it in a thread."""
+        for topic in self.behind(self._store.topics() if topics is None else topics):
+            self._perform(topic, partial(self.sign_in, topic=topic))
 
     def behind(self, topics: Iterable[str]) -> list[str]:
         """Those of the topics whose heads are not signed."""
         return [topic for topic in topics if not self._is_covered(self._store, topic)]
 
-    def sign_all(self, unit: Unit, topics: Iterable[str]) -> None:
-        """Sign the heads of some topics: an act."""
-        for topic in topics:
-            self.sign_in(unit, topic)
-
     def sign_in(self, unit: Unit, topic: str) -> None:
-        """Sign a topic's head inside a unit that somebody else commits."""
+        """Sign a topic's head inside a unit that somebody else commits: an act."""
         workspace_id = workspace_of(unit, topic)
         if workspace_id is None:
             return
@@ -156,7 +150,7 @@ class Signing:
             unit.put_checkpoint(topic, size, cosigned.encode())
             before = unit.setting(WITNESSED + topic)
             if not before or (checkpoint_size(before.encode()) or 0) <= size:
-                unit.put_setting(WITNESSED + topic, cosigned.encode().decode())
+                unit.put_fact(topic, WITNESSED + topic, cosigned.encode().decode())
             return checkpoint
         text = f"no line is a cosignature of one of the last {_COSIGNABLE:,} checkpoints of {topic} by a known witness"
         raise ProofRefused(text, code="cosignature_unknown")
@@ -166,7 +160,7 @@ class Signing:
     def add_signer(self) -> VerifierKey:
         """Begin a rotation: a new key, which signs beside the others from now on, on the record of every topic."""
         added = self._keys.add()
-        self._perform(lambda unit: self._rotate(unit, added, "active"))
+        self._rotate(added, "active")
         return added.verifier
 
     def retire_signer(self, key: VerifierKey) -> None:
@@ -176,17 +170,22 @@ class Signing:
             raise KeyRefused(f"no signing key has the id {key.key_id.hex()}", code="key_unknown")
         if found == self._signers:
             raise KeyRefused("the last signing key cannot be retired; add another one first", code="key_last")
-        self._perform(lambda unit: self._rotate(unit, found[0], "retired"))
+        self._rotate(found[0], "retired")
         self._keys.retire(key)
 
-    def _rotate(self, unit: Unit, signer: Signer, state: State) -> None:
-        _put_states(unit, {**_states(unit), _named(signer): state})
-        self.sign_all(unit, unit.topics())
-        self._see_rotation(unit)
+    def _rotate(self, signer: Signer, state: State) -> None:
+        """First the store says who signs, then each topic. What a crash leaves out is recorded when it next signs."""
+
+        def change(unit: StoreUnit) -> None:
+            _put_states(unit, {**_states(unit), _named(signer): state})
+            self._see_rotation(unit)
+
+        self._perform.on_store(change)
+        self.sign()
 
     # Keys and the ledger.
 
-    def _open_keys(self, unit: Unit) -> list[Signer]:
+    def _open_keys(self, unit: StoreUnit) -> list[Signer]:
         """The keys that sign, after what a process that died has left half done is finished."""
         states = _states(unit)
         signers = self._keys.signers(create=not states)
@@ -196,7 +195,7 @@ class Signing:
         _put_states(unit, states)
         return self._active(states, signers)
 
-    def _see_rotation(self, unit: Unit) -> None:
+    def _see_rotation(self, unit: Reader) -> None:
         """Another process may have begun or ended a rotation: what the store says inside the unit holds."""
         states = _states(unit)
         if {_named(one) for one in self._signers} != {key for key, state in states.items() if state == "active"}:
@@ -240,7 +239,7 @@ class SigningSchedule:
     def __init__(
         self,
         signing: Signing,
-        act: Callable[[Callable[[Unit], None]], Awaitable[None]],
+        act: Callable[[str, Callable[[Unit], None]], Awaitable[None]],
         *,
         on_failure: Callable[[RedKeyError], None],
         seconds: float = SECONDS,
@@ -292,8 +291,8 @@ class SigningSchedule:
         topics, self._uncovered = self._uncovered, Counter()
         try:
             behind = self._signing.behind(topics)
-            if behind:
-                await self._act(partial(self._signing.sign_all, topics=behind))
+            sign = self._signing.sign_in
+            await asyncio.gather(*(self._act(topic, partial(sign, topic=topic)) for topic in behind))
         except WriterBusy:
             self._uncovered += topics
         except RedKeyError as failure:
@@ -308,7 +307,7 @@ def _last_checkpoints(reader: Reader, topic: str) -> Iterator[tuple[int, bytes]]
         yield from reader.checkpoints(topic, _COSIGNABLE)[_FEW:]
 
 
-def forget_signers(unit: Unit) -> None:
+def forget_signers(unit: StoreUnit) -> None:
     """This log's secrets are gone for good: let it make new ones when it is next opened for signing."""
     _put_states(unit, {})
 
@@ -323,5 +322,5 @@ def _named(signer: Signer) -> str:
     return encode_base64(signer.verifier.public_key)
 
 
-def _put_states(unit: Unit, states: dict[str, State]) -> None:
+def _put_states(unit: StoreUnit, states: dict[str, State]) -> None:
     unit.put_setting(SIGNERS, msgspec.json.encode(states, order="sorted").decode())

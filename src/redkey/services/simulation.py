@@ -129,8 +129,7 @@ class _Simulation:
         self._value, self._plan = plan, read_plan(plan)
         self._assumed, self._store, self._clock, self._ids = assumed, store, clock, _Ids()
         self._world = World()
-        with store.write() as unit:
-            self._topic = unit.create_topic()
+        self._topic = store.create_topic()
         workspace_id = "wk_" + self._ids.ulid()
         self._workspace_id = workspace_id
         # Who works is not who approves.
@@ -266,7 +265,7 @@ class _Simulation:
 
         What comes too late, such as a completion after the task's deadline, is refused and nothing comes of it.
         """
-        with self._store.write() as unit:
+        with self._store.write(self._topic) as unit:
             work = TopicWork(unit, self._topic, self._world, self._ids)
             work.run_due()
             with suppress(Refused):

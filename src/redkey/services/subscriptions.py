@@ -105,6 +105,8 @@ class Feed:
 
     def __init__(self, store: SequencedStore, topic: str, encode: Encode) -> None:
         self._store, self.topic, self._encode = store, topic, encode
+        # From now on the store tells of what others commit to it.
+        store.known_head(topic)
         self.last = store.head(topic).sequence
         self.followers = 0
         self._ring: deque[Published] = deque(maxlen=RING)
@@ -334,6 +336,12 @@ class Subscriptions:
     def look(self) -> None:
         """Others may have committed."""
         for feed in self._feeds.values():
+            feed.look()
+
+    def look_at(self, topic: str) -> None:
+        """Others have committed to a workspace."""
+        feed = self._feeds.get(topic)
+        if feed is not None:
             feed.look()
 
     def begin_stop(self) -> None:

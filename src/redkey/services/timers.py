@@ -15,6 +15,7 @@ from redkey.errors import RedKeyError
 from redkey.ledger.ports import Clock, SequencedStore
 from redkey.services.authority import Authority
 from redkey.services.coordinator import Coordinator
+from redkey.services.keys import KeyRing
 from redkey.services.subscriptions import Subscriptions
 
 # How often to look for commits of other processes while somebody waits for them, and for what is due.
@@ -37,20 +38,27 @@ class Timers:
         idle_seconds: float,
         on_fatal: Callable[[BaseException], None],
         authority: Authority | None = None,
+        keys: KeyRing | None = None,
     ) -> None:
         self._store, self._coordinator, self._subscriptions = store, coordinator, subscriptions
         self._clock, self._idle_seconds, self._on_fatal = clock, idle_seconds, on_fatal
-        self._authority = authority
+        self._authority, self._keys = authority, keys
+        self._unsubscribe: Callable[[], None] | None = None
         self._tasks: list[asyncio.Task[None]] = []
         # topic -> when it may be ticked again.
         self._ticked: dict[str, float] = {}
 
     def start(self) -> None:
+        """Begin: from now on this server learns of what others commit, and of what is due."""
+        self._unsubscribe = self._store.subscribe(self._heard)
         for work in (self._tick, self._poll, self._sweep, self._let_go):
             self._tasks.append(asyncio.create_task(work(), name=f"redkey{work.__name__}"))
             self._tasks[-1].add_done_callback(self._ended)
 
     async def stop(self) -> None:
+        """End all of it."""
+        if self._unsubscribe is not None:
+            self._unsubscribe()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -70,22 +78,29 @@ class Timers:
                 self._coordinator.tick(topic)
 
     async def _poll(self) -> None:
-        """Look for what other processes commit, as long as somebody waits for it."""
+        """Let a store that does not listen by itself look for what others commit, as long as that concerns somebody."""
         while True:
             await asyncio.sleep(POLL_SECONDS)
-            held = self._authority is not None and self._authority.is_awaited
-            if (held or self._coordinator.awaited or self._subscriptions.count) and self._store.changed():
-                # Who may not look any more must not see what came after that.
-                if self._authority is not None:
-                    self._authority.look()
-                self._coordinator.look()
-                self._subscriptions.look()
+            held = any(one is not None and one.is_awaited for one in (self._authority, self._keys))
+            if held or self._coordinator.awaited or self._subscriptions.count:
+                self._store.look()
+
+    def _heard(self, topic: str, head: int) -> None:
+        """Another process has committed: whoever holds, waits for or follows something of the workspace looks."""
+        # Who may not look any more must not see what came after that.
+        if self._keys is not None:
+            self._keys.look_at(topic)
+        if self._authority is not None:
+            self._authority.look_at(topic)
+        self._coordinator.look_at(topic)
+        self._subscriptions.look_at(topic)
 
     async def _sweep(self) -> None:
-        """After a start nothing is loaded: look once into every workspace for what will be due."""
+        """Look into the workspaces whose ledger is ahead of the clock: the store finds late what is due in them."""
         for topic in self._store.topics():
             try:
-                self._coordinator.peek(topic)
+                if self._store.head(topic).timestamp > self._clock.wall():
+                    self._coordinator.peek(topic)
             except RedKeyError as cause:
                 _log.error("a workspace cannot be read", topic=topic, code=cause.code, reason=cause.message)
             await asyncio.sleep(0)

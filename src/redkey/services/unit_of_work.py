@@ -26,7 +26,6 @@ from redkey.readmodel.request_keys import dropped_event
 from redkey.readmodel.rows import take_rows
 from redkey.readmodel.structure import pinned, read, structure_ref
 from redkey.reducers.changes import Changes
-from redkey.reducers.entities import Key
 from redkey.reducers.fold import fold
 from redkey.reducers.world import World
 from redkey.services import effects
@@ -88,10 +87,6 @@ class TopicWork:
     @property
     def workspace_id(self) -> str:
         return self._world.workspace.workspace_id
-
-    def key(self, key_id: str) -> Key | None:
-        """A key of the workspace, as this unit has left it."""
-        return self._world.keys.get(key_id)
 
     def run(self, submission: Submission) -> Outcome:
         """Decide one submission and record what it asks for and what follows; Refused when it may not be.

@@ -163,7 +163,7 @@ class Witnessing:
         self,
         store: SequencedStore,
         signing: Signing,
-        act: Callable[[Callable[[Unit], Checkpoint]], Awaitable[Checkpoint]],
+        act: Callable[[str, Callable[[Unit], Checkpoint]], Awaitable[Checkpoint]],
         threads: Executor,
         seconds: float,
         on_fatal: Callable[[BaseException], None],
@@ -268,7 +268,7 @@ class Witnessing:
         keys = [courier.key for courier in self._couriers]
         while True:
             try:
-                await self._act(lambda unit: self._signing.add_cosignatures(unit, topic, lines, keys))
+                await self._act(topic, lambda unit: self._signing.add_cosignatures(unit, topic, lines, keys))
             except WriterBusy:
                 await asyncio.sleep(_BUSY_SECONDS)
             else:

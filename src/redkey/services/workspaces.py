@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from hashlib import sha256
+from typing import Any
 
 import msgspec
 
@@ -13,7 +14,7 @@ from redkey.commands.draft import Ids
 from redkey.commands.policies import SetPolicy
 from redkey.commands.registry import CreateKey, CreateWorkspace
 from redkey.ledger import content
-from redkey.ledger.ports import Content, Reader, Unit
+from redkey.ledger.ports import Content, Reader, SequencedStore, Unit
 from redkey.readmodel.rows import entity
 from redkey.reducers.entities import Workspace
 from redkey.reducers.world import World
@@ -42,8 +43,15 @@ class Begun(msgspec.Struct, frozen=True):
         return next(payload.key_id for payload in payloads if isinstance(payload, KeyCreated))
 
 
+def new_workspace_id(ids: Ids, idem: str = "") -> str:
+    """The id of a new workspace. It follows from the key of the request, so that a repeated one gets the same."""
+    return "wk_" + (_ulid_of(idem) if idem else ids.ulid())
+
+
 def begin_workspace(
     unit: Unit,
+    topic: str,
+    workspace_id: str,
     ids: Ids,
     signing: Signing,
     caller: Actor,
@@ -55,19 +63,17 @@ def begin_workspace(
     idem: str = "",
     body: str = "",
 ) -> Begun:
-    """Begin a workspace with its first key and its first checkpoint: an act.
+    """Begin a workspace with its first key and its first checkpoint: an act on its new topic, whose fact
+    `setting_of(workspace_id)` names it.
 
     `block_routes` is what the configuration gives new workspaces; from then on it is their own policy, and so is
     `self_approval`.
 
-    A new workspace has no past in which a repeated request could be found, so its id follows from the request:
-    asked for again with the same key, it is there already.
+    A new workspace has no past in which a repeated request could be found. Its id follows from the request, and its
+    topic from the id: asked for again with the same key, the topic has records already.
     """
-    workspace_id = "wk_" + (_ulid_of(idem) if idem else ids.ulid())
-    topic = topic_of(unit, workspace_id)
-    if topic is not None:
+    if unit.head(topic).sequence:
         return _again(unit, workspace_id, topic, body)
-    topic = unit.create_topic()
     work = TopicWork(unit, topic, World(), ids)
     create = CreateWorkspace(workspace_id, content.ref(name) if name is not None else None, self_approval)
     policies = (SetPolicy(block_routes, defaults=True),) if block_routes else ()
@@ -80,16 +86,24 @@ def begin_workspace(
     work.finish()
     unit.put_content(topic, [name] if name is not None else [])
     effects.apply(unit, topic, key)
-    unit.put_setting(setting_of(workspace_id), topic)
     signing.sign_in(unit, topic)
     return Begun(workspace_id, topic, work.records)
 
 
-def check_visitor(unit: Unit, caller: Actor, works: Mapping[str, TopicWork]) -> None:
+def begin_directly(
+    store: SequencedStore, ids: Ids, signing: Signing, caller: Actor, key: CreateKey, **policies: Any
+) -> Begun:
+    """Begin a workspace where no coordinator runs, with the policies that `begin_workspace` takes."""
+    workspace_id = new_workspace_id(ids)
+    topic = store.create_topic(fact=setting_of(workspace_id))
+    with store.write(topic) as unit:
+        return begin_workspace(unit, topic, workspace_id, ids, signing, caller, key, **policies)
+
+
+def check_visitor(unit: Reader, caller: Actor) -> None:
     """Refuse a caller whose key was revoked since the door looked: before an act, or in a workspace not its own.
 
-    Two operators that revoke each other's keys at once would else both succeed, and lock themselves out. `works` is
-    what the same unit does to other workspaces, which no row tells yet.
+    Two operators that revoke each other's keys at once would else both succeed, and lock themselves out.
     """
     if not caller.workspace_id:
         # The server itself, before there is any workspace.
@@ -97,8 +111,6 @@ def check_visitor(unit: Unit, caller: Actor, works: Mapping[str, TopicWork]) -> 
     topic = topic_of(unit, caller.workspace_id)
     if topic is None:
         check_key(None, caller)
-    elif topic in works:
-        check_key(works[topic].key(caller.key_id), caller)
     else:
         row = unit.row(topic, "key", caller.key_id)
         check_key(entity(row) if row is not None else None, caller)

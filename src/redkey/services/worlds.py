@@ -1,6 +1,7 @@
 """The worlds that are loaded: read from rows on first use, kept up with what others write, let go when idle.
 
-A world changes inside a unit only; whoever ran the unit drops the worlds it changed when the commit fails.
+A world is lent to the unit of its topic and changes inside that unit only. It comes back when the unit is committed;
+when the commit fails, it is dropped.
 """
 
 from __future__ import annotations
@@ -17,8 +18,32 @@ from redkey.reducers.world import RULES, World
 
 WORLDS_LIMIT = 1000
 _PAGE = 1000
-# How often a world is read outside a unit before others are kept from writing meanwhile.
-_TRIES = 3
+
+
+class Loan:
+    """A world on loan to a unit: None until the unit has loaded it."""
+
+    __slots__ = ("loaded_at", "news", "topic", "world")
+
+    def __init__(self, topic: str, world: World | None, loaded_at: int) -> None:
+        self.topic, self.world = topic, world
+        # Up to where the world was loaded from rows: what an agent was told before stands there and not in memory.
+        self.loaded_at = loaded_at
+        # What others have committed, which those who wait have not heard of yet.
+        self.news = Changes()
+
+    def enter(self, unit: Unit) -> World:
+        """The world at the head, for a unit that may change it."""
+        world = self.world
+        if world is None:
+            world = self.world = load_world(unit, self.topic)
+            self.loaded_at = world.sequence
+            # What was offered before it was loaded is not known: whoever waits looks again.
+            self.news.reopened = True
+        elif unit.head(self.topic).sequence != world.sequence:
+            _catch_up(unit, self.topic, world, self.news)
+        _check_rules(world)
+        return world
 
 
 class Worlds:
@@ -27,67 +52,67 @@ class Worlds:
     def __init__(self, store: SequencedStore) -> None:
         self._store = store
         self._loaded: dict[str, World] = {}
-        # Up to where each world was loaded from rows: what an agent was told before stands there and not in memory.
+        # Up to where each world was loaded from rows.
         self._loaded_at: dict[str, int] = {}
         # What was committed and those who wait have not heard of yet.
         self._news: dict[str, Changes] = {}
-        # The version of the store at which a world was last found to be at the head.
-        self._confirmed: dict[str, int] = {}
         # Workspaces that were used since the idle ones were last let go.
         self._recent: set[str] = set()
-        # Workspaces that are not loaded: when something will be due in them, and the time of their last record.
+        # Workspaces that this process let go: when something will be due in them, and the time of their last record.
         self._asleep: dict[str, tuple[int, int]] = {}
         # The time of a workspace's last record, and the monotonic time when it was first seen here.
         self._seen: dict[str, tuple[int, int]] = {}
 
     def get(self, topic: str) -> World | None:
-        """The world if it is loaded, as this process left it."""
+        """The world if it is loaded and no unit has it, as this process left it."""
         return self._loaded.get(topic)
 
-    def enter(self, unit: Unit, topic: str) -> World:
-        """The world at the head, for a unit that may change it."""
-        world = self._loaded.pop(topic, None)
+    def lend(self, topic: str) -> Loan:
+        """Hand the world of a topic to the unit that will run; nobody else has it until it is taken back or dropped."""
+        return Loan(topic, self._loaded.pop(topic, None), self._loaded_at.get(topic, 0))
+
+    def take_back(self, loan: Loan, changes: Changes | None) -> None:
+        """The unit is durable: keep its world, and what it changed for those who wait."""
+        topic, world = loan.topic, loan.world
         if world is None:
-            world = self._loads(topic, load_world(unit, topic))
-        elif unit.head(topic).sequence != world.sequence:
-            self._catch_up(unit, topic, world)
-        return self._keep(topic, world)
-
-    def loaded_at(self, topic: str) -> int:
-        """Up to where the world was loaded from rows."""
-        return self._loaded_at[topic]
-
-    def tell(self, topic: str, changes: Changes) -> None:
-        """Keep what a unit has committed for those who wait."""
-        news = self._news[topic]
-        news.offers += changes.offers
-        news.reopened |= changes.reopened
+            return
+        news = self._news.get(topic)
+        if news is None:
+            news = self._news[topic] = Changes()
+        for told in (loan.news, changes):
+            if told is not None:
+                news.offers += told.offers
+                news.reopened |= told.reopened
+        self._loaded_at[topic] = loan.loaded_at
+        self._keep(topic, world)
 
     def news(self, topic: str) -> Changes:
         """What those who wait in a loaded world have not heard of yet; whoever tells them takes it out."""
         return self._news[topic]
 
-    def peek(self, topic: str, version: int) -> World:
+    def peek(self, topic: str, head: int) -> World:
         """The world at the last commit, for questions that need no unit; do not change it.
 
-        `version` is the store's, asked before anything is read: who commits in between changes it once more.
+        `head` is what the store knows to be the head.
         """
         world = self._loaded.pop(topic, None)
         if world is None:
-            world = self._loads(topic, self._load_steady(topic))
-        elif self._confirmed.get(topic) != version and self._store.head(topic).sequence != world.sequence:
-            self._catch_up(self._store, topic, world)
-        self._keep(topic, world)
-        self._confirmed[topic] = version
-        return world
+            with self._store.snapshot() as snapshot:
+                world = load_world(snapshot, topic)
+            self._loaded_at[topic], self._news[topic] = world.sequence, Changes()
+            # What was offered before it was loaded is not known: whoever waits looks again.
+            self._news[topic].reopened = True
+        elif head > world.sequence:
+            _catch_up(self._store, topic, world, self._news[topic])
+        _check_rules(world)
+        return self._keep(topic, world)
 
-    def drop(self, topic: str) -> None:
-        """Forget a world that may be ahead of its commit."""
-        self._confirmed.pop(topic, None)
-        self._news.pop(topic, None)
-        if self._loaded.pop(topic, None) is not None:
+    def drop(self, loan: Loan) -> None:
+        """The unit failed: forget its world, which is ahead of the ledger."""
+        self._news.pop(loan.topic, None)
+        if loan.world is not None:
             # What was due in it is found when it is loaded again, at the next tick at the latest.
-            self._asleep[topic] = 1, 0
+            self._asleep[loan.topic] = 1, 0
 
     def due(self, wall: int, monotonic: int) -> list[str]:
         """The workspaces in which something may be due, loaded or not, each judged by its own time."""
@@ -119,41 +144,30 @@ class Worlds:
                 self._let_go(topic)
 
     def _keep(self, topic: str, world: World) -> World:
-        if world.workspace.rules > RULES:
-            raise UpgradeNeeded(f"workspace {world.workspace.workspace_id} is under rules {world.workspace.rules}")
         self._loaded[topic] = world
         self._recent.add(topic)
         self._asleep.pop(topic, None)
         return world
 
     def _let_go(self, topic: str) -> None:
-        self._confirmed.pop(topic, None)
         self._news.pop(topic, None)
         world = self._loaded.pop(topic)
         when = next_time(world)
         if when:
             self._asleep[topic] = when, world.timestamp
 
-    def _loads(self, topic: str, world: World) -> World:
-        # What was offered before it was loaded is not known: whoever waits looks again.
-        self._loaded_at[topic], self._news[topic] = world.sequence, Changes()
-        self._news[topic].reopened = True
-        return world
 
-    def _load_steady(self, topic: str) -> World:
-        """Rows are many reads; only when nobody wrote in between do they tell of one moment."""
-        for _ in range(_TRIES):
-            world = load_world(self._store, topic)
-            if self._store.head(topic).sequence == world.sequence:
-                return world
-        with self._store.write() as unit:
-            return load_world(unit, topic)
+def _check_rules(world: World) -> None:
+    if world.workspace.rules > RULES:
+        raise UpgradeNeeded(f"workspace {world.workspace.workspace_id} is under rules {world.workspace.rules}")
 
-    def _catch_up(self, reader: Reader, topic: str, world: World) -> None:
-        """Fold what others wrote; their units wrote the rows already."""
-        changes = Changes()
-        while records := reader.read(topic, world.sequence, _PAGE):
-            for record in records:
-                fold_record(world, changes, record, reader)
-            changes.rows.clear()
-        self.tell(topic, changes)
+
+def _catch_up(reader: Reader, topic: str, world: World, news: Changes) -> None:
+    """Fold what others wrote; their units wrote the rows already."""
+    changes = Changes()
+    while records := reader.read(topic, world.sequence, _PAGE):
+        for record in records:
+            fold_record(world, changes, record, reader)
+        changes.rows.clear()
+    news.offers += changes.offers
+    news.reopened |= changes.reopened

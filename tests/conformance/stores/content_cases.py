@@ -19,7 +19,7 @@ class ContentCases:
         item = body(bytes(range(256)) * (size // 256) + bytes(range(size % 256)))
         with opened(maker) as store:
             topic = new_topic(store)
-            with store.write() as unit:
+            with store.write(topic) as unit:
                 unit.put_content(topic, [item])
                 assert unit.content(topic, item.sha256) == item
             assert store.content(topic, item.sha256) == item
@@ -29,7 +29,7 @@ class ContentCases:
         store = maker.open()
         topic = new_topic(store)
         item = body(b"x")
-        with store.write() as unit:
+        with store.write(topic) as unit:
             unit.put_content(topic, [item])
             for name in ("", "zz", item.sha256[:-2], item.sha256.upper(), "../" + item.sha256, "0" * 64):
                 assert unit.content(topic, name) is None
@@ -39,7 +39,7 @@ class ContentCases:
         store = maker.open()
         topic = new_topic(store)
         for name in (body(b"other").sha256, body(b"x").sha256.upper(), "../../etc/passwd"):
-            with pytest.raises(ContentRefused) as refused, store.write() as unit:
+            with pytest.raises(ContentRefused) as refused, store.write(topic) as unit:
                 unit.put_content(topic, [Content(name, b"x")])
             assert refused.value.code == "content_hash"
 
@@ -48,17 +48,17 @@ class ContentCases:
         store = maker.open()
         topic = new_topic(store)
         item, kept = body(b"e" * size), body(b"k" * size)
-        with store.write() as unit:
+        with store.write(topic) as unit:
             unit.put_content(topic, [item, kept])
         append(store, topic, 5)
-        with store.write() as unit:
+        with store.write(topic) as unit:
             assert unit.erase_content(topic, item.sha256) is True
             assert unit.content(topic, item.sha256) is None
             assert unit.erase_content(topic, item.sha256) is False
         assert store.content(topic, item.sha256) is None
         assert store.content(topic, kept.sha256) == kept
         check_topic(store, topic)
-        with store.write() as unit:
+        with store.write(topic) as unit:
             unit.put_content(topic, [item])
         assert store.content(topic, item.sha256) == item
 
@@ -67,10 +67,10 @@ class ContentCases:
         store = maker.open()
         topic = new_topic(store)
         item = body(b"e" * size)
-        with store.write() as unit:
+        with store.write(topic) as unit:
             unit.put_content(topic, [item])
         with pytest.raises(Broken):
-            spoil(store, lambda unit: unit.erase_content(topic, item.sha256))
+            spoil(store, topic, lambda unit: unit.erase_content(topic, item.sha256))
         assert store.content(topic, item.sha256) == item
 
     @pytest.mark.parametrize("size", [10, 100_000])
@@ -78,7 +78,7 @@ class ContentCases:
         store = maker.open()
         topic = new_topic(store)
         item = body(b"e" * size)
-        with store.write() as unit:
+        with store.write(topic) as unit:
             unit.put_content(topic, [item])
             assert unit.erase_content(topic, item.sha256) is True
         assert store.content(topic, item.sha256) is None
@@ -88,10 +88,10 @@ class ContentCases:
         store = maker.open()
         one, two = new_topic(store), new_topic(store)
         item = body(b"e" * size)
-        with store.write() as unit:
-            unit.put_content(one, [item])
-            unit.put_content(two, [item])
-        with store.write() as unit:
+        for topic in (one, two):
+            with store.write(topic) as unit:
+                unit.put_content(topic, [item])
+        with store.write(one) as unit:
             assert unit.erase_content(one, item.sha256) is True
         assert store.content(one, item.sha256) is None
         assert store.content(two, item.sha256) == item
@@ -100,9 +100,9 @@ class ContentCases:
         store = maker.open()
         topic = new_topic(store)
         plan = structure({"tasks": []})
-        with store.write() as unit:
+        with store.write(topic) as unit:
             unit.put_content(topic, [plan])
-        with pytest.raises(ContentRefused) as refused, store.write() as unit:
+        with pytest.raises(ContentRefused) as refused, store.write(topic) as unit:
             unit.erase_content(topic, plan.sha256)
         assert refused.value.code == "content_pinned"
         assert store.content(topic, plan.sha256) == plan
@@ -113,14 +113,14 @@ class ContentCases:
         topic = new_topic(store)
         loose, pinned = body(b"plan"), body(b"plan", pinned=True)
         first, second = (pinned, loose) if pinned_first else (loose, pinned)
-        with store.write() as unit:
+        with store.write(topic) as unit:
             unit.put_content(topic, [first])
-        with store.write() as unit:
+        with store.write(topic) as unit:
             unit.put_content(topic, [second])
-        with pytest.raises(ContentRefused), store.write() as unit:
+        with pytest.raises(ContentRefused), store.write(topic) as unit:
             unit.erase_content(topic, pinned.sha256)
         other = new_topic(store)
-        with store.write() as unit:
+        with store.write(other) as unit:
             unit.put_content(other, [first, second])
         assert store.content(other, pinned.sha256) == pinned
 
@@ -128,7 +128,7 @@ class ContentCases:
         store = maker.open()
         topic = new_topic(store)
         item = document({"title": "Deploy"}, bytes(16))
-        with store.write() as unit:
+        with store.write(topic) as unit:
             unit.put_content(topic, [item])
         found = store.content(topic, ref(item).sha256)
         assert found == item
@@ -144,8 +144,8 @@ class ContentCases:
             assert (upload.finish(), upload.size) == (item.sha256, size)
             with pytest.raises(StoreMisused):
                 upload.write(b"more")
-            with store.write() as unit:
-                unit.take_upload(topic, upload)
+            with store.write(topic) as unit:
+                unit.adopt(topic, upload)
                 assert unit.content_facts(topic, item.sha256) == ContentFacts(size, False)
             upload.discard()
             upload.discard()
@@ -161,7 +161,7 @@ class ContentCases:
         upload.write(b"x" * size)
         sha256 = upload.finish()
         with pytest.raises(Broken):
-            spoil(store, lambda unit: unit.take_upload(topic, upload))
+            spoil(store, topic, lambda unit: unit.adopt(topic, upload))
         upload.discard()
         assert store.content_facts(topic, sha256) is None
         assert list(store.content_chunks(topic, sha256)) == []
@@ -170,12 +170,12 @@ class ContentCases:
         store = maker.open()
         topic = new_topic(store)
         item = Content(body(b"y" * 50_000).sha256, b"y" * 50_000, pinned=True)
-        with store.write() as unit:
+        with store.write(topic) as unit:
             unit.put_content(topic, [item])
         upload = store.upload()
         upload.write(item.data)
         upload.finish()
-        with store.write() as unit:
-            unit.take_upload(topic, upload)
+        with store.write(topic) as unit:
+            unit.adopt(topic, upload)
         upload.discard()
         assert store.content(topic, item.sha256) == item

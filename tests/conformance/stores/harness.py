@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
@@ -59,13 +60,12 @@ def entries(first: int, count: int, *subjects: str) -> list[Entry]:
 
 
 def new_topic(store: SequencedStore) -> str:
-    with store.write() as unit:
-        return unit.create_topic()
+    return store.create_topic()
 
 
 def append(store: SequencedStore, topic: str, count: int, *subjects: str) -> list[Record]:
     """One unit that appends `count` entries, numbered on from the head."""
-    with store.write() as unit:
+    with store.write(topic) as unit:
         head = unit.head(topic).sequence
         return list(unit.append(topic, entries(head + 1, count, *subjects), head))
 
@@ -74,9 +74,17 @@ class Broken(Exception):
     """What a test raises inside a unit."""
 
 
-def spoil(store: SequencedStore, work: Callable[[Unit], object]) -> None:
+def wait_until(is_so: Callable[[], object]) -> None:
+    """Wait for what must come: notices of other stores may take a while."""
+    deadline = time.monotonic() + 60
+    while not is_so():
+        assert time.monotonic() < deadline, "it does not come"
+        time.sleep(0.001)
+
+
+def spoil(store: SequencedStore, topic: str, work: Callable[[Unit], object]) -> None:
     """Do the work in a unit, which then fails."""
-    with store.write() as unit:
+    with store.write(topic) as unit:
         work(unit)
         raise Broken
 

@@ -17,22 +17,20 @@ class LedgerCases:
     def test_local_topics_count_upward_from_1001(self, maker: Maker) -> None:
         store = maker.open()
         assert [new_topic(store), new_topic(store)] == ["1.0.1001", "1.0.1002"]
-        with store.write() as unit:
-            assert unit.create_topic("0.0.4711") == "0.0.4711"
-            assert unit.create_topic() == "1.0.1003"
+        assert store.create_topic("0.0.4711") == "0.0.4711"
+        assert store.create_topic() == "1.0.1003"
         assert store.topics() == ["1.0.1001", "1.0.1002", "0.0.4711", "1.0.1003"]
 
     def test_a_topic_is_begun_once_and_has_a_proper_id(self, maker: Maker) -> None:
         store = maker.open()
         new_topic(store)
-        with store.write() as unit:
+        with pytest.raises(AppendRefused) as refused:
+            store.create_topic("1.0.1001")
+        assert refused.value.code == "topic_exists"
+        for bad in ("1.0", "1.0.x", "", "1.0.-5", "1.0.9223372036854775808"):
             with pytest.raises(AppendRefused) as refused:
-                unit.create_topic("1.0.1001")
-            assert refused.value.code == "topic_exists"
-            for bad in ("1.0", "1.0.x", "", "1.0.-5", "1.0.9223372036854775808"):
-                with pytest.raises(AppendRefused) as refused:
-                    unit.create_topic(bad)
-                assert refused.value.code == "topic_invalid"
+                store.create_topic(bad)
+            assert refused.value.code == "topic_invalid"
         assert store.topics() == ["1.0.1001"]
 
     def test_a_topic_that_is_not_there_reads_as_empty_and_takes_nothing(self, maker: Maker) -> None:
@@ -48,7 +46,7 @@ class LedgerCases:
         assert store.content("1.0.9999", "0" * 64) is None
         assert store.tile("1.0.9999", 0, 0) is None
         assert store.tree("1.0.9999").size == 0
-        with store.write() as unit:
+        with store.write("1.0.9999") as unit:
             for call in (
                 lambda: unit.append("1.0.9999", entries(1, 1), 0),
                 lambda: unit.next_timestamp("1.0.9999"),
@@ -70,7 +68,7 @@ class LedgerCases:
     def test_the_payer_is_the_local_one_unless_told(self, maker: Maker) -> None:
         store = maker.open()
         topic = new_topic(store)
-        with store.write() as unit:
+        with store.write(topic) as unit:
             unit.append(topic, entries(1, 1), 0)
             unit.append(topic, entries(2, 1), 1, payer="0.0.98")
             with pytest.raises(AppendRefused) as refused:
@@ -83,7 +81,7 @@ class LedgerCases:
         store = maker.open()
         topic = new_topic(store)
         append(store, topic, 3)
-        with store.write() as unit:
+        with store.write(topic) as unit:
             before = unit.head(topic)
             with pytest.raises(AppendRefused) as refused:
                 unit.append(topic, [entry(4), Entry(b"x" * size, "wire_bad"), entry(5)], 3)
@@ -96,7 +94,7 @@ class LedgerCases:
     def test_messages_of_1_and_of_1024_bytes_are_taken(self, maker: Maker) -> None:
         store = maker.open()
         topic = new_topic(store)
-        with store.write() as unit:
+        with store.write(topic) as unit:
             unit.append(topic, [Entry(b"1", "wire_small"), entry(2, size=1024)], 0)
         assert [len(record.wire) for record in check_topic(store, topic)] == [1, 1024]
 
@@ -104,7 +102,7 @@ class LedgerCases:
         store = maker.open()
         topic = new_topic(store)
         append(store, topic, 2)
-        with store.write() as unit:
+        with store.write(topic) as unit:
             for expected in (0, 1, 3):
                 with pytest.raises(AppendRefused) as refused:
                     unit.append(topic, entries(3, 1), expected)
@@ -113,11 +111,10 @@ class LedgerCases:
 
     def test_the_first_record_has_the_time_that_decisions_were_made_at(self, maker: Maker) -> None:
         store = maker.open()
-        topic, other = new_topic(store), new_topic(store)
-        with store.write() as unit:
+        topic = new_topic(store)
+        with store.write(topic) as unit:
             now = unit.next_timestamp(topic)
             assert unit.next_timestamp(topic) == now
-            unit.append(other, entries(1, 5), 0)
             records = unit.append(topic, entries(1, 3), 0)
             assert [record.timestamp for record in records] == [now, now + 1, now + 2]
             assert unit.next_timestamp(topic) == now + 3
@@ -159,8 +156,8 @@ class LedgerCases:
 
     def test_records_of_another_ledger_are_taken_with_their_times(self, maker: Maker) -> None:
         store = maker.open()
-        with store.write() as unit:
-            topic = unit.create_topic("0.0.4711")
+        topic = store.create_topic("0.0.4711")
+        with store.write(topic) as unit:
             records = unit.append(topic, entries(1, 3), 0, payer="0.0.98", timestamps=[5, 6, 1000])
             assert [record.timestamp for record in records] == [5, 6, 1000]
             for wrong in ([1000], [999], [1001, 1001], [1002, 1001], [1001, 2**63]):
@@ -215,10 +212,10 @@ class LedgerCases:
     def test_a_second_copy_of_a_wire_is_kept_and_the_first_is_found(self, maker: Maker) -> None:
         store = maker.open()
         topic = new_topic(store)
-        with store.write() as unit:
+        with store.write(topic) as unit:
             unit.append(topic, [entry(1), entry(1)], 0)
         append(store, topic, 300)
-        with store.write() as unit:
+        with store.write(topic) as unit:
             unit.append(topic, [entry(1)], 302)
             found = unit.find(topic, entry(1).wire_id)
             assert found is not None
@@ -232,7 +229,7 @@ class LedgerCases:
         topic, other = new_topic(store), new_topic(store)
         for number in range(1, 301):
             subjects = ["agt_1"] if number % 2 else ["agt_1", f"task_{number}", "agt_2", "agt_2"]
-            with store.write() as unit:
+            with store.write(topic) as unit:
                 unit.append(topic, [entry(number, *subjects)], number - 1)
         append(store, other, 5, "agt_1")
         assert [record.sequence for record in store.events(topic, "agt_1")] == list(range(1, 301))
@@ -251,7 +248,7 @@ class LedgerCases:
     def test_ids_that_are_no_printable_text_are_refused(self, maker: Maker, odd: str) -> None:
         store = maker.open()
         topic = new_topic(store)
-        with store.write() as unit:
+        with store.write(topic) as unit:
             for bad in (Entry(b"1", odd), Entry(b"1", "wire_1", ("task_1", odd))):
                 with pytest.raises(AppendRefused) as refused:
                     unit.append(topic, [entry(1), bad], 0)
@@ -262,7 +259,7 @@ class LedgerCases:
         store = maker.open()
         topic = new_topic(store)
         odd = ['a"b', "b", 'c\\"b', "ü", "üü", "[1]", "%"]
-        with store.write() as unit:
+        with store.write(topic) as unit:
             unit.append(topic, [entry(number, subject) for number, subject in enumerate(odd)], 0)
         for number, subject in enumerate(odd):
             assert [record.sequence for record in store.events(topic, subject)] == [number + 1]

@@ -17,7 +17,7 @@ class RowCases:
     def test_rows_come_by_key_and_by_place_in_a_list(self, maker: Maker) -> None:
         store = maker.open()
         topic = new_topic(store)
-        with store.write() as unit:
+        with store.write(topic) as unit:
             unit.put_rows(topic, [Row("task", f"t{n}", b"%d" % n, "open" if n % 2 else "", 100 - n) for n in range(6)])
             unit.put_rows(topic, [Row("agent", "t1", b"agent", "open", 1)])
         assert store.row(topic, "task", "t3") == Row("task", "t3", b"3", "open", 97)
@@ -34,7 +34,7 @@ class RowCases:
     def test_places_that_are_shared_are_paged_by_key(self, maker: Maker) -> None:
         store = maker.open()
         topic = new_topic(store)
-        with store.write() as unit:
+        with store.write(topic) as unit:
             unit.put_rows(topic, [Row("task", f"t{n}", b"{}", "open", n // 3) for n in range(9)])
         found, after = [], (0, "")
         while page := store.rows(topic, "task", "open", after, 2):
@@ -45,9 +45,9 @@ class RowCases:
     def test_a_row_moves_between_lists_and_goes(self, maker: Maker) -> None:
         store = maker.open()
         topic = new_topic(store)
-        with store.write() as unit:
+        with store.write(topic) as unit:
             unit.put_rows(topic, [Row("task", "t1", b"1", "open", 1), Row("task", "t2", b"2", "open", 2)])
-        with store.write() as unit:
+        with store.write(topic) as unit:
             unit.put_rows(topic, [Row("task", "t1", b"!", "done", 5)])
             assert keys(unit.rows(topic, "task", "open")) == ["t2"]
             unit.delete_rows(topic, "task", ["t2", "t99"])
@@ -57,17 +57,18 @@ class RowCases:
         assert not store.rows(topic, "task", "open")
         assert keys(store.rows(topic, "task", "done")) == ["t1"]
         assert store.row(topic, "task", "t2") == Row("task", "t2", b"back")
-        with store.write() as unit:
+        with store.write(topic) as unit:
             unit.delete_rows(topic, "task", ["t1", "t2"])
         assert not store.rows(topic, "task")
 
     def test_topics_do_not_share_rows_counters_or_lists(self, maker: Maker) -> None:
         store = maker.open()
         one, two = new_topic(store), new_topic(store)
-        with store.write() as unit:
+        with store.write(one) as unit:
             unit.put_rows(one, [Row("task", "t1", b"one", "open", 1)])
-            unit.put_rows(two, [Row("task", "t1", b"two", "open", 1)])
             unit.count(one, [("a", 1)])
+        with store.write(two) as unit:
+            unit.put_rows(two, [Row("task", "t1", b"two", "open", 1)])
             unit.delete_rows(two, "task", ["t2"])
         assert store.row(one, "task", "t1") != store.row(two, "task", "t1")
         assert len(store.rows(one, "task", "open")) == 1
@@ -78,7 +79,7 @@ class RowCases:
         topic = new_topic(store)
         draw, model = random.Random(7), {}
         for _ in range(60):
-            with store.write() as unit:
+            with store.write(topic) as unit:
                 for _ in range(draw.randrange(1, 20)):
                     key = f"k{draw.randrange(40)}"
                     if draw.random() < 0.3:
@@ -101,21 +102,22 @@ class RowCases:
     def test_counters_add_up(self, maker: Maker) -> None:
         store = maker.open()
         topic = new_topic(store)
-        with store.write() as unit:
+        with store.write(topic) as unit:
             unit.count(topic, [("claims.won", 1), ("claims.lost", 2), ("tasks", 1), ("claims.won", 1)])
-        with store.write() as unit:
+        with store.write(topic) as unit:
             unit.count(topic, [("claims.won", 10), ("tasks", -1)])
             assert unit.counters(topic, "claims.") == [("claims.lost", 2), ("claims.won", 12)]
         assert store.counters(topic) == [("claims.lost", 2), ("claims.won", 12), ("tasks", 0)]
         assert store.counters(topic, "claims.") == [("claims.lost", 2), ("claims.won", 12)]
         assert not store.counters(topic, "x")
 
-    def test_settings_are_stated_and_changed(self, maker: Maker) -> None:
+    def test_facts_are_stated_and_changed(self, maker: Maker) -> None:
         store = maker.open()
-        assert store.setting("log_id") is None
-        with store.write() as unit:
-            unit.put_setting("log_id", "one")
-            assert unit.setting("log_id") == "one"
-        with store.write() as unit:
-            unit.put_setting("log_id", "two")
-        assert store.setting("log_id") == "two"
+        topic = new_topic(store)
+        assert store.setting("key/1") is None
+        with store.write(topic) as unit:
+            unit.put_fact(topic, "key/1", "one")
+            assert unit.setting("key/1") == "one"
+        with store.write(topic) as unit:
+            unit.put_fact(topic, "key/1", "two")
+        assert store.setting("key/1") == "two"

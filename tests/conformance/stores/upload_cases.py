@@ -31,8 +31,8 @@ class UploadCases:
             topic = new_topic(store)
             upload = received(store, item.data)
             assert store.content(topic, item.sha256) is None
-            with store.write() as unit:
-                unit.take_upload(topic, upload)
+            with store.write(topic) as unit:
+                unit.adopt(topic, upload)
                 assert unit.content_facts(topic, item.sha256) == ContentFacts(size, False)
             upload.discard()
             upload.discard()
@@ -58,7 +58,7 @@ class UploadCases:
         upload = received(store, b"x" * size)
         name = upload.sha256
         with pytest.raises(Broken):
-            spoil(store, lambda unit: (unit.take_upload(topic, upload), unit.content_facts(topic, name)))
+            spoil(store, topic, lambda unit: (unit.adopt(topic, upload), unit.content_facts(topic, name)))
         upload.discard()
         assert store.content(topic, name) is None
 
@@ -68,16 +68,16 @@ class UploadCases:
         topic = new_topic(store)
         upload = store.upload()
         upload.write(b"x" * size)
-        with store.write() as unit:
+        with store.write(topic) as unit:
             with pytest.raises(StoreMisused) as refused:
-                unit.take_upload(topic, upload)
+                unit.adopt(topic, upload)
             assert refused.value.code == "upload_unfinished"
         upload.finish()
         with pytest.raises(StoreMisused) as refused:
             upload.write(b"more")
         assert refused.value.code == "upload_ended"
-        with store.write() as unit:
-            unit.take_upload(topic, upload)
+        with store.write(topic) as unit:
+            unit.adopt(topic, upload)
         assert store.content_facts(topic, sha256(b"x" * size).hexdigest()) == ContentFacts(size, False)
         upload.discard()
 
@@ -86,19 +86,19 @@ class UploadCases:
         store = maker.open()
         topic = new_topic(store)
         item = body(b"x" * size, pinned=True)
-        with store.write() as unit:
+        with store.write(topic) as unit:
             unit.put_content(topic, [item])
         upload = received(store, item.data)
-        with store.write() as unit:
-            unit.take_upload(topic, upload)
+        with store.write(topic) as unit:
+            unit.adopt(topic, upload)
         upload.discard()
         assert store.content(topic, item.sha256) == item
 
     def test_a_topic_that_is_not_there_takes_no_upload(self, maker: Maker) -> None:
         store = maker.open()
         upload = received(store, b"x")
-        with store.write() as unit, pytest.raises(AppendRefused) as refused:
-            unit.take_upload("1.0.9999", upload)
+        with store.write("1.0.9999") as unit, pytest.raises(AppendRefused) as refused:
+            unit.adopt("1.0.9999", upload)
         assert refused.value.code == "topic_unknown"
         upload.discard()
 
@@ -108,11 +108,11 @@ class UploadCases:
         topic = new_topic(store)
         upload = received(store, b"x" * size)
         name = upload.sha256
-        with store.write() as unit:
-            unit.take_upload(topic, upload)
+        with store.write(topic) as unit:
+            unit.adopt(topic, upload)
         upload.discard()
         reading = store.content_chunks(topic, name)
-        with store.write() as unit:
+        with store.write(topic) as unit:
             assert unit.erase_content(topic, name)
         assert store.content_facts(topic, name) is None
         assert list(store.content_chunks(topic, name)) == []

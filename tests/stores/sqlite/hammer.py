@@ -27,11 +27,11 @@ def main(directory: str, topic: str, units: int, batch: int, name: str) -> None:
         entries = [Entry(b'{"by":"%s"}' % name.encode(), f"wire_{name}_{number}_{n}", (name,)) for n in range(batch)]
         # As the coordinator does: try, and only where that fails wait for the lock.
         try:
-            unit_of_work = store.write(wait=False)
+            unit_of_work = store.write(topic, wait=False)
             unit = unit_of_work.__enter__()
         except WriterBusy:
             _wait(store)
-            unit_of_work = store.write(wait=False)
+            unit_of_work = store.write(topic, wait=False)
             unit = unit_of_work.__enter__()
         records = unit.append(topic, entries, unit.head(topic).sequence)
         unit_of_work.__exit__(None, None, None)

@@ -26,7 +26,7 @@ def bodies(directory: Path) -> list[str]:
 def test_only_bodies_over_16_kib_are_files(tmp_path: Path) -> None:
     with SqliteStore(tmp_path) as store:
         topic = new_topic(store)
-        with store.write() as unit:
+        with store.write(topic) as unit:
             unit.put_content(topic, [SMALL, LARGE])
         assert bodies(tmp_path) == [LARGE.sha256]
         assert (tmp_path / "content" / topic / LARGE.sha256).read_bytes() == LARGE.data
@@ -36,19 +36,19 @@ def test_a_unit_that_fails_takes_its_files_away(tmp_path: Path) -> None:
     with SqliteStore(tmp_path) as store:
         topic = new_topic(store)
         with pytest.raises(Broken):
-            spoil(store, lambda unit: (unit.put_content(topic, [LARGE]), unit.content(topic, LARGE.sha256)))
+            spoil(store, topic, lambda unit: (unit.put_content(topic, [LARGE]), unit.content(topic, LARGE.sha256)))
         assert bodies(tmp_path) == []
-        with store.write() as unit:
+        with store.write(topic) as unit:
             unit.put_content(topic, [LARGE])
         with pytest.raises(Broken):
-            spoil(store, lambda unit: (unit.put_content(topic, [LARGE]), unit.content(topic, LARGE.sha256)))
+            spoil(store, topic, lambda unit: (unit.put_content(topic, [LARGE]), unit.content(topic, LARGE.sha256)))
         assert bodies(tmp_path) == [LARGE.sha256]
 
 
 def test_a_file_whose_unit_never_committed_is_removed_at_opening(tmp_path: Path) -> None:
     with SqliteStore(tmp_path) as store:
         topic = new_topic(store)
-        with store.write() as unit:
+        with store.write(topic) as unit:
             unit.put_content(topic, [LARGE])
     left, kept = body(b"x" * 20_000), LARGE
     # The process died after writing these and before its commit.
@@ -74,7 +74,7 @@ def test_files_and_their_names_are_synced_before_the_commit(tmp_path: Path, monk
         topic = new_topic(store)
         with monkeypatch.context() as patch:
             patch.setattr(os, "fsync", sync)
-            with store.write() as unit:
+            with store.write(topic) as unit:
                 run = unit._writer.run
 
                 def traced(sql: str, parameters: object) -> None:
@@ -90,7 +90,7 @@ def test_files_and_their_names_are_synced_before_the_commit(tmp_path: Path, monk
 def test_a_damaged_or_missing_file_is_named(tmp_path: Path, damage: bytes | None, code: str) -> None:
     with SqliteStore(tmp_path) as store:
         topic = new_topic(store)
-        with store.write() as unit:
+        with store.write(topic) as unit:
             unit.put_content(topic, [LARGE])
         path = tmp_path / "content" / topic / LARGE.sha256
         if damage is None:
@@ -115,11 +115,11 @@ def test_a_full_disk_fails_the_unit_and_leaves_no_part_of_the_file(
 
         with monkeypatch.context() as patch:
             patch.setattr(content_files, "write_all", full)
-            with pytest.raises(StoreFull) as failed, store.write() as unit:
+            with pytest.raises(StoreFull) as failed, store.write(topic) as unit:
                 unit.put_content(topic, [LARGE])
             assert failed.value.code == "store_full"
         assert bodies(tmp_path) == []
-        with store.write() as unit:
+        with store.write(topic) as unit:
             unit.put_content(topic, [LARGE])
         assert store.content(topic, LARGE.sha256) == LARGE
 
@@ -137,8 +137,8 @@ def test_an_upload_waits_in_a_file_of_its_own_and_leaves_none_behind(tmp_path: P
             upload.finish()
         assert len(incoming(tmp_path)) == 2
         dropped.discard()
-        with store.write() as unit:
-            unit.take_upload(topic, kept)
+        with store.write(topic) as unit:
+            unit.adopt(topic, kept)
         assert incoming(tmp_path) == []
         assert store.content(topic, LARGE.sha256) == LARGE
         kept.discard()
@@ -161,6 +161,6 @@ def test_an_upload_of_another_kind_of_store_is_refused(tmp_path: Path) -> None:
     upload.finish()
     with SqliteStore(tmp_path) as store:
         topic = new_topic(store)
-        with store.write() as unit, pytest.raises(StoreMisused) as refused:
-            unit.take_upload(topic, upload)
+        with store.write(topic) as unit, pytest.raises(StoreMisused) as refused:
+            unit.adopt(topic, upload)
         assert refused.value.code == "upload_foreign"

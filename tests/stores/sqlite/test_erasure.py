@@ -41,10 +41,10 @@ def test_the_bytes_are_gone_when_the_unit_has_ended(tmp_path: Path, size: int) -
     with SqliteStore(tmp_path) as store:
         topic = new_topic(store)
         append(store, topic, 3)
-        with store.write() as unit:
+        with store.write(topic) as unit:
             unit.put_content(topic, [item])
         assert left_in(tmp_path, item), "the test must be able to find what was not erased"
-        with store.write() as unit:
+        with store.write(topic) as unit:
             assert unit.erase_content(topic, item.sha256)
         assert not left_in(tmp_path, item)
         check_topic(store, topic)
@@ -58,19 +58,20 @@ def test_no_history_of_putting_and_erasing_leaves_a_trace(tmp_path: Path, seed: 
     with SqliteStore(tmp_path) as store:
         topics = [new_topic(store), new_topic(store)]
         for _ in range(60):
-            with store.write() as unit:
+            with store.together():
                 for _ in range(draw.randrange(1, 6)):
                     topic, item = draw.choice(topics), secret(draw, draw.choice([20, 300, 1500, 5000, 12000, 30000]))
-                    unit.put_content(topic, [item])
+                    with store.write(topic) as unit:
+                        unit.put_content(topic, [item])
                     kept[topic, item.sha256] = item
             if kept and draw.random() < 0.7:
                 (topic, name), item = draw.choice(list(kept.items()))
-                with store.write() as unit:
+                with store.write(topic) as unit:
                     assert unit.erase_content(topic, name)
                 del kept[topic, name]
                 assert not left_in(tmp_path, item)
                 if draw.random() < 0.3:
-                    with store.write() as unit:
+                    with store.write(topic) as unit:
                         unit.put_content(topic, [item])
                     kept[topic, name] = item
         for (topic, name), item in kept.items():
@@ -87,11 +88,11 @@ def test_erasing_nearly_everything_leaves_no_copy_in_a_page_that_a_neighbour_mov
     with SqliteStore(tmp_path) as store:
         topic = new_topic(store)
         items = [secret(draw, draw.choice([20, 100, 300, 700, 1500, 3000])) for _ in range(400)]
-        with store.write() as unit:
+        with store.write(topic) as unit:
             unit.put_content(topic, items)
         draw.shuffle(items)
         for done in range(20, 400, 20):
-            with store.write() as unit:
+            with store.write(topic) as unit:
                 for item in items[done - 20 : done]:
                     assert unit.erase_content(topic, item.sha256)
             assert not left_in(tmp_path, *items[:done])
@@ -103,13 +104,13 @@ def test_the_same_bytes_of_another_topic_stay(tmp_path: Path, size: int) -> None
     item = secret(random.Random(size), size)
     with SqliteStore(tmp_path) as store:
         one, two = new_topic(store), new_topic(store)
-        with store.write() as unit:
-            unit.put_content(one, [item])
-            unit.put_content(two, [item])
-        with store.write() as unit:
+        for topic in (one, two):
+            with store.write(topic) as unit:
+                unit.put_content(topic, [item])
+        with store.write(one) as unit:
             unit.erase_content(one, item.sha256)
         assert store.content(two, item.sha256) == item
-        with store.write() as unit:
+        with store.write(two) as unit:
             unit.erase_content(two, item.sha256)
         assert not left_in(tmp_path, item)
 
@@ -122,12 +123,12 @@ def test_an_erasure_that_was_committed_before_the_process_died_is_finished_at_op
     directory = tmp_path / "data"
     store = SqliteStore(directory)
     topic = new_topic(store)
-    with store.write() as unit:
+    with store.write(topic) as unit:
         unit.put_content(topic, [item])
     # The process ends, as it were, right after the commit: nothing is settled, the log is as it was.
     with monkeypatch.context() as patch:
         patch.setattr("redkey.stores.sqlite.writer.Writer._settle", lambda self: None)
-        with store.write() as unit:
+        with store.write(topic) as unit:
             unit.erase_content(topic, item.sha256)
     assert left_in(directory, item)
     with SqliteStore(directory) as again:
@@ -144,12 +145,12 @@ def test_an_erasure_that_a_reader_is_in_the_way_of_is_finished_after_the_next_un
     item = secret(random.Random(1), 3000)
     with SqliteStore(tmp_path) as store:
         topic = new_topic(store)
-        with store.write() as unit:
+        with store.write(topic) as unit:
             unit.put_content(topic, [item])
         reader = sqlite3.connect(tmp_path / "redkey.db", isolation_level=None)
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM content").fetchone()
-        with store.write() as unit:
+        with store.write(topic) as unit:
             unit.erase_content(topic, item.sha256)
         assert store.content(topic, item.sha256) is None
         assert left_in(tmp_path, item), "an open snapshot of another program still holds the bytes"

@@ -39,9 +39,9 @@ def assert_poisoned(store: SqliteStore, topic: str) -> None:
     for call in (
         lambda: store.head(topic),
         lambda: store.read(topic),
-        lambda: store.write().__enter__(),
+        lambda: store.write(topic).__enter__(),
         lambda: store.hold(),
-        lambda: store.changed(),
+        lambda: store.look(),
         lambda: store.follow(topic),
     ):
         with pytest.raises(StorePoisoned) as poisoned:
@@ -59,7 +59,7 @@ def test_a_full_disk_fails_the_unit_and_the_store_goes_on_when_there_is_space(tm
         connection.execute(f"PRAGMA max_page_count = {pages + 3}")
 
         def fill() -> None:
-            with store.write() as unit:
+            with store.write(topic) as unit:
                 unit.append(topic, entries(201, 500), 200)
                 unit.put_rows(topic, [Row("task", "t1", b"{}")])
                 try:
@@ -98,7 +98,7 @@ def test_a_failed_fsync_of_a_file_poisons_the_store(tmp_path: Path, monkeypatch:
     with SqliteStore(tmp_path) as store:
         topic = new_topic(store)
         append(store, topic, 5)
-        with store.write() as unit:
+        with store.write(topic) as unit:
             unit.put_content(topic, [body(b"e")])
 
         def syncing(unit: Unit) -> None:
@@ -112,7 +112,7 @@ def test_a_failed_fsync_of_a_file_poisons_the_store(tmp_path: Path, monkeypatch:
 
         with monkeypatch.context() as patch:
             fail_fsync(patch)
-            with pytest.raises(StorePoisoned), store.write() as unit:
+            with pytest.raises(StorePoisoned), store.write(topic) as unit:
                 syncing(unit)
         assert_poisoned(store, topic)
     with SqliteStore(tmp_path) as again:
@@ -127,7 +127,7 @@ def test_a_poisoned_store_can_be_closed(tmp_path: Path, monkeypatch: pytest.Monk
     topic = new_topic(store)
     with monkeypatch.context() as patch:
         fail_fsync(patch)
-        with pytest.raises(StorePoisoned), store.write() as unit:
+        with pytest.raises(StorePoisoned), store.write(topic) as unit:
             unit.put_content(topic, [LARGE])
     store.close()
     SqliteStore(tmp_path).close()
@@ -145,7 +145,7 @@ def test_a_write_error_of_the_directory_fails_the_unit_only(tmp_path: Path, monk
 
         with monkeypatch.context() as patch:
             patch.setattr(os, "open", refuse)
-            with pytest.raises(StoreFailed) as failed, store.write() as unit:
+            with pytest.raises(StoreFailed) as failed, store.write(topic) as unit:
                 unit.put_content(topic, [LARGE])
             assert failed.value.code == "store_failed"
         append(store, topic, 1)
@@ -219,13 +219,12 @@ from redkey.ledger.ports import Entry
 from redkey.stores.sqlite import SqliteStore
 
 store = SqliteStore(sys.argv[1])
-with store.write() as unit:
-    topic = unit.create_topic()
+topic = store.create_topic()
 acknowledged, failures = 0, []
 print("ready", flush=True)
 for number in range(int(sys.argv[2])):
     try:
-        with store.write() as unit:
+        with store.write(topic) as unit:
             unit.append(topic, [Entry(b"x" * 1000, f"wire_{number}")] * 8, unit.head(topic).sequence)
             head = unit.head(topic).sequence
     except RedKeyError as failed:
@@ -293,7 +292,7 @@ from pathlib import Path
 Path(sys.argv[1]).with_name("ballast").unlink()
 store = SqliteStore(sys.argv[1])
 head = store.head(topic).sequence
-with store.write() as unit:
+with store.write(topic) as unit:
     unit.append(topic, [Entry(b"1", "wire_after")], head)
 print(json.dumps({"head": head, "after": store.head(topic).sequence}))
 store.close()

@@ -21,12 +21,11 @@ def resident():
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") // 1024
 
 store, total = SqliteStore(sys.argv[1]), int(sys.argv[2])
-with store.write() as unit:
-    topic = unit.create_topic()
+topic = store.create_topic()
 sizes = []
 for first in range(0, total, 100):
     names = [derived_ulid(1_778_000_000_000 + n, str(n)) for n in range(first, first + 100)]
-    with store.write() as unit:
+    with store.write(topic) as unit:
         unit.append(topic, [Entry(b"x" * 500, "wire_" + name, ("task_" + name, "agt_1")) for name in names], first)
         unit.put_rows(topic, [Row("task", "task_" + name, b"y" * 200, "open", 1) for name in names])
     if first % (total // 10) < 100:

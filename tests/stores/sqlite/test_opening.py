@@ -31,7 +31,7 @@ def test_everything_it_makes_is_private_whatever_the_umask(tmp_path: Path) -> No
         with SqliteStore(tmp_path / "deep" / "data") as store:
             topic = new_topic(store)
             append(store, topic, 1)
-            with store.write() as unit:
+            with store.write(topic) as unit:
                 unit.put_checkpoint(topic, 1, checkpoint(1))
             found = {path: path.stat().st_mode for path in (tmp_path / "deep" / "data").rglob("*")}
             assert {path.name for path in found} >= {"redkey.db", "redkey.db-wal", "redkey.db-shm", "redkey.lock"}
@@ -129,7 +129,7 @@ def test_a_head_behind_the_checkpoint_kept_outside_is_refused(tmp_path: Path) ->
     shutil.copy(tmp_path / "data" / "redkey.db", tmp_path / "older.db")
     with SqliteStore(tmp_path / "data") as store:
         append(store, topic, 1)
-        with store.write() as unit:
+        with store.write(topic) as unit:
             unit.put_checkpoint(topic, 6, checkpoint(6))
         assert store.kept_checkpoints.last(topic) == checkpoint(6)
     SqliteStore(tmp_path / "data").close()
@@ -144,7 +144,7 @@ def test_a_database_that_vanished_is_noticed_by_its_checkpoint(tmp_path: Path) -
     with SqliteStore(tmp_path) as store:
         topic = new_topic(store)
         append(store, topic, 1)
-        with store.write() as unit:
+        with store.write(topic) as unit:
             unit.put_checkpoint(topic, 1, checkpoint(1))
     (tmp_path / "redkey.db").unlink()
     assert refusal(tmp_path).code == "head_behind_checkpoint"
@@ -155,7 +155,7 @@ def test_a_checkpoint_kept_outside_never_becomes_smaller(tmp_path: Path) -> None
         topic = new_topic(store)
         append(store, topic, 3)
         for size in (2, 3, 1):
-            with store.write() as unit:
+            with store.write(topic) as unit:
                 unit.put_checkpoint(topic, size, checkpoint(size))
         assert store.kept_checkpoints.last(topic) == checkpoint(3)
 

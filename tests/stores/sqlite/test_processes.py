@@ -73,10 +73,10 @@ def test_whoever_has_just_written_cannot_pass_one_who_waits(tmp_path: Path) -> N
     with SqliteStore(tmp_path) as busy, SqliteStore(tmp_path) as patient, ThreadPoolExecutor(1) as pool:
         topic = new_topic(busy)
         for _ in range(20):
-            with busy.write():
+            with busy.write(topic):
                 waiting = pool.submit(patient.hold)
                 await_turnstile(tmp_path)
-            with pytest.raises(WriterBusy), busy.write(wait=False):
+            with pytest.raises(WriterBusy), busy.write(topic, wait=False):
                 pass
             waiting.result(30)
             append(patient, topic, 1)
@@ -100,7 +100,7 @@ def test_a_writer_that_is_killed_gives_the_lock_back_and_loses_only_its_unit(tmp
     script = (
         "import sys, time; from redkey.stores.sqlite import SqliteStore; from redkey.ledger.ports import Entry\n"
         "store = SqliteStore(sys.argv[1])\n"
-        "with store.write() as unit:\n"
+        "with store.write(sys.argv[2]) as unit:\n"
         "    unit.append(sys.argv[2], [Entry(b'1', 'wire_1')] * 500, 3)\n"
         "    unit.read(sys.argv[2])\n"
         "    print('inside', flush=True)\n"
@@ -126,13 +126,12 @@ from redkey.errors import StoreMisused
 from redkey.stores.sqlite import SqliteStore
 
 store = SqliteStore(sys.argv[1])
-with store.write() as unit:
-    topic = unit.create_topic()
+topic = store.create_topic()
 store.hold()
 if os.fork():
     os.kill(os.getpid(), 9)  # The parent dies with the lock held, and the child still there.
 codes = []
-for call in (lambda: store.head(topic), lambda: store.write().__enter__(), store.changed, store.hold):
+for call in (lambda: store.head(topic), lambda: store.write(topic).__enter__(), store.look, store.hold):
     try:
         call()
     except StoreMisused as refused:
@@ -150,7 +149,7 @@ def test_a_forked_child_is_refused_and_does_not_keep_its_dead_parents_lock(tmp_p
     assert process.stdout is not None
     assert process.stdout.readline() == "wrong_process wrong_process wrong_process wrong_process\n"
     assert process.wait(30) == -signal.SIGKILL
-    with SqliteStore(tmp_path) as store, store.write(wait=False) as unit:
+    with SqliteStore(tmp_path) as store, store.write("1.0.1001", wait=False) as unit:
         assert unit.topics() == ["1.0.1001"]
     process.communicate(timeout=30)
 

@@ -176,7 +176,7 @@ async def list_tasks(caller: Caller, wanted: Wanted, before: int, limit: int) ->
     """Tasks of the workspace, newest status first: a page, the place of the next (0: none), and how many there are."""
     means, topic = caller.means, caller.topic
     while a2a_list.is_behind(means.store, topic):
-        await means.coordinator.act(lambda unit: a2a_list.catch_up(unit, topic))
+        await means.coordinator.act(topic, lambda unit: a2a_list.catch_up(unit, topic))
 
     def look() -> tuple[list[Sighted], int, int]:
         found, following = a2a_list.page(means.store, topic, wanted, before, limit)

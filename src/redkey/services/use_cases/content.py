@@ -38,7 +38,7 @@ async def put_content(caller: Caller, chunks: AsyncIterator[bytes], asked: PutQu
         sha256 = await caller.in_thread(upload.finish)
         if asked.sha256 is not None and asked.sha256 != sha256:
             raise Refused(422, "content_hash", f"The body has the SHA-256 {sha256}.")
-        await caller.act(lambda unit: unit.take_upload(caller.topic, upload))
+        await caller.act(lambda unit: unit.adopt(caller.topic, upload))
         return KeptContent(sha256=sha256, bytes=upload.size)
     finally:
         await caller.in_thread(upload.discard)

@@ -12,7 +12,7 @@ from redkey.services.place import Place
 from redkey.services.use_case import use_case
 from redkey.services.use_cases.new_key import new_key
 from redkey.services.use_cases.texts import keep
-from redkey.services.workspaces import begin_workspace, topic_of
+from redkey.services.workspaces import begin_workspace, check_visitor, new_workspace_id, setting_of, topic_of
 from redkey.services.workspaces import workspaces as all_workspaces
 from redkey.shapes import workspaces
 from redkey.shapes.fields import Page, PageQuery
@@ -49,9 +49,15 @@ async def create_workspace(caller: Caller, new: NewWorkspace) -> CreatedWorkspac
     key = new_key(caller, ("admin",))
     name = keep(caller, {"name": new.name})[1] if new.name is not None else None
     idem, body = caller.identity
+    # Before anything is created; the unit looks once more.
+    check_visitor(means.store, caller.actor)
+    workspace_id = new_workspace_id(means.ids, idem)
+    topic = await means.coordinator.create_topic(setting_of(workspace_id))
     begun = await caller.act(
         lambda unit: begin_workspace(
             unit,
+            topic,
+            workspace_id,
             means.ids,
             means.signing,
             caller.actor,
@@ -60,7 +66,8 @@ async def create_workspace(caller: Caller, new: NewWorkspace) -> CreatedWorkspac
             block_routes=means.config.new_block_routes,
             idem=idem,
             body=body,
-        )
+        ),
+        topic,
     )
     if not begun.repeated:
         means.coordinator.announce(begun.topic, begun.records)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 from redkey.errors import StoreMisused, WriterBusy
 from redkey.stores.follow import Commits
 from redkey.stores.memory.layer import Layer
+from redkey.stores.memory.reader import MemoryReader
 
 
 class MemoryDisk:
@@ -17,11 +20,29 @@ class MemoryDisk:
         self.settings: dict[str, str] = {}
         self.commits = 0
         self.listeners: list[Commits] = []
+        self._snapshots: list[MemorySnapshot] = []
         # Nobody reads committed state while a unit is absorbed into it.
         self.guard = threading.RLock()
         self._changed = threading.Condition()
         self._owner: object = None
         self._thread: int | None = None
+
+    @contextmanager
+    def snapshot(self) -> Iterator[MemorySnapshot]:
+        """Committed state as it is now: what changes meanwhile is copied for it first."""
+        snapshot = MemorySnapshot(self)
+        with self.guard:
+            self._snapshots.append(snapshot)
+        try:
+            yield snapshot
+        finally:
+            with self.guard:
+                self._snapshots.remove(snapshot)
+
+    def keep_for_snapshots(self, topics: Iterable[str], *, settings: bool) -> None:
+        """These topics are about to change."""
+        for snapshot in self._snapshots:
+            snapshot.keep(topics, settings=settings)
 
     def acquire(self, store: object, *, wait: bool) -> None:
         """Take the lock for a unit of this thread, or the one that is held for the store."""
@@ -56,3 +77,31 @@ class MemoryDisk:
             if self._owner is store and (self._thread is None) == held:
                 self._owner = self._thread = None
                 self._changed.notify_all()
+
+
+class MemorySnapshot(MemoryReader):
+    """What was committed at one moment."""
+
+    def __init__(self, disk: MemoryDisk) -> None:
+        self._disk, self._guard = disk, disk.guard
+        self._topics = [*disk.topics]
+        self._kept: dict[str, Layer] = {}
+        self._settings: dict[str, str] | None = None
+
+    def keep(self, topics: Iterable[str], *, settings: bool) -> None:
+        """Copy what is about to change."""
+        for topic in topics:
+            if topic not in self._kept:
+                committed = self._disk.topics.get(topic)
+                self._kept[topic] = committed.copy() if committed is not None else Layer()
+        if settings and self._settings is None:
+            self._settings = dict(self._disk.settings)
+
+    def topics(self) -> Sequence[str]:
+        return list(self._topics)
+
+    def setting(self, name: str) -> str | None:
+        return (self._disk.settings if self._settings is None else self._settings).get(name)
+
+    def _layer(self, topic: str) -> Layer:
+        return self._kept.get(topic) or self._disk.topics.get(topic) or Layer()

@@ -32,6 +32,8 @@ class Layer:
         self.tiles: dict[tuple[int, int], bytes] = {}
         self.checkpoints: dict[int, bytes] = {}
         self.counters: dict[str, int] = {}
+        # When something is due next; 0 for never, None when this layer does not say.
+        self.due: int | None = None
         # None says that something which is there below is deleted here.
         self.contents: dict[str, Content | None] = {}
         self.rows: dict[tuple[str, str], Row | None] = {}
@@ -114,6 +116,17 @@ class Layer:
             return self.contents.get(sha256)
         return self.below.content(sha256)
 
+    def due_at(self) -> int:
+        if self.due is not None:
+            return self.due
+        return self.below.due_at() if self.below else 0
+
+    def copy(self) -> Layer:
+        """Committed state as it is now, for a snapshot."""
+        copied = Layer()
+        copied.absorb(self)
+        return copied
+
     def absorb(self, above: Layer) -> None:
         """Take over what a unit has added."""
         self.records += above.records
@@ -130,6 +143,7 @@ class Layer:
                 self.contents[sha256] = content
         for name, amount in above.counters.items():
             self.counters[name] = self.counters.get(name, 0) + amount
+        self.due = above.due if above.due is not None else self.due
         self.tiles.update(above.tiles)
         self.checkpoints.update(above.checkpoints)
 

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 from redkey.errors import StoreMisused
 from redkey.ledger.ports import Clock
 from redkey.ledger.record import Record
 from redkey.ledger.tail import Tails
 from redkey.stores.follow import Commits, follow
-from redkey.stores.memory.disk import MemoryDisk
+from redkey.stores.memory.disk import MemoryDisk, MemorySnapshot
 from redkey.stores.memory.layer import Layer
 from redkey.stores.memory.reader import MemoryReader
 from redkey.stores.memory.unit import MemoryUnit
 from redkey.stores.memory.upload import MemoryUpload
+from redkey.stores.transactions import Transactions, refuse_second
 
 
-class MemoryStore(MemoryReader):
+class MemoryStore(Transactions[MemoryUnit], MemoryReader):
     """A sequenced store over a disk that it may share with others."""
 
     def __init__(self, clock: Clock, disk: MemoryDisk | None = None) -> None:
+        super().__init__()
         self._disk = disk or MemoryDisk()
         self._guard = self._disk.guard
         self._tails = Tails(_Inside(self), clock)
@@ -30,6 +33,9 @@ class MemoryStore(MemoryReader):
         # Commits of this store, and those of others that tails and worlds have been told of.
         self._own = 0
         self._seen = self._asked = self._disk.commits
+        # The thread that has a unit open, and why that cannot be committed any more.
+        self._unit_thread: int | None = None
+        self._failed: BaseException | None = None
 
     engine = "memory"
 
@@ -40,22 +46,34 @@ class MemoryStore(MemoryReader):
             self._commits.close()
 
     @contextmanager
-    def write(self, *, wait: bool = True) -> Iterator[MemoryUnit]:
+    def _transaction(self, wait: bool) -> Iterator[MemoryUnit]:
+        """A transaction, or the one that this thread has open for several units."""
+        if self.unit is not None and self._unit_thread == threading.get_ident():
+            refuse_second(self.unit)
+            try:
+                yield self.unit
+            except BaseException as cause:
+                self._failed = cause
+                raise
+            return
         self._check_open()
         self._disk.acquire(self, wait=wait)
         try:
             seen, self._seen = self._seen, self._others()
             self._tails.begin(others_wrote=seen != self._seen)
             self.unit = unit = MemoryUnit(self._disk, self._tails, self._seen)
+            self._unit_thread, self._failed = threading.get_ident(), None
             try:
                 yield unit
+                if self._failed is not None:
+                    raise self._failed
                 self._commit(unit)
             except BaseException:
                 unit.end()
                 self._tails.forget()
                 raise
             finally:
-                self.unit = None
+                self.unit = self._unit_thread = None
         finally:
             self._disk.release(self)
         for listener in list(self._disk.listeners):
@@ -77,14 +95,26 @@ class MemoryStore(MemoryReader):
         self._check_open()
         return MemoryUpload()
 
-    def changed(self) -> bool:
+    def snapshot(self) -> AbstractContextManager[MemorySnapshot]:
+        self._check_open()
+        return self._disk.snapshot()
+
+    def known_head(self, topic: str) -> int:
+        head = self.head(topic).sequence
+        self._told.setdefault(topic, head)
+        return head
+
+    def look(self) -> None:
         self._check_open()
         before, self._asked = self._asked, self._others()
-        return before != self._asked
+        if before != self._asked:
+            self._tell(lambda topic: self.head(topic).sequence)
 
-    def version(self) -> int:
+    def due(self, now: int, limit: int) -> Sequence[str]:
         self._check_open()
-        return self._disk.commits
+        with self._guard:
+            times = sorted((layer.due_at(), topic) for topic, layer in self._disk.topics.items())
+            return [topic for at, topic in times if 0 < at <= now][:limit]
 
     def follow(self, topic: str, after: int = 0) -> Iterator[Sequence[Record]]:
         self._check_open()

@@ -20,6 +20,9 @@ class MemoryUnit(MemoryReader):
     """Adds to the store; reads what is there and what it has added."""
 
     def __init__(self, disk: MemoryDisk, tails: Tails, others: int) -> None:
+        # The topic that may be written now; None between the units of a group, and in a unit on the whole store.
+        self.topic: str | None = None
+        self.is_store = False
         self.others = others
         self._disk = disk
         self._guard = disk.guard
@@ -35,6 +38,7 @@ class MemoryUnit(MemoryReader):
     def commit(self) -> None:
         """Let the committed state absorb what was added."""
         with self._guard:
+            self._disk.keep_for_snapshots(self._layers, settings=bool(self._settings))
             for topic, layer in self._layers.items():
                 self._disk.topics.setdefault(topic, Layer()).absorb(layer)
             self._disk.settings.update(self._settings)
@@ -50,7 +54,7 @@ class MemoryUnit(MemoryReader):
         return self._settings.get(name, self._disk.settings.get(name))
 
     def tree(self, topic: str) -> TileTree:
-        self._known(topic)
+        self._check_open()
         return self._tails.of(topic).tree.copy()
 
     def _layer(self, topic: str) -> Layer:
@@ -63,8 +67,12 @@ class MemoryUnit(MemoryReader):
         self._known(topic)
         return self._tails.of(topic).next_timestamp()
 
-    def create_topic(self, topic: str | None = None) -> str:
+    def create_topic(self, topic: str | None, fact: str) -> str:
+        """Create a topic, with the fact that leads to it; or the topic that has this fact."""
         self._check_open()
+        found = self.setting(fact) if fact else None
+        if found is not None:
+            return found
         if topic is None:
             local = [num for shard, realm, num in map(entity, self.topics()) if (shard, realm) == (1, 0)]
             topic = local_topic(max([num + 1 - FIRST_LOCAL_TOPIC for num in local], default=0))
@@ -73,6 +81,8 @@ class MemoryUnit(MemoryReader):
             if topic in self.topics():
                 raise AppendRefused(f"topic {topic} is there already", code="topic_exists")
         self._layers[topic] = Layer()
+        if fact:
+            self._settings[fact] = topic
         return topic
 
     def append(
@@ -115,7 +125,7 @@ class MemoryUnit(MemoryReader):
             if before is None or item.pinned:
                 layer.contents[item.sha256] = item
 
-    def take_upload(self, topic: str, upload: Upload) -> None:
+    def adopt(self, topic: str, upload: Upload) -> None:
         if not isinstance(upload, MemoryUpload):
             raise StoreMisused("the upload was begun by another store", code="upload_foreign")
         if not upload.finished:
@@ -124,6 +134,7 @@ class MemoryUnit(MemoryReader):
         self.put_content(topic, [Content(upload.sha256, upload.data)])
 
     def erase_content(self, topic: str, sha256: str) -> bool:
+        self._known(topic)
         found = self._layer(topic).content(sha256)
         if found is None:
             return False
@@ -137,8 +148,20 @@ class MemoryUnit(MemoryReader):
         for name, amount in amounts:
             layer.counters[name] = layer.counters.get(name, 0) + amount
 
+    def put_fact(self, topic: str, name: str, value: str) -> None:
+        self._known(topic)
+        self._settings[name] = value
+
+    def put_due(self, topic: str, at: int) -> None:
+        layer = self._own(topic)
+        stored = layer.due_at()
+        if at != stored and not (stored > self._tails.of(topic).next_timestamp() and (not at or at > stored)):
+            layer.due = at
+
     def put_setting(self, name: str, value: str) -> None:
         self._check_open()
+        if not self.is_store:
+            raise StoreMisused("settings are of the whole store; use write_store", code="unit_of_a_topic")
         self._settings[name] = value
 
     def _own(self, topic: str) -> Layer:
@@ -150,7 +173,10 @@ class MemoryUnit(MemoryReader):
         return layer
 
     def _known(self, topic: str) -> None:
+        """Refuse every topic but the unit's own."""
         self._check_open()
+        if topic != self.topic:
+            raise StoreMisused(f"the unit is of topic {self.topic}, not {topic}", code="unit_of_another_topic")
         if topic not in self._layers and topic not in self._disk.topics:
             raise AppendRefused(f"there is no topic {topic}", code="topic_unknown")
 

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from redkey.errors import StoreMisused
 from redkey.stores.sqlite.connection import connect
-from redkey.stores.sqlite.queries import Parameters
+from redkey.stores.sqlite.content_files import ContentFiles
+from redkey.stores.sqlite.failures import translated
+from redkey.stores.sqlite.queries import Parameters, Queries
+from redkey.stores.sqlite.schema import SQL
 
 # Connections kept while nobody reads.
 _IDLE = 8
@@ -29,6 +34,22 @@ class Readers:
         connection = self._borrow()
         try:
             return connection.execute(sql, parameters).fetchall()
+        finally:
+            self._give_back(connection)
+
+    @contextmanager
+    def snapshot(self, files: ContentFiles) -> Iterator[Snapshot]:
+        """A connection whose statements all see the same commit."""
+        connection = self._borrow()
+        try:
+            with translated():
+                connection.execute("BEGIN")
+                # The first statement that reads chooses the commit.
+                connection.execute(SQL["topic_number"], ("",)).fetchall()
+            try:
+                yield Snapshot(connection, files)
+            finally:
+                connection.execute("ROLLBACK")
         finally:
             self._give_back(connection)
 
@@ -54,6 +75,25 @@ class Readers:
                 self._idle.append(connection)
                 return
         connection.close()
+
+
+class Snapshot(Queries):
+    """The data directory at one commit."""
+
+    def __init__(self, connection: sqlite3.Connection, files: ContentFiles) -> None:
+        self._connection, self._files = connection, files
+        self._numbers: dict[str, int] = {}
+
+    def _fetch(self, sql: str, parameters: Parameters) -> list[Any]:
+        with translated():
+            return self._connection.execute(sql, parameters).fetchall()
+
+    def topic_number(self, topic: str) -> int | None:
+        number = self._numbers.get(topic)
+        if number is None:
+            for (number,) in self._fetch(SQL["topic_number"], (topic,)):
+                self._numbers[topic] = number
+        return number
 
 
 class Watch:

@@ -63,6 +63,14 @@ CREATE TABLE row (
 
 CREATE INDEX row_listed ON row (topic, kind, listed, position, key) WHERE listed <> '';
 
+-- When something is due next in a topic, in the ledger's time: what is due is found without loading a world.
+CREATE TABLE due (
+  topic INTEGER PRIMARY KEY,
+  at INTEGER NOT NULL
+) STRICT;
+
+CREATE INDEX due_at ON due (at);
+
 -- Bytes outside the ledger. `data` is null when they are a file. Rows are added at the end, never deleted and
 -- never change their size (an erased body becomes as many zeros), so no body is ever moved to another page:
 -- a page that it had left would keep a copy of it.

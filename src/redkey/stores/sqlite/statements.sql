@@ -113,6 +113,22 @@ SELECT kind, key, body, listed, position FROM row
 WHERE topic = ? AND kind = ? AND listed = ? AND listed <> '' AND (position, key) > (?, ?)
 ORDER BY position, key LIMIT ?
 
+-- name: due
+-- Topics in which something may be due, the earliest first.
+SELECT id FROM due JOIN topic ON number = due.topic WHERE at <= ? ORDER BY at LIMIT ?
+
+-- name: due_of
+-- When something is due next in a topic.
+SELECT at FROM due WHERE topic = ?
+
+-- name: put_due
+-- Set when something is due next in a topic.
+INSERT INTO due (topic, at) VALUES (?, ?) ON CONFLICT DO UPDATE SET at = excluded.at
+
+-- name: delete_due
+-- Nothing is due in a topic any more.
+DELETE FROM due WHERE topic = ?
+
 -- name: put_content
 -- Keep a body; one that was erased comes back, one that is there can only become pinned.
 INSERT INTO content (topic, sha256, bytes, pinned, erased, data) VALUES (?, ?, ?, ?, 0, ?)

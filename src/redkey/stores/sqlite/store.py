@@ -31,10 +31,11 @@ from redkey.stores.sqlite.incoming import Incoming, incoming_folder, remove_aban
 from redkey.stores.sqlite.lock import WriterLock
 from redkey.stores.sqlite.numbers import Numbers
 from redkey.stores.sqlite.queries import Parameters, Queries
-from redkey.stores.sqlite.readers import Readers, Watch
+from redkey.stores.sqlite.readers import Readers, Snapshot, Watch
 from redkey.stores.sqlite.schema import SQL
 from redkey.stores.sqlite.unit import SqliteUnit
 from redkey.stores.sqlite.writer import Writer
+from redkey.stores.transactions import Transactions, refuse_second
 
 # How often followers look for commits of other processes; this process's own wake them at once.
 POLL_SECONDS = 0.025
@@ -48,12 +49,13 @@ _CHECK_KEPT_SECONDS = 0.5
 _TREES = 64
 
 
-class SqliteStore(Queries):
+class SqliteStore(Transactions[SqliteUnit], Queries):
     """A sequenced store over one data directory. Use it from any thread of the process that opened it."""
 
     engine = f"SQLite {sqlite3.sqlite_version}"
 
     def __init__(self, directory: str | os.PathLike[str], clock: Clock | None = None, *, create: bool = True) -> None:
+        super().__init__()
         self.directory = Path(directory)
         self._process = os.getpid()
         self._poison: StorePoisoned | None = None
@@ -61,6 +63,12 @@ class SqliteStore(Queries):
         self._check_guard = threading.Lock()
         self._checked_until = 0.0
         self._check_failed: StoreError | None = None
+        # The transaction that is open, and the thread that has it.
+        self._unit: SqliteUnit | None = None
+        self._unit_thread: int | None = None
+        # Heads of the topics that are watched, at a version of the file.
+        self._heads: dict[str, int] = {}
+        self._heads_version = 0
         with translated():
             prepare_directory(self.directory, create=create)
             self._lock = WriterLock(self.directory)
@@ -121,11 +129,21 @@ class SqliteStore(Queries):
     # Writing.
 
     @contextmanager
-    def write(self, *, wait: bool = True) -> Iterator[SqliteUnit]:
+    def _transaction(self, wait: bool) -> Iterator[SqliteUnit]:
+        """A transaction, or the one that this thread has open for several units."""
+        if self._unit is not None and self._unit_thread == threading.get_ident():
+            refuse_second(self._unit)
+            try:
+                yield self._unit
+            except BaseException as cause:
+                self._writer.fail(cause)
+                raise
+            return
         self._check_usable()
         self._lock.acquire(wait=wait)
         try:
-            unit = self._writer.begin()
+            self._unit = unit = self._writer.begin()
+            self._unit_thread = threading.get_ident()
             try:
                 yield unit
                 self._writer.commit(unit)
@@ -133,6 +151,8 @@ class SqliteStore(Queries):
                 if not unit.ended:
                     self._writer.roll_back(unit)
                 raise
+            finally:
+                self._unit = self._unit_thread = None
         except StorePoisoned as poison:
             self._be_poisoned(poison)
             raise
@@ -175,14 +195,33 @@ class SqliteStore(Queries):
 
     # Reading.
 
-    def changed(self) -> bool:
+    @contextmanager
+    def snapshot(self) -> Iterator[Snapshot]:
         self._check_usable()
-        return self._writer.changed()
+        with self._readers.snapshot(self._files) as snapshot:
+            yield snapshot
 
-    def version(self) -> int:
+    def known_head(self, topic: str) -> int:
+        """Exact: the version of the file is in memory that the processes share."""
         self._check_usable()
         with translated():
-            return self._watch.version()
+            version = self._watch.version()
+        if version != self._heads_version:
+            self._heads, self._heads_version = {}, version
+        head = self._heads.get(topic)
+        if head is None:
+            # The version was read first: whoever commits in between changes it once more.
+            head = self._heads[topic] = self.head(topic).sequence
+            self._told.setdefault(topic, head)
+        return head
+
+    def look(self) -> None:
+        self._check_usable()
+        if self._subscribers and self._writer.changed():
+            self._tell(lambda topic: self.head(topic).sequence)
+
+    def due(self, now: int, limit: int) -> Sequence[str]:
+        return [topic for (topic,) in self._fetch(SQL["due"], (now, limit))]
 
     def follow(self, topic: str, after: int = 0) -> Iterator[Sequence[Record]]:
         self._check_usable()

@@ -32,6 +32,9 @@ class SqliteUnit(Queries):
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
+        # The topic that may be written now; None between the units of a group, and in a unit on the whole store.
+        self.topic: str | None = None
+        self.is_store = False
         self._files = writer.files
         self.ended = False
         # What the writer knows of the topics that this unit touched: asked for once, empty when the unit has ended.
@@ -44,6 +47,7 @@ class SqliteUnit(Queries):
         self._new_contents: dict[tuple[str, str], Content] = {}
         self._new_uploads: dict[tuple[str, str], Incoming] = {}
         self._new_counts: dict[tuple[int, str], int] = {}
+        self._new_due: dict[int, int] = {}
         # What is left to the writer: checkpoints to publish, bodies added and erased to settle.
         self.new_checkpoints: dict[str, tuple[int, bytes]] = {}
         self.added: set[Mark] = set()
@@ -91,7 +95,11 @@ class SqliteUnit(Queries):
         self._known(topic)
         return self._tail(topic).next_timestamp()
 
-    def create_topic(self, topic: str | None = None) -> str:
+    def create_topic(self, topic: str | None, fact: str) -> str:
+        """Create a topic, with the fact that leads to it; or the topic that has this fact."""
+        found = self.setting(fact) if fact else None
+        if found is not None:
+            return found
         if topic is None:
             last = self._fetch(SQL["last_local_topic"], ())[0][0]
             topic = local_topic(max(0, (last or 0) + 1 - FIRST_LOCAL_TOPIC))
@@ -100,6 +108,8 @@ class SqliteUnit(Queries):
             if self.topic_number(topic) is not None:
                 raise AppendRefused(f"topic {topic} is there already", code="topic_exists")
         self._writer.begin_topic(topic)
+        if fact:
+            self._writer.run(SQL["put_setting"], (fact, topic))
         return topic
 
     def append(
@@ -150,7 +160,7 @@ class SqliteUnit(Queries):
             if before is None or item.pinned:
                 self._new_contents[topic, item.sha256] = item
 
-    def take_upload(self, topic: str, upload: Upload) -> None:
+    def adopt(self, topic: str, upload: Upload) -> None:
         if not isinstance(upload, Incoming):
             raise StoreMisused("the upload was begun by another store", code="upload_foreign")
         if not upload.finished:
@@ -163,8 +173,8 @@ class SqliteUnit(Queries):
             self._new_uploads[topic, upload.sha256] = upload
 
     def erase_content(self, topic: str, sha256: str) -> bool:
-        number, digest = self.topic_number(topic), digest_of(sha256)
-        found = self._fetch(SQL["content"], (number, digest)) if number is not None else []
+        number, digest = self._known(topic), digest_of(sha256)
+        found = self._fetch(SQL["content"], (number, digest))
         if not found:
             return False
         if found[0][1]:
@@ -178,9 +188,26 @@ class SqliteUnit(Queries):
         for name, amount in amounts:
             self._new_counts[number, name] = self._new_counts.get((number, name), 0) + amount
 
+    def put_fact(self, topic: str, name: str, value: str) -> None:
+        self._known(topic)
+        self._writer.run(SQL["put_setting"], (name, value))
+
     def put_setting(self, name: str, value: str) -> None:
         self._check_open()
+        if not self.is_store:
+            raise StoreMisused("settings are of the whole store; use write_store", code="unit_of_a_topic")
         self._writer.run(SQL["put_setting"], (name, value))
+
+    def put_due(self, topic: str, at: int) -> None:
+        number, due = self._known(topic), self._writer.due_times
+        stored = due.get(number)
+        if stored is None:
+            found = self._writer.fetch(SQL["due_of"], (number,))
+            stored = due[number] = found[0][0] if found else 0
+        if at == stored or (stored > self._tail(topic).next_timestamp() and (not at or at > stored)):
+            # Looking a little too early costs an empty unit, and far fewer rows are written.
+            return
+        due[number] = self._new_due[number] = at
 
     # Writing down.
 
@@ -203,6 +230,10 @@ class SqliteUnit(Queries):
             many(SQL["put_row"], kept)
             many(SQL["delete_row"], [key for key, row in rows.items() if row is None])
             self.bytes += sum(len(row[3]) for row in kept)
+        if self._new_due:
+            times, self._new_due = self._new_due, {}
+            many(SQL["put_due"], [(number, at) for number, at in times.items() if at])
+            many(SQL["delete_due"], [(number,) for number, at in times.items() if not at])
         if self._new_counts:
             counts, self._new_counts = self._new_counts, {}
             many(SQL["add_to_counter"], [(*key, amount) for key, amount in counts.items()])
@@ -212,7 +243,7 @@ class SqliteUnit(Queries):
         files: dict[str, list[tuple[str, bytes]]] = {}
         rows = []
         for (topic, sha256), item in items.items():
-            number, digest, large = self._known(topic), digest_of(sha256), len(item.data) > INLINE_LIMIT
+            number, digest, large = self._numbers[topic], digest_of(sha256), len(item.data) > INLINE_LIMIT
             if large and not self._writer.fetch(SQL["content"], (number, digest)):
                 files.setdefault(topic, []).append((sha256, item.data))
             rows.append((number, digest, len(item.data), item.pinned, None if large else item.data))
@@ -227,7 +258,7 @@ class SqliteUnit(Queries):
     def _flush_uploads(self) -> None:
         uploads, self._new_uploads = self._new_uploads, {}
         for (topic, sha256), upload in uploads.items():
-            number, digest = self._known(topic), digest_of(sha256)
+            number, digest = self._numbers[topic], digest_of(sha256)
             if self._writer.fetch(SQL["content_facts"], (number, digest)):
                 continue
             self.added.add((topic, sha256))
@@ -243,6 +274,10 @@ class SqliteUnit(Queries):
         return tail
 
     def _known(self, topic: str) -> int:
+        """The number of the unit's own topic: no other one may be written."""
+        if topic != self.topic:
+            self._check_open()
+            raise StoreMisused(f"the unit is of topic {self.topic}, not {topic}", code="unit_of_another_topic")
         number = self._numbers.get(topic) or self.topic_number(topic)
         if number is None:
             raise AppendRefused(f"there is no topic {topic}", code="topic_unknown")

@@ -42,6 +42,8 @@ class Writer(Queries):
         self._log = directory / f"{DATABASE_NAME}-wal"
         self._topics: Numbers = Numbers()
         self._tails = Tails(self, clock)
+        # When something is due next, by number of the topic, as far as it is known.
+        self.due_times: dict[int, int] = {}
         # The unit that is open, and what went wrong in it.
         self._unit: SqliteUnit | None = None
         self._broken: BaseException | None = None
@@ -113,6 +115,7 @@ class Writer(Queries):
         self._end(unit)
         self._topics.clear()
         self._tails.forget()
+        self.due_times.clear()
         try:
             # SQLite has done it by itself after some errors.
             if self._connection.in_transaction:
@@ -140,6 +143,7 @@ class Writer(Queries):
         before, self.seen = self.seen, self._data_version()
         if before != self.seen:
             schema.refuse_newer(schema.version(self._connection))
+            self.due_times.clear()
         self._tails.begin(others_wrote=before != self.seen)
 
     def republish(self) -> None:
@@ -179,6 +183,10 @@ class Writer(Queries):
 
     def adopt_files(self, topic: str, uploads: Iterable[tuple[str, Callable[[Path], None]]]) -> None:
         self._do(self.files.adopt, topic, uploads)
+
+    def fail(self, cause: BaseException) -> None:
+        """Let nothing more happen in this transaction: one of its units has failed."""
+        self._broken = self._broken or cause
 
     def tail(self, topic: str) -> Tail:
         """The end of a topic, as it is inside the unit."""
