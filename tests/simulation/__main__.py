@@ -1,5 +1,6 @@
 """Simulations by hand: `python -m tests.simulation 17` repeats a seed, `python -m tests.simulation 0:500` runs many.
 
+`python -m tests.simulation 0:500 network` runs them on a database across a network.
 `PYTHONHASHSEED=0 python -m tests.simulation 0:50 heads` prints the hash of the ledger of each seed. A change
 that must not change what is recorded gives the same lines before and after it.
 """
@@ -19,7 +20,7 @@ def main(chosen: str, show: str = "") -> int:
     for seed in range(int(first), int(last or int(first) + 1)):
         began = time.perf_counter()
         try:
-            report = Run(seed).go()
+            report = Run(seed, network=show == "network").go()
             told = f"{seed} {report.head}" if show == "heads" else f"{report} {time.perf_counter() - began:.2f} s"
             print(told, flush=True)
         except Exception:

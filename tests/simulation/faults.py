@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
+from redkey.stores.memory.network import Weather
+
 
 @dataclass
 class Faults:
@@ -26,6 +28,24 @@ class Faults:
     pause_seconds: float = 0
     # A worker that never comes back to what it holds.
     forgetful: float = 0
+
+
+def draw_weather(random: Random) -> Weather:
+    """What goes wrong on the network of one run."""
+
+    def maybe(highest: float) -> float:
+        return random.uniform(0, highest) if random.random() < 0.6 else 0
+
+    return Weather(
+        delay_seconds=random.choice([0.002, 0.02, 0.3]),
+        notice_seconds=random.choice([0, 0, 1]),
+        lost_begin=maybe(0.05),
+        lost_commit=maybe(0.15),
+        done_commit=maybe(0.15),
+        late_commit=maybe(0.1),
+        late_seconds=random.choice([0.1, 2]),
+        lost_resolve=maybe(0.5),
+    )
 
 
 def draw(random: Random) -> Faults:

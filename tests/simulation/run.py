@@ -25,24 +25,31 @@ from redkey.commands.claims import (
     ReleaseClaim,
     StartClaim,
 )
+from redkey.commands.decide import decide
 from redkey.commands.decision import Refused
+from redkey.commands.past import NOTHING
 from redkey.commands.registry import CreateQueue, CreateRole, CreateWorkspace, GrantRole, HeartbeatAgent, RegisterAgent
 from redkey.commands.tasks import CancelTask, CreateTask, RetryTask, UnblockTask
 from redkey.errors import RedKeyError
+from redkey.ledger.checkpoint import open_checkpoint
+from redkey.readmodel.rows import load_world
 from redkey.services import timers
 from redkey.services.outcome import Outcome
 from redkey.stores.memory import MemoryDisk, MemoryStore
+from redkey.stores.memory.network import Weather
 from tests.harness import invariants
 from tests.harness.desk import ADMIN_KEY, OUTCOMES, HandClock, ref_of
 from tests.harness.witness import Call, check
-from tests.simulation.faults import Faults, draw
+from tests.simulation.faults import Faults, draw, draw_weather
 from tests.simulation.loop import SimLoop
-from tests.simulation.server import Crash, Gone, Machine, Server, SimIds
+from tests.simulation.server import Crash, Gone, Machine, Server, SimIds, SimNetwork
 
 QUEUES = ("queue_one", "queue_two")
 ENDED = ("completed", "failed", "cancelled")
 # How long all work may take once nothing goes wrong any more.
 LIVENESS_SECONDS = 1800
+# How long a task may lie there while somebody waits for it, once nothing goes wrong any more.
+STARVING_SECONDS = 4.5
 
 
 @dataclass
@@ -74,9 +81,12 @@ class Space:
 class Run:
     """All that happens under one seed."""
 
-    def __init__(self, seed: int, faults: Faults | None = None) -> None:
+    def __init__(self, seed: int, faults: Faults | None = None, *, network: bool = False) -> None:
+        """With `network` the servers work on a database across a network, else on one disk of their machine."""
         self.seed, self.random = seed, Random(seed)
         self.faults = faults or draw(self.random)
+        self.weather = draw_weather(self.random) if network else None
+        self.network: SimNetwork | None = None
         self.machine, self.disk, self.ids = Machine(), MemoryDisk(), SimIds(self.random)
         self.calls: dict[str, list[Call]] = {}
         self.broken: list[BaseException] = []
@@ -113,22 +123,32 @@ class Run:
         loop = asyncio.get_running_loop()
         calm = replace(self.faults)
         self.faults.__dict__.update(Faults().__dict__)
-        count = self.random.choice([1, 1, 2])
-        self.servers = [Server(self.machine, self.disk, self.faults, self.random) for _ in range(count)]
+        count, storm = self.random.choice([1, 1, 2]), self.weather
+        if storm is not None:
+            assert isinstance(loop, SimLoop)
+            calm_weather = Weather(delay_seconds=storm.delay_seconds, notice_seconds=storm.notice_seconds)
+            count, self.network = 2, SimNetwork(self.machine, self.disk, calm_weather, self.random, loop)
+        self.servers = [Server(self.machine, self.disk, self.faults, self.random, self.network) for _ in range(count)]
         for server in self.servers:
             server.boot()
         self.spaces = [await self._begin() for _ in range(self.random.choice([1, 1, 2]))]
         self.faults.__dict__.update(calm.__dict__)
+        if self.network is not None and storm is not None:
+            self.network.weather = storm
         busy = [self._worker(space, agent_id) for space in self.spaces for agent_id in space.agents]
         busy += [self._owner(space) for space in self.spaces]
         work = [asyncio.ensure_future(one) for one in busy]
         shaking = asyncio.ensure_future(self._shake())
+        if self.network is not None:
+            work.append(asyncio.ensure_future(self._watch()))
         await asyncio.wait_for(asyncio.gather(*(self._produce(space) for space in self.spaces)), LIVENESS_SECONDS)
         await asyncio.sleep(self.random.uniform(10, 200))
         # From here on nothing goes wrong: what can be finished must be.
         shaking.cancel()
         self.wild = False
         self.faults.__dict__.update(Faults().__dict__)
+        if self.network is not None:
+            self.network.weather = calm_weather
         bound = loop.time() + LIVENESS_SECONDS
         while not all(self._ended(space) for space in self.spaces):
             assert loop.time() < bound, f"unfinished: {[self._unfinished(space)[:3] for space in self.spaces]}"
@@ -148,6 +168,40 @@ class Run:
             await asyncio.sleep(self.random.uniform(0, 2 * self.faults.clock_jump_every))
             jump = self.random.uniform(-1, 1) * self.faults.clock_jump_seconds
             self.machine.wall_offset += int(jump * 10**9)
+
+    async def _watch(self) -> None:
+        """Look at what the servers show: nothing that is not recorded; and nobody waits for what lies there."""
+        starving: dict[tuple[int, str], float] = {}
+        while not self.broken:
+            await asyncio.sleep(self.random.uniform(0, 0.1 if self.wild else 1))
+            try:
+                for number, server in enumerate(self.servers):
+                    for space in self.spaces if server.up else ():
+                        self._look(server, space)
+                        if self.wild or not self._starves(server, space):
+                            starving.pop((number, space.topic), None)
+                            continue
+                        now = asyncio.get_running_loop().time()
+                        waited = now - starving.setdefault((number, space.topic), now)
+                        assert waited < STARVING_SECONDS, "a task lies there while somebody waits for it"
+            except AssertionError as found:
+                self.broken.append(found)
+
+    def _look(self, server: Server, space: Space) -> None:
+        try:
+            shown = server.coordinator.peek(space.topic).sequence
+        except RedKeyError:
+            return
+        assert shown <= self._head(space), f"a world at {shown} is ahead of the ledger at {self._head(space)}"
+
+    def _starves(self, server: Server, space: Space) -> bool:
+        """True while somebody waits at a server for a task that is there."""
+        waiting = server.coordinator._waiters._waiting.get(space.topic, {})
+        claims = [one for line in waiting.values() for one in line if not one.over]
+        if not claims:
+            return False
+        world = load_world(self._reader(), space.topic)
+        return any(decide(world, one.command, one.caller, world.timestamp, self.ids, NOTHING).drafts for one in claims)
 
     # The workspaces and who works in them.
 
@@ -340,6 +394,7 @@ class Run:
             check(self.calls[space.topic], wires)
             self._judge_dependencies(wires)
             self._judge_leases(space, wires)
+            _judge_checkpoints(reader, space.topic)
             records += len(wires)
             head.update(reader.head(space.topic).running_hash)
         calls = [call for found in self.calls.values() for call in found]
@@ -353,6 +408,8 @@ class Run:
         if any(server.crashes for server in self.servers):
             return
         moments = {place: at for server in self.servers for place, at in server.moments.get(space.topic, {}).items()}
+        if self.network is not None:
+            moments = self.network.moments[space.topic]
         asked: dict[str, int] = {}
         since: dict[str, float] = {}
         for place, wire in enumerate(wires, 1):
@@ -380,6 +437,14 @@ class Run:
                 assert waits[stream] <= done, f"{place}: {stream} opened before {waits[stream] - done}"
 
 
+def _judge_checkpoints(reader: MemoryStore, topic: str) -> None:
+    """Whatever was signed is there, as it was signed."""
+    head, tree = reader.head(topic).sequence, reader.tree(topic)
+    for size, note in reader.checkpoints(topic, 1_000_000):
+        assert size <= head, f"a checkpoint over {size} records of {head}"
+        assert open_checkpoint(note)[0].root == tree.root(size), f"a checkpoint over other records than the {size}"
+
+
 def _end(loop: SimLoop) -> None:
     """Let go of whatever is still under way, so that a run that failed leaves nothing behind."""
 
@@ -390,6 +455,7 @@ def _end(loop: SimLoop) -> None:
         await asyncio.gather(*left, return_exceptions=True)
 
     loop.run_until_complete(cancel_all())
+    loop.end_threads()
     loop.close()
 
 

@@ -8,20 +8,29 @@ from contextlib import contextmanager
 from random import Random
 from typing import Any
 
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
 from redkey.api.stream import frame
 from redkey.commands.actor import Actor
 from redkey.errors import StoreFull, WriterBusy
+from redkey.ledger.checkpoint import log_name
+from redkey.ledger.note import VerifierKey
 from redkey.ledger.ports import Content
+from redkey.ledger.signer import Signer
 from redkey.reducers.world import SECOND
 from redkey.services.coordinator import Coordinator
 from redkey.services.counting import Counting
+from redkey.services.log_facts import open_log
 from redkey.services.outcome import Outcome
+from redkey.services.signing import Signing, SigningSchedule
 from redkey.services.subscriptions import Subscriptions
 from redkey.services.timers import Timers
 from redkey.stores.memory import MemoryDisk, MemoryStore
+from redkey.stores.memory.network import Network, NetworkStore, Weather
 from redkey.wire.ids import ulid
 from tests.harness.desk import START
 from tests.simulation.faults import Faults
+from tests.simulation.loop import SimLoop
 
 
 class Crash(BaseException):
@@ -99,11 +108,71 @@ class SimStore(MemoryStore):
             raise Crash(self)
 
 
+class SimNetwork(Network):
+    """A database across a network, in the time of the loop; it knows when each record was committed."""
+
+    def __init__(self, machine: Machine, disk: MemoryDisk, weather: Weather, random: Random, loop: SimLoop) -> None:
+        self._loop = loop
+        self.moments: dict[str, dict[int, float]] = {}
+        super().__init__(
+            SimClock(loop, machine),
+            random,
+            disk,
+            weather=weather,
+            sleep=loop.sleep_in_thread,
+            later=loop.call_later,
+            now=loop.time,
+        )
+
+    def announce(self, topic: str, head: int, writer: NetworkStore) -> None:
+        known = self.moments.setdefault(topic, {})
+        known.update((sequence, self._loop.time()) for sequence in range(len(known) + 1, head + 1))
+        super().announce(topic, head, writer)
+
+
+class SimNetworkStore(NetworkStore):
+    """One server's way to the database, which may be full, and whose server may die."""
+
+    def __init__(self, network: SimNetwork, faults: Faults) -> None:
+        super().__init__(network)
+        self._faults, self._random = faults, network.random
+
+    @contextmanager
+    def write(self, topic: str, *, wait: bool = True) -> Iterator[Any]:
+        chance, faults = self._random.random, self._faults
+        with super().write(topic, wait=wait) as unit:
+            yield unit
+            if chance() < faults.commit_failed:
+                raise StoreFull
+            if chance() < faults.crash_before_commit:
+                raise Crash(self)
+        if chance() < faults.crash_after_commit:
+            raise Crash(self)
+
+
+class SimKeys:
+    """The secret of a log, the same for all its servers."""
+
+    def __init__(self, name: str) -> None:
+        self._signer = Signer(name, Ed25519PrivateKey.from_private_bytes(bytes(32)))
+
+    def signers(self, *, create: bool = True) -> list[Signer]:
+        return [self._signer]
+
+    def add(self) -> Signer:
+        raise NotImplementedError
+
+    def retire(self, key: VerifierKey) -> None:
+        raise NotImplementedError
+
+
 class Server:
     """One process. Booting it again gives it everything anew but the disk."""
 
-    def __init__(self, machine: Machine, disk: MemoryDisk, faults: Faults, random: Random) -> None:
-        self._disk, self._faults, self._random = disk, faults, random
+    def __init__(
+        self, machine: Machine, disk: MemoryDisk, faults: Faults, random: Random, network: SimNetwork | None = None
+    ) -> None:
+        self._disk, self._faults, self._random, self._network = disk, faults, random, network
         self.clock = SimClock(asyncio.get_running_loop(), machine)
         self.ids = SimIds(random)
         self.up = False
@@ -115,15 +184,31 @@ class Server:
 
     def boot(self) -> None:
         self.clock.booted = asyncio.get_running_loop().time()
-        self.store = SimStore(self.clock, self._disk, self._faults, self._random)
+        self.store: MemoryStore
+        if self._network is None:
+            self.store = SimStore(self.clock, self._disk, self._faults, self._random)
+        else:
+            self.store = SimNetworkStore(self._network, self._faults)
         self.coordinator = Coordinator(self.store, self.ids, on_fatal=self._fatal, now=_no_time)
         self.subscriptions = Subscriptions(self.store, 100, frame)
         self.coordinator.listen(self.subscriptions.hear)
         self.coordinator.listen(self._heard)
         self.coordinator.listen(Counting(self.coordinator.join).heard)
+        if self._network is not None:
+            signing = self._open_signing(self._network)
+            schedule = SigningSchedule(signing, self.coordinator.join, on_failure=lambda failure: None)
+            self.coordinator.listen(schedule.heard)
         self.timers = Timers(self.store, self.coordinator, self.subscriptions, self.clock, 30, self._fatal)
         self.timers.start()
         self.up = True
+
+    def _open_signing(self, network: SimNetwork) -> Signing:
+        """Begin to sign; on the loop nothing can wait, so for a moment nothing goes wrong."""
+        storm, network.weather = network.weather, Weather()
+        log = open_log(self.store, bytes(32))
+        signing = Signing(self.store, SimKeys(log_name(log.log_id)))
+        network.weather = storm
+        return signing
 
     def crash(self) -> None:
         """Nothing of the process goes on; whoever waits for it hears nothing."""

@@ -13,14 +13,15 @@ from tests.simulation.run import Report, Run
 
 ROOT = Path(__file__).parents[2]
 SEEDS = 2000 if os.environ.get("REDKEY_TEST_LONG") == "1" else 200
+NETWORK_SEEDS = 1000 if os.environ.get("REDKEY_TEST_LONG") == "1" else 20
 BLOCK = 10
 
 
-def run(seed: int) -> Report:
+def run(seed: int, *, network: bool = False) -> Report:
     try:
-        return Run(seed).go()
+        return Run(seed, network=network).go()
     except BaseException:
-        print(f"repeat with: python -m tests.simulation {seed}")
+        print(f"repeat with: python -m tests.simulation {seed}{' network' if network else ''}")
         raise
 
 
@@ -28,6 +29,16 @@ def run(seed: int) -> Report:
 def test_nothing_is_lost_or_done_twice_and_everything_ends(first: int) -> None:
     for seed in range(first, first + BLOCK):
         run(seed)
+
+
+@pytest.mark.parametrize("first", range(0, NETWORK_SEEDS, BLOCK))
+def test_the_same_holds_on_a_database_across_a_network(first: int) -> None:
+    for seed in range(first, first + BLOCK):
+        run(seed, network=True)
+
+
+def test_one_seed_is_one_run_on_a_network_too() -> None:
+    assert repr(run(3, network=True)) == repr(run(3, network=True))
 
 
 # In the run of seed 6 somebody waits in two workspaces when another process has written to both.

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from random import Random
 
 import pytest
 
+from redkey.ledger.clock import LedgerClock
 from redkey.ledger.ports import Clock, SequencedStore
 from redkey.stores.clock import SystemClock
 from redkey.stores.memory import MemoryDisk, MemoryStore
+from redkey.stores.memory.network import Network, NetworkStore, Weather
 from redkey.stores.sqlite import SqliteStore
 
 
@@ -33,6 +36,20 @@ class ClosingMaker:
 @pytest.fixture
 def sqlite_maker(tmp_path: Path) -> Iterator[ClosingMaker]:
     maker = ClosingMaker(lambda clock: SqliteStore(tmp_path / "data", clock))
+    yield maker
+    maker.close()
+
+
+@pytest.fixture
+def network_maker() -> Iterator[ClosingMaker]:
+    network = Network(SystemClock(), Random(5), weather=Weather(delay_seconds=0.0005, notice_seconds=0.005))
+
+    def make(clock: Clock) -> SequencedStore:
+        # Time is the database's: whoever gives a clock sets it there.
+        network.clock = LedgerClock(clock)
+        return NetworkStore(network)
+
+    maker = ClosingMaker(make)
     yield maker
     maker.close()
 

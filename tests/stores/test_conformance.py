@@ -14,6 +14,14 @@ class TestMemoryStore(SequencedStoreCases):
         return memory_maker
 
 
+class TestNetworkStore(SequencedStoreCases):
+    """The memory store across a network, with delays and late notices."""
+
+    @pytest.fixture
+    def maker(self, network_maker: Maker) -> Maker:
+        return network_maker
+
+
 class TestSqliteStore(SequencedStoreCases):
     @pytest.fixture
     def maker(self, sqlite_maker: Maker) -> Maker:

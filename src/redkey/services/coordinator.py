@@ -1,10 +1,12 @@
 """The coordinator: the one write path. Requests that arrive together are decided in one unit and made durable
 by one commit; a request is answered only after its records are durable.
 
-A unit is of one workspace; the units of one turn of the loop are committed together. They run on the event loop without
-yielding. The world is lent to its unit, so nobody reads it ahead of its commit. When a commit fails, the worlds it
-changed are dropped and read again; when an fsync fails, the process must stop. Which worlds are loaded is `worlds`'s,
-who waits for a task is `waiters`'s, what a unit does is `run_unit`'s.
+A unit is of one workspace. A store whose units are inline runs them on the event loop, without yielding, and commits
+those of one turn together; any other runs them on writer threads, one unit a workspace, different workspaces side by
+side. Either way the world is lent to its unit, so nobody reads it ahead of its commit, and answers, waiters and
+listeners are served on the loop before the workspace's next unit. When a commit fails, its world is dropped and read
+again; when its outcome is in doubt, the workspace is closed until that is resolved; when an fsync fails, the process
+must stop. Which worlds are loaded is `worlds`'s, who waits for a task is `waiters`'s, what a unit does is `run_unit`'s.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ import structlog
 from redkey.commands.actor import Actor
 from redkey.commands.decision import key_reused
 from redkey.commands.draft import Ids
-from redkey.errors import RedKeyError, StoreError, StorePoisoned, WriterBusy
+from redkey.errors import CommitInDoubt, RedKeyError, StoreError, StorePoisoned, WriterBusy
 from redkey.ledger.ports import Content, SequencedStore, StoreUnit, Unit
 from redkey.reducers.world import World
 from redkey.services.acts import AnyAct, Perform, new_topic, on_store, on_topic
@@ -34,17 +36,21 @@ from redkey.services.submission import Done, MakeReply, Request, Submission
 from redkey.services.turns import Turns
 from redkey.services.waiters import Waiters
 from redkey.services.worlds import Worlds
+from redkey.services.writer_threads import WriterThreads
 
 # How many turns the event loop gets at most to bring more requests before a unit begins.
 _DRAIN_TURNS = 16
+# How long the callers of a unit in doubt wait for its outcome.
+DOUBT_SECONDS = 10.0
+# How long a task that another server brought waits for those who wait there; when to look again after a failure.
+_FOREIGN_SECONDS, _AGAIN_SECONDS = 0.02, 1.0
 # How many workspaces the store is asked for that may need a tick.
 _DUE_LIMIT = 100
 # How many acts share a commit at most.
 _ACTS_TOGETHER = 64
-_NOBODY = Actor("", "", frozenset())
-
 _log = structlog.get_logger("redkey.services")
 T = TypeVar("T")
+_NOBODY = Actor("", "", frozenset())
 Listener = Callable[[str, Sequence[Settled]], None]
 
 
@@ -72,8 +78,15 @@ class Coordinator:
         self._act_first = False
         self._draining = self._stopping = False
         self._idle = asyncio.Event()
+        self._idle.set()
         # The worlds that were found to be at the head in this turn of the loop.
         self._peeked: set[str] = set()
+        # Where units run that are not inline; None where they are.
+        self._writers = None if store.inline else WriterThreads(store)
+        # Topics whose commit has been in doubt for too long: what comes for them is refused until it is resolved.
+        self._doubtful: set[str] = set()
+        # Topics to which others have committed, before somebody who waits there is woken.
+        self._looking: set[str] = set()
         # Why nothing is taken any more.
         self._stopped: Callable[[], RedKeyError] | None = None
 
@@ -143,6 +156,8 @@ class Coordinator:
         """
         if self._stopped is not None:
             raise self._stopped()
+        if topic in self._doubtful:
+            raise CommitInDoubt
         submission = self._flights.get((topic, idem)) if idem else None
         if submission is not None:
             if submission.body != body:
@@ -211,6 +226,8 @@ class Coordinator:
 
     def peek(self, topic: str) -> World:
         """The world at the last commit, for questions that need no unit; do not change it."""
+        if self._writers is not None and topic in self._writers.busy:
+            return self._worlds.peek_beside(topic, self._store.known_head(topic))
         if topic in self._peeked:
             # Once a turn is enough: whatever asks in this turn came before it began.
             return self._worlds.peek(topic, 0)
@@ -236,9 +253,26 @@ class Coordinator:
 
     def look_at(self, topic: str) -> None:
         """Other processes have committed to a workspace: wake whoever waits for what they brought."""
-        if topic in self._waiters.topics:
+        if self._writers is None:
+            self._look_now(topic)
+        elif topic in self._waiters.topics and topic not in self._looking:
+            # Whoever waits at the server that brought a task is first; the others do not take a lock for nothing.
+            self._looking.add(topic)
+            asyncio.get_running_loop().call_later(_FOREIGN_SECONDS, self._look_now, topic)
+
+    def _look_now(self, topic: str) -> None:
+        """Fold what others wrote, and wake those for whom something is still offered."""
+        self._looking.discard(topic)
+        if topic not in self._waiters.topics or (self._writers is not None and topic in self._writers.busy):
+            # Nobody waits, or the unit that runs will look when it has ended.
+            return
+        try:
             self._worlds.peek(topic, self._store.known_head(topic))
-            self._wake(topic)
+        except StoreError:
+            if not self.stopping:
+                asyncio.get_running_loop().call_later(_AGAIN_SECONDS, self._look_now, topic)
+            return
+        self._wake(topic)
 
     def let_go_idle(self) -> None:
         """Let go of the worlds that nobody used since this was last called."""
@@ -263,6 +297,9 @@ class Coordinator:
         arrived = len(self._arrived)
         if turns > 1 and known < arrived < self._arrived.unit_limit:
             loop.call_soon(self._drain, turns - 1, arrived)
+            return
+        if self._writers is not None:
+            self._dispatch(self._writers)
             return
         try:
             if self._act_first and self._acts:
@@ -331,7 +368,7 @@ class Coordinator:
         with self._store.write(run.topic) as unit:
             run_unit(self._means, unit, run)
 
-    def _units_failed(self, batch: list[Submission], runs: list[UnitRun], cause: Exception) -> None:
+    def _units_failed(self, batch: Sequence[Submission], runs: list[UnitRun], cause: Exception) -> None:
         """Nothing of the batch was recorded: forget what its units have folded, and answer or try again."""
         if isinstance(cause, StorePoisoned):
             self._stopped = partial(StorePoisoned, cause.message)
@@ -395,6 +432,101 @@ class Coordinator:
         else:
             acts[0].fail(store_failure(cause) if isinstance(cause, StoreError) else internal_failure(cause))
 
+    # Units on writer threads.
+
+    def _dispatch(self, writers: WriterThreads) -> None:
+        """Begin units for workspaces that are not busy, as long as there are writers; commands and acts take turns."""
+        self._draining = False
+        while writers.is_free and (self._begin_unit(writers) | self._begin_act(writers)):
+            pass
+        if not self._arrived and not self._acts and not writers.busy - self._doubtful:
+            self._idle.set()
+
+    def _begin_unit(self, writers: WriterThreads) -> bool:
+        while taken := self._arrived.take_of(writers.busy):
+            batch = self._present(taken)
+            if batch:
+                run = UnitRun(batch, self._worlds.lend(batch[0].topic))
+                writers.start(run.topic, partial(self._run, run), partial(self._unit_ended, writers, run))
+                return True
+        return False
+
+    def _begin_act(self, writers: WriterThreads) -> bool:
+        act = next((one for one in self._acts if one.topic not in writers.busy), None)
+        if act is None or not writers.is_free:
+            return False
+        self._acts.remove(act)
+        if not act.over:
+            writers.start(act.topic, partial(act.run, self._store), partial(self._act_ended, writers, act))
+        return True
+
+    def _unit_ended(self, writers: WriterThreads, run: UnitRun, cause: BaseException | None) -> None:
+        if cause is None:
+            self._answer([run])
+        elif isinstance(cause, CommitInDoubt):
+            self._doubt(writers, run.topic, cause, run.batch, partial(self._unit_resolved, run))
+        elif isinstance(cause, WriterBusy):
+            # The unit did not begin.
+            self._worlds.take_back(run.loan, None)
+            self._fail(run.batch, partial(store_failure, cause))
+        elif isinstance(cause, Exception):
+            self._units_failed(run.batch, [run], cause)
+        self._begin_draining()
+
+    def _act_ended(self, writers: WriterThreads, act: AnyAct, cause: BaseException | None) -> None:
+        if cause is None:
+            act.succeed()
+        elif isinstance(cause, CommitInDoubt):
+            self._doubt(writers, act.topic, cause, (), partial(self._act_resolved, act))
+        elif isinstance(cause, Exception):
+            self._acts_failed([act], cause)
+        self._begin_draining()
+
+    def _doubt(
+        self,
+        writers: WriterThreads,
+        topic: str,
+        cause: CommitInDoubt,
+        batch: Sequence[Submission],
+        resolved: Callable[[bool], None],
+    ) -> None:
+        """Whether a unit was committed is not known: its workspace is closed until it is, the others go on."""
+        _log.warning("a commit is in doubt", topic=topic, reason=cause.message)
+        late = asyncio.get_running_loop().call_later(DOUBT_SECONDS, self._doubt_lasts, topic, batch)
+
+        def end(committed: bool) -> None:
+            late.cancel()
+            self._doubtful.discard(topic)
+            _log.info("a commit was resolved", topic=topic, committed=committed)
+            resolved(committed)
+            self._begin_draining()
+
+        writers.resolve(topic, cause, end)
+
+    def _doubt_lasts(self, topic: str, batch: Sequence[Submission]) -> None:
+        """Nobody waits longer: a retry with the same key tells how it ended."""
+        self._doubtful.add(topic)
+        self._fail([*batch, *self._arrived.clear(topic)], CommitInDoubt)
+        for act in [one for one in self._acts if one.topic == topic]:
+            self._acts.remove(act)
+            act.fail(CommitInDoubt())
+        self._begin_draining()
+
+    def _unit_resolved(self, run: UnitRun, committed: bool) -> None:
+        if committed:
+            self._answer([run])
+            return
+        # Nothing was recorded: whoever still waits gets another unit.
+        self._worlds.drop(run.loan)
+        self._answers.forget(run.topic)
+        self._arrived.put_back([one for one in run.batch if not one.over])
+
+    def _act_resolved(self, act: AnyAct, committed: bool) -> None:
+        if committed:
+            act.succeed()
+        else:
+            act.fail(Unavailable())
+
     # From commit to answer.
 
     def _answer(self, runs: Sequence[UnitRun]) -> None:
@@ -419,6 +551,10 @@ class Coordinator:
             if run.work is not None and run.work.records:
                 self.announce(run.topic, run.work.records)
             self._wake(run.topic)
+            world = self._worlds.get(run.topic)
+            if self._writers is not None and world is not None and self._store.known_head(run.topic) > world.sequence:
+                # Others committed after this unit did: they were announced while nobody could look.
+                self.look_at(run.topic)
         self._worlds.let_go_surplus(self._waiters.topics)
 
     def _wake(self, topic: str) -> None:
@@ -454,8 +590,9 @@ class Coordinator:
     async def stop(self) -> None:
         """Answer those who wait, let what arrived be recorded, then take nothing more."""
         self.begin_stop()
-        if self._draining:
-            await self._idle.wait()
+        await self._idle.wait()
+        if self._writers is not None:
+            self._writers.give_up()
         self._stopped = self._stopped or partial(Unavailable, "The server is stopping.")
 
 

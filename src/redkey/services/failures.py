@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from redkey.errors import RedKeyError, StoreFull, StorePoisoned, WriterBusy
+from redkey.errors import CommitInDoubt, RedKeyError, StoreFull, StorePoisoned, WriterBusy
 
 
 class Unavailable(RedKeyError):
@@ -13,7 +13,7 @@ class Unavailable(RedKeyError):
 
 def store_failure(cause: BaseException | None) -> RedKeyError:
     """What callers are told when the store did not take their requests; a code of its own where they can act on it."""
-    if isinstance(cause, StoreFull | WriterBusy | StorePoisoned):
+    if isinstance(cause, StoreFull | WriterBusy | StorePoisoned | CommitInDoubt):
         return type(cause)(cause.message)
     failure = Unavailable()
     failure.__cause__ = cause

@@ -39,6 +39,8 @@ ADVICE = {
     "store_full": "Ask the operator to free space on the server's disk, then retry.",
     "writer_busy": "Retry after Retry-After seconds; if it keeps failing, ask the operator to look at the other server "
     "processes of this data directory: one may have been suspended while it was writing.",
+    "commit_in_doubt": "Retry after Retry-After seconds with the same Idempotency-Key; the answer then says what was "
+    "recorded.",
     "method_not_allowed": "Use one of the methods in the Allow header.",
 }
 ADVICE_BY_STATUS = {

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 
 import structlog
 
@@ -50,7 +51,13 @@ class Timers:
 
     def start(self) -> None:
         """Begin: from now on this server learns of what others commit, and of what is due."""
-        self._unsubscribe = self._store.subscribe(self._heard)
+        loop = asyncio.get_running_loop()
+
+        def beside(topic: str, head: int) -> None:
+            with suppress(RuntimeError):  # The loop was closed.
+                loop.call_soon_threadsafe(self._heard, topic, head)
+
+        self._unsubscribe = self._store.subscribe(self._heard if self._store.inline else beside)
         for work in (self._tick, self._poll, self._sweep, self._let_go):
             self._tasks.append(asyncio.create_task(work(), name=f"redkey{work.__name__}"))
             self._tasks[-1].add_done_callback(self._ended)

@@ -9,7 +9,7 @@ much a unit may take follows from what the last ones took.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 
 from redkey.services.submission import Submission
 
@@ -97,8 +97,28 @@ class Turns:
                 break
         return taken
 
-    def clear(self) -> list[Submission]:
-        """Take everything out."""
+    def take_of(self, busy: Container[str]) -> list[Submission]:
+        """What shares the next unit of the first workspace in line that is not busy; empty when there is none."""
+        topic = next((topic for topic in self._lines if topic not in busy), None)
+        if topic is None:
+            return []
+        line, limit, taken = self._lines.pop(topic), self.unit_limit, list[Submission]()
+        while line and len(taken) < limit and not (line[0].alone and taken):
+            taken.append(line.popleft())
+            if taken[-1].alone:
+                break
+        self._count -= len(taken)
+        if line:
+            # The next turn is another's.
+            self._lines[topic] = line
+        return taken
+
+    def clear(self, topic: str | None = None) -> list[Submission]:
+        """Take everything out, or everything of one workspace."""
+        if topic is not None:
+            line = self._lines.pop(topic, deque())
+            self._count -= len(line)
+            return [*line]
         taken = [*self]
         self._lines.clear()
         self._count = 0

@@ -1,7 +1,8 @@
 """The worlds that are loaded: read from rows on first use, kept up with what others write, let go when idle.
 
 A world is lent to the unit of its topic and changes inside that unit only. It comes back when the unit is committed;
-when the commit fails, it is dropped.
+when the commit fails, it is dropped. While a unit that runs in a thread has it, questions are answered by a copy that
+follows the commits.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from redkey.reducers.world import RULES, World
 
 WORLDS_LIMIT = 1000
 _PAGE = 1000
+_COPIES = 64
 
 
 class Loan:
@@ -56,6 +58,8 @@ class Worlds:
         self._loaded_at: dict[str, int] = {}
         # What was committed and those who wait have not heard of yet.
         self._news: dict[str, Changes] = {}
+        # Copies for questions that come while a unit has the world.
+        self._copies: dict[str, World] = {}
         # Workspaces that were used since the idle ones were last let go.
         self._recent: set[str] = set()
         # Workspaces that this process let go: when something will be due in them, and the time of their last record.
@@ -107,6 +111,20 @@ class Worlds:
         _check_rules(world)
         return self._keep(topic, world)
 
+    def peek_beside(self, topic: str, head: int) -> World:
+        """The same while a unit has the world: a copy, which nothing is decided by."""
+        world = self._copies.pop(topic, None)
+        if world is None:
+            with self._store.snapshot() as snapshot:
+                world = load_world(snapshot, topic)
+        elif head > world.sequence:
+            _catch_up(self._store, topic, world, Changes())
+        _check_rules(world)
+        self._copies[topic] = world
+        if len(self._copies) > _COPIES:
+            del self._copies[next(iter(self._copies))]
+        return world
+
     def drop(self, loan: Loan) -> None:
         """The unit failed: forget its world, which is ahead of the ledger."""
         self._news.pop(loan.topic, None)
@@ -151,6 +169,7 @@ class Worlds:
 
     def _let_go(self, topic: str) -> None:
         self._news.pop(topic, None)
+        self._copies.pop(topic, None)
         world = self._loaded.pop(topic)
         when = next_time(world)
         if when:

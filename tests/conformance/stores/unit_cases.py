@@ -68,6 +68,11 @@ def heads_are(stores: Sequence[SequencedStore], topic: str, head: int) -> bool:
     return all(store.known_head(topic) == head for store in stores)
 
 
+def only_inline(store: SequencedStore) -> None:
+    if not store.inline:
+        pytest.skip("units of this store wait for their own locks and are committed by themselves")
+
+
 def spoil_together(store: SequencedStore, topics: Sequence[str], *, ignored: bool) -> None:
     """Units that share a commit, of which the last fails; a failure that is ignored fails the others all the same."""
     with store.together():
@@ -162,8 +167,7 @@ class UnitCases:
 
     def test_units_of_several_topics_are_committed_together(self, maker: Maker) -> None:
         store, other = maker.open(), maker.open()
-        if not store.inline:
-            pytest.skip("each unit is committed by itself")
+        only_inline(store)
         with store.together():
             topics = [new_topic(store) for _ in range(5)]
             for topic in topics:
@@ -348,6 +352,18 @@ class UnitCases:
         with two.write(topic, wait=False) as unit:
             unit.append(topic, entries(1, 1), 0)
 
+    def test_units_of_different_topics_run_side_by_side(self, maker: Maker) -> None:
+        store = maker.open()
+        if store.inline:
+            pytest.skip("units of this store run one after the other")
+        one, two = new_topic(store), new_topic(store)
+        with ThreadPoolExecutor(1) as pool, store.write(one) as unit:
+            unit.append(one, entries(1, 1), 0)
+            pool.submit(append, store, two, 3).result(60)
+            assert store.head(one).sequence == 0
+        assert len(check_topic(store, one)) == 1
+        assert len(check_topic(store, two)) == 3
+
     def test_a_thread_cannot_wait_for_itself(self, maker: Maker) -> None:
         store = maker.open()
         topic = new_topic(store)
@@ -358,6 +374,7 @@ class UnitCases:
 
     def test_a_held_lock_is_the_next_units(self, maker: Maker) -> None:
         one, two = maker.open(), maker.open()
+        only_inline(one)
         topic = new_topic(one)
         with ThreadPoolExecutor(1) as pool:
             pool.submit(one.hold).result()
@@ -375,6 +392,7 @@ class UnitCases:
 
     def test_hold_waits_for_another_store(self, maker: Maker) -> None:
         one, two = maker.open(), maker.open()
+        only_inline(one)
         topic = new_topic(one)
         asked = threading.Event()
 
