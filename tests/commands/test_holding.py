@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 
+from redkey.commands.actor import Actor
 from redkey.commands.claims import (
     AddArtifact,
     BlockClaim,
@@ -23,6 +25,7 @@ from redkey.commands.claims import (
 from redkey.commands.decision import Refused
 from redkey.commands.registry import CreateQueue, UpdateQueue
 from redkey.commands.tasks import CancelTask
+from redkey.readmodel.events import show
 from redkey.reducers.world import SECOND
 from redkey.wire.ids import ulid
 from redkey.wire.times import parse_time
@@ -334,3 +337,15 @@ def test_a_lease_comes_from_the_claim_the_task_or_the_queue(desk: Desk) -> None:
         desk.hold(task, agent, asked)
         leases.append(desk.world.tasks[task].lease_seconds_held)
     assert leases == [900, 300, 40, 50]
+
+
+@pytest.mark.parametrize("sources", [(), ("art_" + ulid(2, bytes(10)),)])
+def test_an_artifact_that_a_runner_adds_shows_its_agent(desk: Desk, sources: tuple[str, ...]) -> None:
+    agent = desk.agent("ada")
+    claim_id = desk.hold(desk.task(), agent)
+    runner = Actor(desk.workspace_id, "key_" + ulid(3, bytes(10)), frozenset({"runner"}))
+    added = desk.do(msgspec.structs.replace(artifact(claim_id), derived_from=sources), runner).records[0]
+    shown = show(added.event, added.sequence, added.timestamp).actor
+    # A wire has no room for both: with sources the agent is the sender, and its name is what is shown.
+    assert (shown.type, shown.id) == (("agent", "ada") if sources else ("agent", agent))
+    assert added.wire["sender"] == ("agent:ada" if sources else f"runner:{runner.key_id}")

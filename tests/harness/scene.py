@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -87,17 +87,17 @@ class Scene:
         command = ["--card", str(self.card(card)), "--queue", self.queue, "--work", work]
         return self.start([*command, "--memory", "words", *arguments], **environment)
 
-    def start(self, arguments: list[str], **environment: str) -> Runner:
+    def start(self, arguments: list[str], *, under: Sequence[str] = (), **environment: str) -> Runner:
         """Begin a runner of one agent, and wait until it is ready."""
-        runner = self.begin(arguments, **environment)
+        runner = self.begin(arguments, under=under, **environment)
         until(lambda: "ready" in runner.events() or runner.process.poll() is not None, PATIENCE_SECONDS)
         assert runner.process.poll() is None, runner.log()
         return runner
 
-    def begin(self, arguments: list[str], **environment: str) -> Runner:
-        """Begin a `redkey run` process."""
+    def begin(self, arguments: list[str], *, under: Sequence[str] = (), **environment: str) -> Runner:
+        """Begin a `redkey run` process; `under` is a command that runs the rest of its arguments."""
         log = self.directory / f"runner-{len(self._runners)}.log"
-        command = [sys.executable, "-m", "redkey", "run", "--json", *arguments]
+        command = [*under, sys.executable, "-m", "redkey", "run", "--json", *arguments]
         clean = {key: value for key, value in os.environ.items() if not key.startswith("REDKEY_")}
         known = {"REDKEY_URL": self.server.url, "REDKEY_API_KEY": self.server.key, "PYTHONUNBUFFERED": "1"}
         with log.open("wb") as out:

@@ -12,7 +12,7 @@ import pytest
 from redkey.errors import ConfigRefused, OutputRefused, RedKeyError, StepFailed
 from redkey.runner.cost import Meter, Usage
 from redkey.runner.envelope import step_input
-from redkey.runner.executors.command import CommandExecutor
+from redkey.runner.executors.command import CommandExecutor, files_left_behind, placed_command
 from redkey.runner.executors.port import Produced, Step, Terms
 from redkey.runner.executors.python import PythonExecutor
 from redkey.runner.mail import Mail
@@ -272,3 +272,18 @@ def test_a_name_that_names_no_function_is_refused_at_once(target: str) -> None:
 def test_a_worktree_cannot_shadow_modules(tmp_path: Path) -> None:
     (tmp_path / "json.py").write_text("raise SystemExit('shadowed')")
     assert run_python(tmp_path, "plain").output.success
+
+
+def test_a_program_by_a_relative_path_is_found_from_where_the_runner_was_started(tmp_path: Path) -> None:
+    (tmp_path / "agent.sh").write_text("")
+    found = str(tmp_path / "agent.sh")
+    assert placed_command("./agent.sh --x ./agent.sh", tmp_path) == f"{found} --x ./agent.sh"
+    assert placed_command("A=1 ./agent.sh", tmp_path) == f"A=1 {found}"
+    assert placed_command(["./agent.sh", "x"], tmp_path) == [found, "x"]
+    for plain in ("true", "/bin/true x", "'", "$X/y"):
+        assert placed_command(plain, tmp_path) == plain
+    with pytest.raises(ConfigRefused, match="in " + str(tmp_path)) as refused:
+        placed_command("./agnet.sh", tmp_path)
+    assert refused.value.code == "program_missing"
+    assert files_left_behind("sh agent.sh other.sh --agent.sh", tmp_path) == ["agent.sh"]
+    assert files_left_behind(f"sh {found}", tmp_path) == []

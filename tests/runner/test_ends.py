@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -109,10 +111,87 @@ def test_a_stop_gives_back_what_cannot_finish(stage: Scene) -> None:
 # --- the agent says something wrong ---
 
 
-def test_a_hundred_megabytes_of_output_fail_the_attempt(stage: Scene) -> None:
-    stage.run("--exec", "head -c 100000000 /dev/zero")
+# What a program says that it used, before anything goes wrong.
+_USED = """echo '{"cost_usd": 0.25}' >> "$REDKEY_USAGE_FILE"; """
+
+
+def test_two_gigabytes_of_output_fail_the_attempt_and_are_paid_for(stage: Scene) -> None:
+    """`head` is ended at 16 MiB, so the size costs nothing."""
+    stage.run("--exec", f"{_USED}head -c 2147483648 /dev/zero")
     task = stage.ends(stage.task(), "failed")
     assert (task.failure.kind, "more than 16,777,216 bytes" in task.failure.reason) == ("error", True)
+    assert task.cost_usd == 0.25
+
+
+def test_a_file_of_two_gigabytes_is_told_to_the_agent_and_then_blocks(stage: Scene) -> None:
+    """The file is as large as it says and takes no room: it is refused by its size."""
+    stage.run("--exec", f"{_USED}truncate -s 2147483648 big.bin; echo '{output()}'")
+    task = stage.ends(stage.task(), "blocked")
+    assert (task.blocker.blocker_type, "artifact_too_large" in task.blocker.reason) == ("verification_fail", True)
+    assert task.cost_usd == 0.5
+
+
+# --- the disk is full ---
+
+# A file system of its own for `--work`, in a name space that only the runner sees. A line in the first fifo has it
+# filled to the last byte, a line in the second has it emptied again.
+_SMALL_DISK = """
+mount -t tmpfs -o size=2m tmpfs "$1" || exit 99
+{ read _ < "$1-fill"; head -c 4m /dev/zero > "$1/filler"; cat /dev/zero > "$1/rest"; echo > "$1-is-full"
+   read _ < "$1-free"; rm "$1/filler" "$1/rest"; } 2>/dev/null &
+shift; exec "$@"
+"""
+
+
+@pytest.fixture
+def small_disk(stage: Scene) -> list[str]:
+    """The command before a runner's that gives its `--work` a small disk."""
+    work = stage.directory / "small"
+    work.mkdir()
+    for name in ("fill", "free"):
+        os.mkfifo(f"{work}-{name}")
+    under = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", _SMALL_DISK, "sh", str(work)]
+    if sys.platform != "linux" or subprocess.run([*under, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("a user may not mount a file system here")
+    return under
+
+
+def test_a_runner_whose_disk_is_full_gives_its_task_back_and_goes_on_when_there_is_room(
+    small_disk: list[str], stage: Scene
+) -> None:
+    work = small_disk[-1]
+    said = output(artifacts=_file("result.txt", "whole " * 20000))
+    (stage.directory / "said.json").write_text(said)
+    place = ["--card", str(stage.card("ada")), "--queue", stage.queue, "--work", work, "--memory", "off"]
+    stage.ensure_queue()
+    runner = stage.start([*place, "--exec", f"{_USED}cat {stage.directory}/said.json"], under=small_disk)
+    Path(f"{work}-fill").write_text("go\n")
+    until(Path(f"{work}-is-full").exists)
+    task_id = stage.task(outputs=["result"])
+    stage.until_told(runner, "paused")
+    (told,) = [one for one in runner.told() if one["event"] == "released"][:1]
+    assert "full" in told["reason"]
+    task = stage.rk.tasks.get(task_id)
+    assert (task.attempt, task.failure) == (1, None)
+    Path(f"{work}-free").write_text("go\n")
+    task = stage.ends(task_id, "completed")
+    assert (task.attempt, task.artifacts[0].bytes) == (1, 120000)
+    # Every run of the agent is paid for, also those whose work could not be written.
+    runs = len([one for one in runner.told() if one["event"] in ("released", "verified")])
+    assert task.cost_usd == pytest.approx(0.25 * runs)
+
+
+def test_an_agent_that_fills_the_disk_fails_by_its_own_words_and_leaves_room(
+    small_disk: list[str], stage: Scene
+) -> None:
+    place = ["--card", str(stage.card("ada")), "--queue", stage.queue, "--work", small_disk[-1], "--memory", "off"]
+    stage.ensure_queue()
+    fills = f'grep -q "second" "$REDKEY_PROMPT_FILE" && {{ echo \'{output()}\'; exit; }}; {_USED}cat /dev/zero > big'
+    stage.start([*place, "--exec", fills], under=small_disk)
+    task = stage.ends(stage.task("The first is done"), "failed")
+    assert "No space left on device" in task.failure.reason
+    assert task.cost_usd == 0.25
+    stage.ends(stage.task("The second is done"), "completed")
 
 
 def test_a_child_that_takes_too_long_and_ignores_the_request_to_stop_fails_with_timeout(stage: Scene) -> None:
@@ -208,7 +287,8 @@ def test_no_success_is_a_failure_whatever_is_recommended(stage: Scene) -> None:
 
 
 def test_a_rule_by_inbox_asks_a_question_and_one_by_gate_asks_for_approval(stage: Scene) -> None:
-    script = 'rule=$(sed -n "s/.*\\"rule\\":\\([0-9]\\).*/\\1/p" "$REDKEY_INPUT_FILE")\n' + _say(
+    script = 'grep -q lifted "$REDKEY_INPUT_FILE" && {\n' + _say(output(summary="Done with leave.")) + "exit; }\n"
+    script += 'rule=$(sed -n "s/.*\\"rule\\":\\([0-9]\\).*/\\1/p" "$REDKEY_INPUT_FILE")\n' + _say(
         output(summary="May I?", recommendation="escalate", notes=["escalation_rule: RULE", "blocker_type: resource"])
     ).replace("cat <<'END'", "sed \"s/RULE/$rule/\" <<'END'")
     stage.run("--exec", stage.script("a.sh", script))
@@ -224,6 +304,11 @@ def test_a_rule_by_inbox_asks_a_question_and_one_by_gate_asks_for_approval(stage
         one for one in stage.rk.inbox.list(to="human") if one.message_type == "exec.gate" and one.ref_task_id == gated
     ]
     assert (gate.priority, gate.action_required, gate.subject) == (1, True, "It costs money")
+    # The approval is asked for before the work is done, and the work waits for it.
+    stage.rk.tasks.unblock(gated, answer="Go on; I look at the result.")
+    assert stage.ends(gated, "completed").summary == "Done with leave."
+    assert [one.task_id for one in stage.rk.gates.list() if one.task_id == gated] == [gated]
+    assert stage.rk.tasks.explain(gated).reasons[0].code == "gate"
 
 
 # --- what cannot be held to its brief is not begun ---

@@ -98,21 +98,25 @@ def test_the_work_is_the_runners_and_the_claims_are_the_agents(stage: Scene) -> 
     stage.ends(task_id, "completed")
     (agent,) = stage.rk.agents.list(slug=f"quinn{stage.suffix}")
     shown = {one.type: one for one in stage.rk.tasks.events(task_id)}
-    for name in ("task.claimed", "task.started", "task.complete"):
+    for name in ("task.claimed", "task.started", "artifact.ready", "task.complete"):
         assert (shown[name].actor.type, shown[name].actor.id) == ("agent", agent.agent_id), name
-    assert shown["artifact.ready"].actor.type == "runner"
-    senders = {name: stage.rk.receipts.get(one.event_id) for name, one in shown.items() if name == "task.complete"}
-    assert senders["task.complete"].actor.id == agent.agent_id
+    for name in ("artifact.ready", "task.complete"):
+        receipt = stage.rk.receipts.get(shown[name].event_id)
+        assert (receipt.actor.type, receipt.actor.id) == ("agent", agent.agent_id), name
     # The key is kept for the next start, readable by its owner alone, and only one is made.
     kept = stage.directory / "work-quinn" / "runner-keys.json"
     assert kept.stat().st_mode & 0o777 == 0o600
+    # Nor is it committed by accident, where `--work` is in a repository.
+    assert (kept.parent / ".gitignore").read_text().endswith("\n*\n")
     before = kept.read_bytes()
     first.stop()
     second = stage.run("--exec", f"cat {stage.directory}/said.json")
     assert kept.read_bytes() == before
     second.stop()
     # A key that was revoked meanwhile is replaced.
-    key_id = shown["artifact.ready"].actor.id
+    proof = stage.rk.receipts.get(shown["artifact.ready"].event_id).offline
+    sender = json.loads(proof.wire)["sender"]
+    key_id = sender.removeprefix("runner:")
     stage.rk.keys.revoke(stage.server.workspace_id, key_id)
     third = stage.run("--exec", f"cat {stage.directory}/said.json")
     stage.ends(stage.task(outputs=["a"]), "completed")

@@ -21,7 +21,7 @@ from redkey.runner.executors.port import Produced, Step, Terms
 from redkey.runner.process import Limits
 from tests.harness.models import Answer, ModelServer, Problem, Reply, model_server
 from tests.harness.samples import assignment
-from tests.harness.scene import Scene
+from tests.harness.scene import Runner, Scene
 
 MODEL = "qwen3:8b"
 PRICES = PriceTable({MODEL: Rates(1, 10, cache_read=0.1)})
@@ -246,3 +246,41 @@ def test_a_limit_of_the_account_gives_the_task_back_and_pauses_every_runner(api:
     assert "usage_limit" in beats
     # One call met the limit. Nobody asked again before it ended.
     assert len([at for at in calls if at < calls[0] + 5.5]) == 1
+
+
+def test_a_limit_of_the_account_reaches_runners_in_other_directories_and_on_other_machines(
+    api: ModelServer, stage: Scene
+) -> None:
+    """Two runners have only the key in common; one of another account does the task that both must leave."""
+    limited = Problem(429, {"error": {"message": "usage limit"}}, {"retry-after": "3600"})
+    keys: list[str] = []
+
+    def answer(number: int, request: dict[str, Any]) -> Reply | Problem:
+        keys.append(api.headers[-1]["authorization"])
+        return limited if keys[-1] == "Bearer one" else Reply(json.dumps(ENVELOPE))
+
+    api.answer = answer
+
+    def begin(name: str, key: str) -> Runner:
+        home = stage.directory / f"home-{name}"
+        home.mkdir()
+        more = {"HOME": str(home), "OPENAI_API_KEY": key}
+        return stage.run("--openai", f"{api.url}/v1", "--lease", "5", card=name, **more)
+
+    first, second = begin("ada", "one"), begin("bob", "one")
+    task_id = stage.task()
+    for runner in (first, second):
+        stage.until_told(runner, "paused")
+    ada, bob = [next(iter(stage.rk.agents.list(slug=f"{name}{stage.suffix}"))) for name in ("ada", "bob")]
+    assert (ada.account, ada.pause, ada.paused_until) == (bob.account, bob.pause, bob.paused_until)
+    assert (ada.pause, ada.account.startswith("openai-"), "one" in ada.account) == ("usage_limit", True, False)
+    (reason,) = stage.rk.tasks.explain(task_id).reasons
+    assert (reason.code, "(usage limit)" in reason.message) == ("agents_paused", True)
+    # One that is started anew elsewhere knows it at once.
+    second.stop()
+    third = begin("eve", "one")
+    stage.until_told(third, "paused")
+    assert keys == ["Bearer one"]
+    begin("zoe", "two")
+    assert stage.ends(task_id, "completed").attempt == 1
+    assert keys == ["Bearer one", "Bearer two"]

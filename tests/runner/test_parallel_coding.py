@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.harness.samples import brief_asking
 from tests.harness.scene import Runner, Scene, output
 from tests.runner.repository import git, make_repository
 
@@ -88,11 +89,15 @@ def test_work_of_many_lands_one_after_the_other_though_runners_are_killed(stage:
 
 
 def test_a_conflict_is_told_and_the_work_before_it_is_there(stage: Scene) -> None:
-    """Somebody else pushes between the agent's beginning and its end: it begins anew and sees both."""
+    """Somebody else pushes between the agent's beginning and its end: it begins anew and sees both.
+
+    It has one try and one attempt, and neither is used up by the conflict.
+    """
     origin = shop(stage)
     script = f"""
 if grep -q conflict "$REDKEY_INPUT_FILE"; then
   grep -q 'items.txt' "$REDKEY_INPUT_FILE" && grep -q '+mine' .redkey/previous.patch \\
+    && sed -n '/^## Brief/,$p' "$REDKEY_PROMPT_FILE" | grep -q '> .*conflicts in items.txt' \\
     && grep -q theirs items.txt && touch ok
 else
   cd {origin} && touch items/theirs.txt && echo theirs > new && cat items.txt >> new && mv new items.txt \\
@@ -101,8 +106,9 @@ fi
 touch items/mine.txt; echo mine > new; cat items.txt >> new; mv new items.txt
 echo '{output(summary="Mine.")}'
 """
-    stage.start(options(stage, origin, "ada", "--exec", stage.script("agent.sh", script)))
-    task = stage.ends(stage.task("Add mine"), "completed")
+    stage.start(options(stage, origin, "ada", "--tries", "1", "--exec", stage.script("agent.sh", script)))
+    task = stage.ends(stage.task("Add mine", retry={"maxAttempts": 1}), "completed")
+    assert task.attempt == 1
     assert (origin / "items.txt").read_text().split() == ["mine", "theirs", "first"]
     assert (origin / "ok").exists()
     (event,) = [one for one in stage.rk.tasks.events(task.task_id) if one.type == "task.complete"]
@@ -119,6 +125,70 @@ def test_checks_hold_work_back_and_what_is_asked_for_must_be_there(stage: Scene)
     task = stage.ends(stage.task("Linted", completion_criteria=["check: lint"]), "blocked")
     assert "the check 'lint'" in task.blocker.reason
     assert git(origin, "rev-list", "--count", "main") == "2"
+
+
+def test_checks_run_at_the_top_of_the_repository_whatever_folder_is_worked_in(stage: Scene) -> None:
+    origin = shop(stage)
+    script = f"pwd > {stage.directory}/where; touch deep.txt; echo deep >> ../items.txt; echo '{output()}'"
+    more = ["--check", "where=test -e README.md && test -d items", "--exec", stage.script("agent.sh", script)]
+    stage.start(options(stage, origin, "ada", *more))
+    brief = brief_asking(type="pr")
+    brief["payload"]["env"]["worktree_path"] = "items"
+    stage.ends(stage.task("Add deep", brief=brief), "completed")
+    assert (stage.directory / "where").read_text().strip().endswith("/items")
+    assert (origin / "items" / "deep.txt").exists()
+    assert git(origin, "status", "--porcelain") == ""
+
+
+@pytest.mark.parametrize("pushed", [True, False])
+def test_worktrees_may_be_of_the_users_own_clone(pushed: bool, stage: Scene) -> None:
+    """The branch of a pull request is in the user's clone at once; `--push` sends it to where the clone comes from."""
+    origin, clone = shop(stage), stage.directory / "mine"
+    git(stage.directory, "clone", "-q", str(origin), str(clone))
+    work, agent = stage.directory / "work", f"{sys.executable} {EXAMPLE / 'agent.py'}"
+    place = ["--card", str(stage.card("ada")), "--queue", stage.queue, "--work", str(work), "--memory", "off"]
+    more = ["--push"] if pushed else []
+    runner = stage.start([*place, "--repo", str(clone), "--own-clone", "--exec", agent, *more])
+    task = stage.ends(stage.task("Add plum", input={"item": "plum"}), "completed")
+    said = dict(line.split(": ", 1) for line in task.notes.splitlines())
+    assert git(clone, "show", f"{said['branch']}:items/plum.txt") == "plum"
+    assert git(clone, "log", "-1", "--format=%an", said["branch"]) == "RedKey agent"
+    assert said.get("pushed") == (f"{origin} {said['branch']}" if pushed else None)
+    assert (said["branch"] in git(origin, "branch", "--format=%(refname:short)")) == pushed
+    # One that leaves nothing of its own leaves no branch.
+    stage.ends(stage.task("Add nothing"), "failed")
+    assert git(clone, "branch", "--format=%(refname:short)").split() == ["main", said["branch"]]
+    # The user's own files are as they were, and no worktree is left, also of a runner that is killed.
+    assert git(clone, "status", "--porcelain") == ""
+    runner.stop(signal.SIGKILL)
+    assert not list((work / "repositories").glob("*.git"))
+    assert len(git(clone, "worktree", "list").splitlines()) == 1
+
+
+def test_a_killed_runner_leaves_no_worktree_in_the_users_own_clone_for_long(stage: Scene) -> None:
+    clone = shop(stage)
+    work = str(stage.directory / "work")
+    place = ["--card", str(stage.card("ada")), "--queue", stage.queue, "--work", work, "--memory", "off"]
+    started = stage.directory / "started"
+    first = stage.start([*place, "--repo", str(clone), "--own-clone", "--exec", f"touch {started}; exec sleep 600"])
+    stage.task("Add plum")
+    stage.wait(started.exists, 60)
+    first.stop(signal.SIGKILL)
+    assert len(git(clone, "worktree", "list").splitlines()) == 2
+    stage.start([*place, "--repo", str(clone), "--own-clone", "--exec", "true"]).stop()
+    assert len(git(clone, "worktree", "list").splitlines()) == 1
+
+
+def test_an_own_clone_must_be_there(stage: Scene) -> None:
+    folder = stage.directory / "folder"
+    folder.mkdir()
+    for repository in (str(folder), "https://example.com/x.git"):
+        runner = stage.begin(
+            ["--card", str(stage.card("ada")), "--queue", "q", "--work", str(stage.directory / "w"), "--exec", "true",
+             "--repo", repository, "--own-clone"]
+        )  # fmt: skip
+        assert runner.process.wait(60) == 1
+        assert "[clone_missing]" in runner.log()
 
 
 def test_files_that_somebody_changed_are_not_overwritten(stage: Scene) -> None:

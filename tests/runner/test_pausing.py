@@ -90,7 +90,12 @@ def test_a_cap_of_a_day_pauses_until_tomorrow_and_one_of_the_agent_for_good(tmp_
 
 def test_a_mistyped_program_stops_the_runner_before_it_claims(stage: Scene) -> None:
     task_id = stage.task()
-    for wrong in (["--exec", "no-such-program --do"], ["--python", "json:nosuch"], ["--executor", "codez"]):
+    for wrong in (
+        ["--exec", "no-such-program --do"],
+        ["--exec", "./no-such-program"],
+        ["--python", "json:nosuch"],
+        ["--executor", "codez"],
+    ):
         card = str(stage.card("quinn"))
         runner = stage.begin(["--card", card, "--queue", stage.queue, "--work", str(stage.directory / "w"), *wrong])
         assert runner.process.wait(60) == 1

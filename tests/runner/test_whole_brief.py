@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from redkey.cli import main
+from redkey.client import Invalid
 from tests.harness.samples import brief_asking
 from tests.harness.scene import Scene, output
 
@@ -71,3 +72,43 @@ def test_a_task_is_created_with_a_brief_and_its_prompt_is_shown(ending: str, sta
     made_in_project = stage.rk.tasks.create(stage.queue, title="T", brief=brief, context_id="project:m01r")
     env_shown = stage.rk.tasks.get(made_in_project.task_id).brief["payload"]["env"]
     assert (env_shown["task_id"], env_shown["project_id"]) == (made_in_project.task_id, "m01r")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"goal": "The shop is open. Then it is closed."},
+        {"goal": "The shop is open. Build another."},
+        {"goal": "Build the shop."},
+        {"goal": "Mr. Fox is paid 1.50 dollars, e.g. in coins."},
+        {"goal": "店が開いている。閉める。"},
+        {"goal": "   "},
+        {"goal": ""},
+        {"context": "word " * 201},
+        {"context": "word " * 200},
+        {"acceptance_criteria": []},
+        {"acceptance_criteria": ["It is open. It is clean."]},
+        {"env": {"client_id": "test"}},
+        {"env": {}},
+        {"output_contract": {"type": "poem", "output_ref_required": False, "min_length": 0}},
+    ],
+    ids=str,
+)
+def test_wire_validate_judges_a_brief_as_the_server_does(change: dict[str, object], stage: Scene) -> None:
+    """The same codes, in error and in advice: what passes here is not refused there, and the other way round."""
+    brief = brief_asking(type="message")
+    brief["payload"] |= change
+    checked = CliRunner().invoke(main, ["wire", "validate", "-", "--json"], input=json.dumps(brief))
+    found = json.loads(checked.stdout)["findings"]
+    stage.ensure_queue()
+    try:
+        made = stage.rk.tasks.create(stage.queue, title="T", brief=brief)
+        judged = [(one.code, one.pointer) for one in made.warnings]
+        is_valid = True
+    except Invalid as refused:
+        judged = [(one.code, one.pointer) for one in refused.errors]
+        is_valid = False
+    assert (checked.exit_code == 0) == is_valid
+    severe = [one for one in found if is_valid or one.get("severity", "error") == "error"]
+    assert [(one["code"], f"/brief{one['pointer']}") for one in severe] == judged

@@ -12,6 +12,7 @@ import pytest
 
 from redkey.errors import WorkplaceRefused
 from redkey.runner.merging import Merging
+from redkey.runner.repositories import check_repositories
 from redkey.runner.workplace import Workplace, may_clone
 from tests.harness.acts import until
 from tests.runner.processes import gone, pids
@@ -193,3 +194,15 @@ def test_a_root_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(WorkplaceRefused):
         Workplace(tmp_path / "file")
+
+
+def test_a_path_that_leads_to_no_repository_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "all").mkdir()
+    repository = make_repository(tmp_path / "all" / "one")
+    check_repositories(
+        ["", "https://example.com/acme", "git@example.com:acme", str(repository), str(repository.parent)]
+    )
+    for wrong in (str(tmp_path / "nope"), "./nope", str(repository / ".git" / "refs"), str(tmp_path)):
+        with pytest.raises(WorkplaceRefused) as refused:
+            check_repositories([wrong])
+        assert refused.value.code == "repository_missing"

@@ -173,6 +173,7 @@ add_declared(
                 "endpoint": "endpoint",
                 "roles": "roles",
                 "capabilities": "capabilities",
+                "account": "account",
                 "card": lambda agent: f"{agent.card_format}, {agent.verification.status}",
                 "holds": "live_claims",
                 "registered": "registered_at",

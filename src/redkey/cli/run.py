@@ -43,6 +43,7 @@ def agent_options(function: Any) -> Any:
         click.option("--a2a-header", "a2a_headers", multiple=True, metavar="NAME: VALUE", help="A header it gets."),
         click.option("--a2a-oauth", metavar="URL", help="Where its tokens come from (A2A_CLIENT_ID, _SECRET)."),
         click.option("--executor", metavar="NAME,NAME", help="Of several the first that is there, as in codex,exec."),
+        click.option("--account", metavar="NAME", help="Whose usage limits it shares [its key or login]."),
         click.option("--allow", "allowed", multiple=True, metavar="COMMAND", help="A command that a model may run."),
         click.option(
             "--max-cost", multiple=True, metavar="[SCOPE=]USD", help="Cost cap; SCOPE is task, workflow, day or agent."
@@ -58,6 +59,7 @@ def agent_options(function: Any) -> Any:
         click.option("--check", "checks", multiple=True, metavar="[NAME=]COMMAND", help="A command work must pass."),
         click.option("--merge-into", metavar="BRANCH", help="Merge finished work into this branch, one by one."),
         click.option("--push", is_flag=True, default=None, help="Push the branch of a pull request to its repository."),
+        click.option("--own-clone", is_flag=True, default=None, help="Open worktrees in the clone that --repo names."),
         click.option("--sandbox", type=click.Choice(["offline", "online"]), help="Run programs in bubblewrap."),
         click.option("--sandbox-image", metavar="IMAGE", help="Run them in containers of this image instead."),
         click.option("--sandbox-write", multiple=True, type=_DIRECTORY, help="A directory they may write there."),
@@ -193,10 +195,13 @@ def _print_json(told: Told) -> None:
 
 
 def _print_line(told: Told) -> None:
-    cost = f" ${told.cost_usd:.6f}" if told.cost_usd else ""
-    spent = f" {told.seconds:.1f}s" if told.event not in ("ready", "working") else ""
-    words = f" {told.title}" if told.event == "working" else f" {told.reason}" if told.reason else ""
-    click.echo(f"{told.at} {told.agent} {told.event} {told.task_id}{spent}{cost}{shown(words)}")
+    words = [told.at, told.agent, told.event, told.task_id]
+    if told.task_id and told.event != "working":
+        words.append(f"{told.seconds:.1f}s")
+    if told.cost_usd:
+        words.append(f"${told.cost_usd:.6f}")
+    words.append(shown(told.title if told.event == "working" else told.reason))
+    click.echo(" ".join(word for word in words if word))
 
 
 def _run_fleet(file: str, names: list[str], url: str | None, data: Path | None, *, as_json: bool) -> None:

@@ -18,6 +18,7 @@ from redkey.reducers.claim import (
     SHORTEST_LEASE_SECONDS,
     capabilities,
     ineligible,
+    is_limited,
     open_to,
 )
 from redkey.reducers.entities import Agent, Miss, Requirement, Task
@@ -246,6 +247,8 @@ def claim_next(world: World, command: ClaimNext, actor: Actor, now: int, ids: Id
         return Decision(answer={"status": "rejected", "reason": "policy", "detail": "live_claims"})
     if cap := exhausted(world, agent, now):
         return Decision(answer={"status": "rejected", "reason": "policy", "detail": f"cost_{cap}"})
+    if is_limited(agent, now):
+        return Decision(answer={"status": "rejected", "reason": "policy", "detail": "usage_limit"})
     chosen = [] if queue.settings.paused else best_tasks(world, agent, queue.queue_id, min(command.count, room))
     if not chosen:
         return Decision(answer={"status": "no_tasks"})

@@ -63,6 +63,8 @@ from redkey.wire.times import write_time
 _FIRST_RULES_LIMIT = 6
 # Every artifact stands in its task's row, which is written with each of them.
 ARTIFACTS_LIMIT = 256
+# Artifacts name their agent from these rules on.
+_ARTIFACT_AGENT_RULES = 2
 
 
 class Hold(msgspec.Struct):
@@ -190,7 +192,7 @@ def block(world: World, command: BlockClaim, actor: Actor, now: int, ids: Ids, p
 
 def add_artifact(world: World, command: AddArtifact, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:
     hold = holding(world, past, actor, command.claim_id, now)
-    return _on(world, actor, hold, _ready(world, hold.task, command))
+    return Decision([*hold.drafts, _artifact_draft(world, actor, hold, _ready(world, hold.task, command))])
 
 
 def _ready(world: World, task: Task, command: AddArtifact, under: str = "") -> ArtifactReady:
@@ -233,6 +235,16 @@ def _with_artifacts(world: World, task: Task, command: CompleteClaim) -> tuple[T
     return task, records
 
 
+def _artifact_draft(world: World, actor: Actor, hold: Hold, record: ArtifactReady, *, leads: bool = False) -> Draft:
+    """Name the agent of an artifact. A wire has no room for it beside sources: then it is the sender, as of a claim."""
+    task, sender = hold.task, actor.sender(world)
+    if world.workspace.rules >= _ARTIFACT_AGENT_RULES and record.derived_from is None:
+        record = msgspec.structs.replace(record, agent_id=hold.agent.agent_id)
+    elif world.workspace.rules >= _ARTIFACT_AGENT_RULES and actor.is_runner:
+        sender = f"agent:{hold.agent.slug}"
+    return Draft(record, stream(task), task.context_id, sender, leads=leads)
+
+
 def plan(world: World, command: PlanClaim, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:
     hold = holding(world, past, actor, command.claim_id, now)
     agent_id = hold.agent.agent_id
@@ -267,7 +279,7 @@ def complete(world: World, command: CompleteClaim, actor: Actor, now: int, ids: 
     hold = holding(world, past, actor, command.claim_id, now)
     _check_next(world, actor, command.claim_next)
     task, added = _with_artifacts(world, hold.task, command)
-    hold.drafts += [Draft(one, stream(task), task.context_id, actor.sender(world), leads=True) for one in added]
+    hold.drafts += [_artifact_draft(world, actor, hold, one, leads=True) for one in added]
     outputs = _outputs(world, task, command)
     duration = command.duration_seconds
     if duration is None:

@@ -123,6 +123,8 @@ class HeartbeatAgent(msgspec.Struct, frozen=True):
     # Why it pauses, `none` to end a pause, None to say nothing of it.
     pause: str | None = None
     pause_seconds: int = 0
+    # The account at its model's provider; empty to say nothing of it.
+    account: str = ""
 
 
 @final
@@ -345,6 +347,8 @@ def heartbeat_agent(world: World, command: HeartbeatAgent, actor: Actor, now: in
     pause = command.pause if world.workspace.rules >= PAUSE_RULES else None
     until = now + command.pause_seconds * SECOND if pause not in (None, "none") else 0
     changed = changed or (pause is not None and (pause.replace("none", ""), until) != (agent.pause, agent.paused_until))
+    account = command.account if world.workspace.rules >= PAUSE_RULES else ""
+    changed = changed or account not in ("", agent.account)
     quiet = now - max(agent.heartbeat_at, agent.last_act_at) < LOST_AFTER_NANOSECONDS // 3
     if quiet and not changed and not agent.lost:
         return Decision(answer={"active": agent.active})
@@ -354,6 +358,7 @@ def heartbeat_agent(world: World, command: HeartbeatAgent, actor: Actor, now: in
         in_use=command.in_use,
         pause=pause,
         paused_until=write_time(until) if until else None,
+        account=account or None,
     )
     return Decision([Draft(payload, where, context, sender)])
 

@@ -48,6 +48,7 @@ def agent_view(agent: Agent, document: Document | None, *, whole: bool = False) 
         in_use=agent.in_use if agent.in_use >= 0 else None,
         pause=agent.pause,
         paused_until=moment(agent.paused_until),
+        account=agent.account,
         registered_at=iso_time(agent.registered_at),
         last_act_at=iso_time(agent.last_act_at),
         erased=document is None,

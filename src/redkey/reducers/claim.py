@@ -78,6 +78,8 @@ def ineligible(world: World, agent: Agent, task: Task, lease_seconds: int, now: 
         return "policy", "live_claims"
     if cap := exhausted(world, agent, now):
         return "policy", f"cost_{cap}"
+    if is_limited(agent, now):
+        return "policy", "usage_limit"
     if not SHORTEST_LEASE_SECONDS <= lease_seconds <= LONGEST_LEASE_SECONDS:
         return "invalid_lease", ""
     if task.state == "created":
@@ -87,6 +89,11 @@ def ineligible(world: World, agent: Agent, task: Task, lease_seconds: int, now: 
     if (queue.settings.paused or not world.is_running(task)) and open_to(task, now):
         return "task_not_available", "paused"
     return "", ""
+
+
+def is_limited(agent: Agent, now: int) -> bool:
+    """True while the account of the agent is at its usage limit. Other pauses are the agent's own affair."""
+    return agent.account != "" and agent.pause == "usage_limit" and agent.paused_until > now
 
 
 def capabilities(world: World, agent: Agent) -> set[str]:

@@ -137,6 +137,8 @@ class Agent(msgspec.Struct, omit_defaults=True):
     # Why and until when it claims nothing, as it said itself.
     pause: str = ""
     paused_until: int = 0
+    # Whose usage limits it shares: the account at its model's provider, as a label.
+    account: str = ""
 
 
 class Role(msgspec.Struct, omit_defaults=True):

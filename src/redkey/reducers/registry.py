@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from redkey.reducers import gate
+from redkey.reducers.claim import is_limited
 from redkey.reducers.entities import Agent, Key, Message, Party, Queue, Role, Settings, Webhook
 from redkey.reducers.event import Event
 from redkey.reducers.spending import nano_usd
@@ -132,9 +133,31 @@ def agent_heartbeat(world: World, e: Event, p: AgentHeartbeat) -> Void:
     if p.pause is not None:
         agent.pause = "" if p.pause == "none" else p.pause
         agent.paused_until = parse_time(p.paused_until) if agent.pause and p.paused_until else 0
+    if p.account is not None:
+        agent.account = p.account
+    if agent.account:
+        _share_limit(world, agent, e)
     agent.heartbeat_at = e.timestamp
     acted(world, agent, e)
     return None
+
+
+def _share_limit(world: World, agent: Agent, e: Event) -> None:
+    """Let the agents of an account share its usage limit: this one takes that of the others, and they take its own.
+
+    An agent that speaks for itself pauses nobody else; a runner speaks for the account.
+    """
+    same = [other for other in world.agents.values() if other.account == agent.account and other is not agent]
+    limited = [other for other in same if is_limited(other, e.timestamp)]
+    longest = max(limited, key=lambda other: other.paused_until, default=None)
+    if longest is not None and longest.paused_until > agent.paused_until:
+        agent.pause, agent.paused_until = longest.pause, longest.paused_until
+    if not is_limited(agent, e.timestamp) or e.sender.startswith("agent:"):
+        return
+    for other in same:
+        if other.paused_until < agent.paused_until:
+            other.pause, other.paused_until = agent.pause, agent.paused_until
+            e.changes.touch("agent", other.agent_id)
 
 
 def acted(world: World, agent: Agent, e: Event) -> None:

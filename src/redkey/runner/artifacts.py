@@ -8,6 +8,7 @@ somebody puts there in between leads nowhere.
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import mimetypes
 import os
@@ -60,6 +61,11 @@ def write_all(root: Path, artifacts: Sequence[StepArtifact], own: Iterable[str] 
     return [_write(root, place, mine) for place in places]
 
 
+def is_full(cause: OSError) -> bool:
+    """True when a disk, or what the user may have of it, is full: no fault of an output."""
+    return cause.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
 def _place(root: Path, artifact: StepArtifact) -> _Place:
     try:
         real = resolve_inside(root, artifact.path)
@@ -98,6 +104,8 @@ def _write(root: Path, place: _Place, mine: set[str]) -> Written:
         except FileExistsError as cause:
             raise OutputRefused(f"{path!r} is there already; update it instead", code="artifact_exists") from cause
         except OSError as cause:
+            if is_full(cause):
+                raise
             text = f"{path!r} cannot be written: {cause.strerror}"
             raise OutputRefused(text, code="artifact_place") from cause
     return Written(path, hashlib.sha256(data).hexdigest(), len(data), media_type(path))
@@ -150,6 +158,8 @@ def put_file(root: Path, path: str, pieces: Iterable[bytes]) -> None:
         try:
             _publish(_descend(root.resolve(), folders, stack), name, pieces, replace=True)
         except OSError as cause:
+            if is_full(cause):
+                raise
             raise OutputRefused(f"{path!r} cannot be written: {cause.strerror}", code="artifact_place") from cause
 
 

@@ -41,6 +41,8 @@ class Attempt(msgspec.Struct):
     tries: int = 0
     # How often its work passed and did not fit to what had landed meanwhile.
     conflicts: int = 0
+    # The last of these, as the brief tells it.
+    conflict: Remark | None = None
     # What was sent: another try that says the same says it once.
     sent: set[Mail] = msgspec.field(default_factory=set)
     # The files that were there when the attempt began, and when the try did; empty in a directory that others use too.

@@ -65,7 +65,7 @@ def _prompt(agent: Agent, attempt: Attempt, inbox: Sequence[Message]) -> Prompt:
             inbox=inbox,
             outputs=attempt.task.outputs,
             description=attempt.task.description,
-            remarks=attempt.remarks,
+            remarks=[*attempt.remarks, *([attempt.conflict] if attempt.conflict is not None else [])],
             budget_tokens=agent.habits.budget_tokens,
         )
     except PromptRefused as refused:

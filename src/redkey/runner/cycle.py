@@ -15,7 +15,6 @@ lease is lost. What a cycle returns or raises is the verdict:
 from __future__ import annotations
 
 import asyncio
-import errno
 import logging
 from collections.abc import Sequence
 from typing import Literal
@@ -34,6 +33,7 @@ from redkey.errors import (
     WorkplaceRefused,
 )
 from redkey.runner.agent import Agent
+from redkey.runner.artifacts import is_full
 from redkey.runner.attempt import Attempt
 from redkey.runner.brief import brief_of
 from redkey.runner.calling import call_agent
@@ -83,7 +83,7 @@ class Cycle:
         except WorkplaceRefused as refused:
             raise Block(repeatable(f"No place to work: {refused.message}"), "tool_failure") from refused
         except OSError as cause:
-            if cause.errno not in (errno.ENOSPC, errno.EDQUOT):
+            if not is_full(cause):
                 raise
             raise AgentUnavailable(f"The disk is full: {cause.strerror}", code="start_failed") from cause
 

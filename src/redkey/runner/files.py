@@ -93,12 +93,17 @@ def describe(root: Path, path: str) -> Written:
     """A file that is there, by its hash; OutputRefused when it is too large or leads out of the directory."""
     digest, size = hashlib.sha256(), 0
     with open_inside(root, path) as file:
+        _check_size(path, os.fstat(file.fileno()).st_size)
         while chunk := file.read(_CHUNK):
             digest.update(chunk)
             size += len(chunk)
-            if size > LARGEST_BYTES:
-                raise OutputRefused(f"{path[:200]!r} has more than {LARGEST_BYTES:,} bytes", code="artifact_too_large")
+            _check_size(path, size)
     return Written(path, digest.hexdigest(), size, media_type(path))
+
+
+def _check_size(path: str, size: int) -> None:
+    if size > LARGEST_BYTES:
+        raise OutputRefused(f"{path[:200]!r} has more than {LARGEST_BYTES:,} bytes", code="artifact_too_large")
 
 
 def content_of(root: Path, file: Written) -> str | Path:

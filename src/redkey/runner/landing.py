@@ -17,6 +17,7 @@ from redkey.runner.files import snapshot
 from redkey.runner.gathering import is_coding
 from redkey.runner.inputs import FOLDER
 from redkey.runner.merging import Conflict
+from redkey.runner.prompt import Remark
 from redkey.runner.verify import Work, work_with_notes
 from redkey.runner.words import repeatable
 
@@ -63,6 +64,7 @@ async def begin_anew(agent: Agent, attempt: Attempt, conflict: Conflict) -> None
     patch = await agent.merging.patch(attempt.place, conflict.commit)
     attempt.place = await agent.merging.begin_anew(attempt.place, conflict.base, attempt.conflicts + 1)
     attempt.findings = [f"conflict: {conflict.reason}"]
+    attempt.conflict = Remark("merge queue", f"conflict {attempt.conflicts}", conflict.reason)
     try:
         await asyncio.to_thread(put_file, attempt.place.directory, f"{FOLDER}/.gitignore", [b"*\n"])
         await asyncio.to_thread(put_file, attempt.place.directory, f"{FOLDER}/previous.patch", [patch])

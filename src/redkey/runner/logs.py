@@ -25,6 +25,8 @@ _log = logging.getLogger("redkey.runner")
 KEEP_DAYS: Final = 7.0
 _MOST_ATTEMPTS: Final = 200
 _END: Final = "end.json"
+# Files are kept while this share of the disk stays free.
+_LEAST_FREE: Final = 0.05
 
 
 class LoggedEnd(msgspec.Struct, frozen=True):
@@ -99,6 +101,10 @@ class AttemptLog:
                 (self.directory / "changes.patch").write_bytes(patch)
             if place is not None and place.is_dir():
                 place.rename(self.directory / "files")
+            disk = shutil.disk_usage(self.directory)
+            if disk.free < disk.total * _LEAST_FREE:
+                _log.warning("the files of %s are not kept: the disk is nearly full", end.task_id)
+                shutil.rmtree(self.directory / "files", ignore_errors=True)
         except OSError as cause:
             _log.warning("the log of %s is not complete: %s", end.task_id, cause.strerror)
 

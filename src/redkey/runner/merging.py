@@ -85,15 +85,18 @@ class Merging:
         return next((name for name in asked if name not in known), None)
 
     async def check(self, place: Place) -> list[Finding]:
-        """What the checks say of a directory; nothing when all of them pass."""
+        """What the checks say of a worktree or directory; nothing when all of them pass.
+
+        They are of the whole repository, also where a brief wants only one folder to be worked in.
+        """
         found = []
         for check in self._checks:
             # A check runs what the agent wrote, such as tests.
             command = ["/bin/sh", "-c", check.command]
             try:
                 ended = await run(
-                    self._sandbox.wrap(command, place.directory, place.beside) if self._sandbox else command,
-                    directory=place.directory,
+                    self._sandbox.wrap(command, place.top, place.beside) if self._sandbox else command,
+                    directory=place.top,
                     environment=environment(self._pass_on),
                     limits=Limits(seconds=_CHECK_SECONDS, output_bytes=64 * 1024 * 1024),
                 )
@@ -107,7 +110,7 @@ class Merging:
 
     async def commit(self, place: Place, title: str, task_id: str) -> tuple[str, str]:
         """Commit what the agent left uncommitted; the branch and the commit that it is at now."""
-        within = place.directory
+        within = place.top
         if (await git("status", "--porcelain", within=within)).output.strip():
             await git("add", "--all", ":/", within=within)
             await git("commit", "--quiet", "--no-verify", "-m", _message(title, task_id), within=within)
@@ -127,7 +130,7 @@ class Merging:
             "--fixed-strings",
             f"--grep={_TRAILER}: {task_id}",
         )
-        found = (await git(*asked, place.base, within=place.directory)).output.decode().strip()
+        found = (await git(*asked, place.base, within=place.top)).output.decode().strip()
         return found or None
 
     async def land(self, place: Place, commit: str, title: str, task_id: str) -> str:
@@ -142,7 +145,7 @@ class Merging:
                 landed = await self._rebase(place, squashed, tip)
                 sent = await git(
                     "push", "--quiet", _RECEIVE, place.url, f"{landed}:refs/heads/{place.target}",
-                    within=place.directory, check=False,
+                    within=place.top, check=False,
                 )  # fmt: skip
                 if not sent.code:
                     await self._forget(place)
@@ -157,43 +160,48 @@ class Merging:
         """Push a branch to the repository when the operator wants that; where it is now, or nothing."""
         if not self._push or place.clone is None:
             return ""
-        ref = f"refs/heads/{branch}"
-        sent = await git("push", "--quiet", place.url, f"+{commit}:{ref}", within=place.directory, check=False)
+        ref, url = f"refs/heads/{branch}", place.url
+        if place.own_clone:
+            # The branch is there already: it goes to where the clone comes from.
+            found = await git("remote", "get-url", "--push", "origin", within=place.top, check=False)
+            url = found.output.decode().strip()
+            if not url:
+                return f"{place.url} {branch}"
+        sent = await git("push", "--quiet", url, f"+{commit}:{ref}", within=place.top, check=False)
         if sent.code:
             said = sent.complaint.strip()[-300:]
-            raise WorkplaceRefused(
-                f"{place.url[:200]!r} does not take the branch {branch}: {said}", code="push_refused"
-            )
-        return f"{place.url} {branch}"
+            raise WorkplaceRefused(f"{url[:200]!r} does not take the branch {branch}: {said}", code="push_refused")
+        return f"{url} {branch}"
 
     async def begin_anew(self, place: Place, base: str, number: int) -> Place:
         """The worktree at another base, on a branch of its own."""
         branch = f"{place.branch.removesuffix(f'-{number - 1}')}-{number}"
-        await git("checkout", "--quiet", "--force", "-B", branch, base, within=place.directory)
-        await git("clean", "--quiet", "-ffdx", "-e", ".redkey", ":/", within=place.directory)
+        await git("checkout", "--quiet", "--force", "-B", branch, base, within=place.top)
+        await git("clean", "--quiet", "-ffdx", "-e", ".redkey", ":/", within=place.top)
+        place.directory.mkdir(parents=True, exist_ok=True)
         return msgspec.structs.replace(place, base=base, branch=branch)
 
     async def patch(self, place: Place, commit: str | None = None) -> bytes:
         """Everything in which a commit differs from the base; without one, what is there, committed or not."""
         if commit is not None:
-            return (await git("diff", "--binary", place.base, commit, within=place.directory)).output
-        await git("add", "--all", "--intent-to-add", ":/", within=place.directory, check=False)
-        return (await git("diff", "--binary", place.base, within=place.directory, check=False)).output
+            return (await git("diff", "--binary", place.base, commit, within=place.top)).output
+        await git("add", "--all", "--intent-to-add", ":/", within=place.top, check=False)
+        return (await git("diff", "--binary", place.base, within=place.top, check=False)).output
 
     async def _squash(self, place: Place, commit: str, title: str, task_id: str) -> str:
         message = _message(title, task_id)
-        made = await git("commit-tree", f"{commit}^{{tree}}", "-p", place.base, "-m", message, within=place.directory)
+        made = await git("commit-tree", f"{commit}^{{tree}}", "-p", place.base, "-m", message, within=place.top)
         return made.output.decode().strip()
 
     async def _tip(self, place: Place) -> str:
         # Into no branch of the clone: tasks that begin meanwhile fetch too, and git refuses the second of two that
         # change one branch at the same time. FETCH_HEAD is the worktree's own.
-        await git("fetch", "--quiet", "--no-tags", place.url, f"refs/heads/{place.target}", within=place.directory)
-        return (await git("rev-parse", "FETCH_HEAD", within=place.directory)).output.decode().strip()
+        await git("fetch", "--quiet", "--no-tags", place.url, f"refs/heads/{place.target}", within=place.top)
+        return (await git("rev-parse", "FETCH_HEAD", within=place.top)).output.decode().strip()
 
     async def _rebase(self, place: Place, squashed: str, tip: str) -> str:
         """The commit on the tip, checked there; the tree at the base was checked before."""
-        within = place.directory
+        within = place.top
         if tip == place.base:
             return squashed
         await git("checkout", "--quiet", "--force", "--detach", tip, within=within)
@@ -216,12 +224,12 @@ class Merging:
 
     async def _forget(self, place: Place) -> None:
         """Delete the branches of work that has landed: the commit is in the target."""
-        await git("checkout", "--quiet", "--detach", within=place.directory, check=False)
+        await git("checkout", "--quiet", "--detach", within=place.top, check=False)
         names = await git(
-            "for-each-ref", "--format=%(refname:short)", f"refs/heads/{_stem(place.branch)}*", within=place.directory
+            "for-each-ref", "--format=%(refname:short)", f"refs/heads/{_stem(place.branch)}*", within=place.top
         )
         for name in names.output.decode().split():
-            await git("branch", "--quiet", "-D", name, within=place.directory, check=False)
+            await git("branch", "--quiet", "-D", name, within=place.top, check=False)
 
 
 def _stem(branch: str) -> str:

@@ -1,8 +1,9 @@
 """Pauses: when a runner must not claim, and why.
 
 A runner whose agent cannot be started pauses longer each time, so that a broken program does not pass through the whole
-queue. A usage limit of an account pauses every runner that shares the account and the `--work` directory, by a file
-there. A runner that pauses stays alive at the server and gives its task back unharmed.
+queue. A usage limit of an account pauses every runner of the account: those that share the `--work` directory by a file
+there, all others by the server (`shown_pauses.py`). A runner that pauses stays alive at the server and gives its task
+back unharmed.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ class Pauses:
         clock: Callable[[], float] = time.time,
     ) -> None:
         directory.mkdir(parents=True, exist_ok=True)
+        self.account = account
         self._file, self._first_seconds = directory / f"{account}.json", first_seconds
         self._clock = clock
         self._lock = threading.Lock()
@@ -66,6 +68,11 @@ class Pauses:
             self._failures += 1
             self._own = Pause(self._clock() + seconds, away.message[:500], away.code)
             return self._own
+
+    def learn(self, pause: Pause) -> None:
+        """Take over a usage limit that another runner of the account has met."""
+        with self._lock:
+            self._share(pause)
 
     def worked(self) -> None:
         """The agent could be started: the next failure is the first again."""

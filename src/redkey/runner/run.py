@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import threading
 import time
 from collections.abc import Callable
 from contextlib import closing
@@ -18,20 +17,20 @@ from redkey.client import RedKey
 from redkey.client.connection import Connection, SyncSender
 from redkey.client.worker import AsyncContext, Block, Done, Fail, Release, Tally
 from redkey.client.worker.enlist import enlist
-from redkey.errors import AgentUnavailable, ClientError, ConfigRefused, Finding
+from redkey.errors import AgentUnavailable, ConfigRefused, Finding
+from redkey.runner.accounts import label_in
 from redkey.runner.agent import Agent
 from redkey.runner.cycle import Cycle
 from redkey.runner.keys import acting
-from redkey.runner.pausing import Pause, Pauses
+from redkey.runner.pausing import Pause
 from redkey.runner.reporting import Reports
+from redkey.runner.shown_pauses import ShownPauses
 from redkey.runner.spec import Spec, build
 from redkey.wire.lint import Registry, lint_routes
 
 _log = logging.getLogger("redkey.runner")
 # The tasks of a queue that a runner creates are tried so often, unless they say otherwise.
 _ATTEMPTS: Final = 3
-_PAUSES: Final = frozenset({"usage_limit", "cost_cap", "start_failed"})
-_LONGEST_PAUSE_SECONDS: Final = 31_536_000
 
 
 class Told(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -68,14 +67,20 @@ def run_agent(spec: Spec, rk: RedKey, tell: Tell) -> Tally:
 
 
 def _work(spec: Spec, agent: Agent, rk: RedKey, agent_id: str, workspace_id: str, tell: Tell) -> Tally:
-    handler = _Told(Cycle(agent, rk, workspace_id), agent, tell)
+    account = label_in(workspace_id, spec, agent.pauses.account)
+
+    def paused(pause: Pause) -> None:
+        tell(Told(agent.slug, "paused", _now(), reason=f"until {_clock(pause.until)}: {pause.reason}"))
+
+    shown = ShownPauses(agent.pauses, rk, agent_id, account, paused)
+    handler = _Told(Cycle(agent, rk, workspace_id), agent, shown, tell)
     rk.worker(
         queue=spec.queue,
         roles=spec.roles,
         agent=agent_id,
         concurrency=spec.concurrency,
         lease_seconds=spec.lease_seconds,
-        pause=_ShownPauses(agent.pauses, rk, agent_id).seconds,
+        pause=shown.seconds,
     )(handler)
     tell(Told(agent.slug, "ready", _now()))
     return rk.run(grace_seconds=spec.grace_seconds)
@@ -113,38 +118,11 @@ def workspace_of(rk: RedKey) -> str:
     raise ConfigRefused("the key opens no workspace")
 
 
-class _ShownPauses:
-    """The pauses of a runner, its own and those of its account, shown at the server while they last."""
-
-    def __init__(self, pauses: Pauses, rk: RedKey, agent_id: str) -> None:
-        self._pauses, self._rk, self._agent_id = pauses, rk, agent_id
-        # A pause that a runner before this one showed has ended with it.
-        self._shown: Pause | None = Pause(0, "")
-        self._lock = threading.Lock()
-
-    def seconds(self) -> float:
-        """How long the next claim has to wait; a pause that begins or ends is shown."""
-        pause = self._pauses.current()
-        with self._lock:
-            changed, self._shown = pause != self._shown, pause
-        if changed:
-            self._show(pause)
-        return self._pauses.seconds()
-
-    def _show(self, pause: Pause | None) -> None:
-        seconds = 0 if pause is None else round(min(max(1.0, pause.until - time.time()), _LONGEST_PAUSE_SECONDS))
-        code: Any = "none" if pause is None else pause.code if pause.code in _PAUSES else "start_failed"
-        try:
-            self._rk.agents.heartbeat(self._agent_id, pause=code, pause_seconds=seconds)
-        except ClientError as failed:
-            _log.warning("the server does not know of the pause: %s", failed.code)
-
-
 class _Told:
     """A handler that tells of what it handles, and gives back what its agent cannot work on now."""
 
-    def __init__(self, cycle: Cycle, agent: Agent, tell: Tell) -> None:
-        self._cycle, self._agent, self._slug, self._tell = cycle, agent, agent.slug, tell
+    def __init__(self, cycle: Cycle, agent: Agent, shown: ShownPauses, tell: Tell) -> None:
+        self._cycle, self._agent, self._slug, self._shown, self._tell = cycle, agent, agent.slug, shown, tell
         self.__name__ = agent.slug
 
     async def __call__(self, ctx: AsyncContext) -> Done:
@@ -173,9 +151,10 @@ class _Told:
                 if meter.used:
                     await asyncio.shield(reports.send())
         except AgentUnavailable as away:
-            pause = self._agent.pauses.begin(away)
+            self._agent.pauses.begin(away)
             told("released", reason=away.message)
-            self._tell(Told(self._slug, "paused", _now(), reason=f"until {_clock(pause.until)}: {pause.reason}"))
+            # Before the task is free again: no other runner of the account may take it.
+            await asyncio.to_thread(self._shown.seconds)
             raise Release(away.message) from away
         except Block as block:
             told("blocked", reason=f"{block.blocker_type}: {block.reason}")
@@ -186,7 +165,7 @@ class _Told:
         except BaseException as cause:
             told("stopped", reason=type(cause).__name__)
             raise
-        told("verified")
+        told("verified", reason=done.summary or "")
         return done
 
 

@@ -14,16 +14,19 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from redkey.errors import ConfigRefused, JsonRefused, RedKeyError
+from redkey.runner.accounts import account_of
 from redkey.runner.agent import Agent, Habits
 from redkey.runner.contracts import Contracts
 from redkey.runner.cost import PriceTable, price_table
 from redkey.runner.evaluate import CommandEvaluator, Evaluator
-from redkey.runner.executors.choose import account, choose, model_of, sandbox_of
+from redkey.runner.executors.choose import choose, model_of, sandbox_of
+from redkey.runner.executors.command import placed_command
 from redkey.runner.logs import KEEP_DAYS, Logs
 from redkey.runner.memory.port import Memories
 from redkey.runner.merging import Merging, read_checks
 from redkey.runner.pausing import Pauses
 from redkey.runner.process import Limits
+from redkey.runner.repositories import check_repositories
 from redkey.runner.skills import SHARED, resolve
 from redkey.runner.spending import Caps, Spending
 from redkey.runner.workplace import Workplace
@@ -62,6 +65,8 @@ class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     a2a_headers: tuple[str, ...] = ()
     a2a_oauth: str | None = None
     executor: tuple[str, ...] = ()
+    # Whose usage limits it shares; by default the key or login that its executor uses.
+    account: Annotated[str, msgspec.Meta(pattern="^[a-z0-9][a-z0-9._-]{0,31}$")] | None = None
     python_path: tuple[str, ...] = ()
     # Beginnings of commands that a model may run.
     allowed: tuple[str, ...] = ()
@@ -83,6 +88,8 @@ class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     checks: tuple[str, ...] = ()
     merge_into: str | None = None
     push: bool = False
+    # Worktrees belong to the clone on this machine that `repositories` names, in place of one under `work`.
+    own_clone: bool = False
     # Where bubblewrap is installed: without the network or with it; and what may be written beside the directory.
     sandbox: Literal["offline", "online"] | None = None
     sandbox_write: tuple[str, ...] = ()
@@ -112,10 +119,12 @@ class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
         if not self.executor and len(self.called) != 1:
             text = f"an agent is called by one of {', '.join(EXECUTORS)}; name several in `executor`, the best first"
             raise ConfigRefused(text, code="executor_missing")
-        if (self.merge_into or self.push) and not self.repositories:
-            raise ConfigRefused("to merge or push, name the repository: --repo", code="repository_missing")
+        if (self.merge_into or self.push or self.own_clone) and not self.repositories:
+            text = "to merge, push or use your own clone, name the repository: --repo"
+            raise ConfigRefused(text, code="repository_missing")
         if (self.card is None) == (self.persona is None):
-            raise ConfigRefused("an agent has a card, or a persona where it has none yet", code="identity_missing")
+            text = "an agent has a card, or a persona where it has none yet: give --card or --persona"
+            raise ConfigRefused(text, code="identity_missing")
         if self.persona is not None and self.name is None:
             raise ConfigRefused("an agent with a persona needs a name", code="identity_missing")
 
@@ -167,6 +176,9 @@ def _placed(settings: dict[str, Any], directory: Path) -> dict[str, Any]:
     for name in _PATHS:
         if isinstance(settings.get(name), str):
             settings[name] = str(directory / settings[name])
+    has_files = settings.get("workdir") or settings.get("repositories")
+    if isinstance(settings.get("exec"), str | list) and not has_files:
+        settings["exec"] = placed_command(settings["exec"], directory)
     for name in _PATH_LISTS:
         if isinstance(settings.get(name), list):
             settings[name] = [str(directory / one) for one in settings[name]]
@@ -202,15 +214,20 @@ def build(spec: Spec) -> Agent:
     prices = price_table(Path(spec.prices) if spec.prices else None)
     if spec.max_cost:
         _check_priced(spec, who, prices)
+    check_repositories(spec.repositories)
     names = (*spec.skills, *spec.shared_skills)
     work = Path(spec.work)
     workplace = Workplace(
-        work, repositories=spec.repositories, shared=Path(spec.workdir).resolve() if spec.workdir else None
+        work,
+        repositories=spec.repositories,
+        shared=Path(spec.workdir).resolve() if spec.workdir else None,
+        own_clone=spec.own_clone,
     )
+    called, executor = choose(spec, who)
     return Agent(
         slug=slug,
         identity=who,
-        executor=choose(spec, who),
+        executor=executor,
         workplace=workplace,
         contracts=contracts,
         spending=Spending(work / "costs.sqlite", slug, prices, spec.max_cost),
@@ -223,7 +240,7 @@ def build(spec: Spec) -> Agent:
             sandbox=sandbox_of(spec),
         ),
         logs=Logs(work, keep_days=spec.keep_days),
-        pauses=Pauses(work / "pauses", account(spec)),
+        pauses=Pauses(work / "pauses", account_of(spec, called)),
         evaluator=_evaluator(spec),
         memories=memories(spec, work),
         skills=resolve(names, [Path(place) for place in spec.skills_dirs]),

@@ -92,11 +92,16 @@ class Spending:
         scopes = {scope: self._name(scope, names) for scope in ("task", "workflow", "day", "agent")}
         scopes["model"] = f"{self._agent} {usage.model}" if usage.model else ""
         with self._lock:
-            self._db.execute("BEGIN IMMEDIATE")
-            for scope, name in scopes.items():
-                if name:
-                    self._db.execute(_statements()["add"], {"scope": scope, "name": name, **row})
-            self._db.execute("COMMIT")
+            try:
+                self._db.execute("BEGIN IMMEDIATE")
+                for scope, name in scopes.items():
+                    if name:
+                        self._db.execute(_statements()["add"], {"scope": scope, "name": name, **row})
+                self._db.execute("COMMIT")
+            except sqlite3.OperationalError as cause:
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+                raise AgentUnavailable(f"Costs cannot be counted: {cause}", code="start_failed") from cause
         for scope in ("task", "workflow", "day", "agent"):
             self._judge(scope, scopes[scope])
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import fcntl
 import hashlib
 import os
@@ -21,8 +22,10 @@ from urllib.parse import unquote
 
 import msgspec
 
+from redkey.discovery import keep_out_of_repositories
 from redkey.errors import StepFailed, WireRefused, WorkplaceRefused
 from redkey.runner.process import Ended, Limits, run
+from redkey.runner.repositories import is_clone
 from redkey.wire.step_paths import resolve_inside
 
 # A git that is asked to stop removes its lock files; one that is killed leaves them, and the repository takes no more
@@ -38,6 +41,11 @@ _GIT_ENVIRONMENT: Final[Mapping[str, str]] = {
     "GIT_CONFIG_KEY_0": "core.hooksPath",
     "GIT_CONFIG_VALUE_0": os.devnull,
     "LC_ALL": "C",
+    # Whoever commits in a worktree is an agent, and not the user of this machine.
+    "GIT_AUTHOR_NAME": "RedKey agent",
+    "GIT_AUTHOR_EMAIL": "agent@redkey.invalid",
+    "GIT_COMMITTER_NAME": "RedKey agent",
+    "GIT_COMMITTER_EMAIL": "agent@redkey.invalid",
 }
 
 
@@ -53,36 +61,59 @@ class Place(msgspec.Struct, frozen=True):
     target: str = ""
     # What must be writable beside the directory: the worktree that it is a folder of, and its clone.
     beside: tuple[Path, ...] = ()
+    # Whether the clone is the user's own.
+    own_clone: bool = False
     # Whether other tasks work in the same directory.
     shared: bool = False
 
+    @property
+    def top(self) -> Path:
+        """The worktree whose folder the directory is; else the directory itself."""
+        return self.beside[0] if self.beside else self.directory
+
 
 class Workplace:
-    """Makes places under one root. `repositories` are the prefixes of URLs that may be cloned; none, no clones."""
+    """Makes places under one root. `repositories` are the prefixes of URLs that may be cloned; none, no clones.
 
-    def __init__(self, root: Path, *, repositories: Sequence[str] = (), shared: Path | None = None) -> None:
+    With `own_clone` worktrees of a repository on this machine belong to it, and not to a clone under the root.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        repositories: Sequence[str] = (),
+        shared: Path | None = None,
+        own_clone: bool = False,
+    ) -> None:
         local = [str(Path(one).resolve()) if one and Path(one).is_dir() else one for one in repositories]
         self._root, self._repositories, self._shared = root, tuple(local), shared
         # A repository on this machine is the one of tasks that name none.
-        self._default = next((one for one in local if one and Path(one).is_dir()), None)
+        self._default = next((one for one in local if one and is_clone(Path(one))), None)
         try:
             (root / "places").mkdir(parents=True, exist_ok=True)
             (root / "repositories").mkdir(exist_ok=True)
+            keep_out_of_repositories(root)
         except OSError as cause:
             raise WorkplaceRefused(f"{root} cannot be used: {cause.strerror}") from cause
         if shared is not None and not shared.is_dir():
             raise WorkplaceRefused(f"{shared} is no directory")
         self._root = root.resolve()
+        self._own_clone = own_clone
+        if own_clone and self._default is None:
+            raise WorkplaceRefused("--own-clone needs a --repo that is a clone on this machine", code="clone_missing")
 
     def sweep(self) -> int:
         """Remove the places of runners that are gone; how many there were."""
         removed = 0
+        clones = [*(self._root / "repositories").glob("*.git")]
+        clones += [Path(self._default)] if self._own_clone and self._default else []
         for lock in sorted((self._root / "places").glob("*.lock")):
             with contextlib.suppress(BlockingIOError, FileNotFoundError), _locked(lock, wait=False):
                 shutil.rmtree(lock.with_suffix(""), ignore_errors=True)
                 lock.unlink(missing_ok=True)
                 removed += 1
-        for clone in (self._root / "repositories").glob("*.git") if removed else ():
+        for clone in clones if removed else ():
             environment = {**_GIT_ENVIRONMENT, "PATH": os.environ.get("PATH", os.defpath), "HOME": str(clone)}
             prune = ["git", "worktree", "prune"]
             subprocess.run(prune, cwd=clone, env=environment, capture_output=True, check=False)  # noqa: S603
@@ -119,6 +150,9 @@ class Workplace:
                 await asyncio.shield(asyncio.to_thread(self._remove, directory))
                 if clone is not None:
                     await asyncio.shield(git("worktree", "prune", within=clone, check=False))
+                    if self._own_clone:
+                        # Only a branch that has nothing of its own; work stays where the user finds it.
+                        await asyncio.shield(git("branch", "-d", f"redkey/{name}", within=clone, check=False))
 
     def _remove(self, directory: Path) -> None:
         shutil.rmtree(directory, ignore_errors=True)
@@ -128,13 +162,15 @@ class Workplace:
         if not may_clone(url, self._repositories):
             text = f"the repository {url[:200]!r} is not among those this runner may clone"
             raise WorkplaceRefused(text, code="repository_not_allowed")
+        if self._own_clone and url == self._default:
+            return await self._own_worktree(directory, f"redkey/{name}", url, target)
         clone = self._root / "repositories" / f"{hashlib.sha256(url.encode()).hexdigest()[:16]}.git"
         branch = f"redkey/{name}"
         lock = clone.with_suffix(".lock")
         async with locked_in_thread(lock):
             if not (clone / "config").exists():
                 await self._git("init", "--quiet", "--bare", str(clone))
-            # Whoever commits in a worktree is an agent, and not the user of this machine.
+            # The same names for what the agent commits by itself.
             await self._git("config", "user.name", "RedKey agent", within=clone)
             await self._git("config", "user.email", "agent@redkey.invalid", within=clone)
             head = (await self._git("ls-remote", "--symref", url, "HEAD", within=clone)).output.decode()
@@ -150,6 +186,18 @@ class Workplace:
         base = (await self._git("rev-parse", "HEAD", within=directory)).output.decode().strip()
         target = default.removeprefix("refs/heads/")
         return Place(directory, base, branch, url, clone, target, beside=(directory, clone))
+
+    async def _own_worktree(self, directory: Path, branch: str, url: str, target: str | None) -> Place:
+        """A worktree of the user's own clone, from a branch as it is there."""
+        repository = Path(url)
+        target = target or (await git("symbolic-ref", "--short", "HEAD", within=repository)).output.decode().strip()
+        found = await git("rev-parse", "--path-format=absolute", "--git-common-dir", within=repository)
+        clone = Path(found.output.decode().strip())
+        async with locked_in_thread(self._root / "repositories" / "own-clone.lock"):
+            start = f"refs/heads/{target}"
+            await self._git("worktree", "add", "--quiet", "-b", branch, str(directory), start, within=repository)
+        base = (await self._git("rev-parse", "HEAD", within=directory)).output.decode().strip()
+        return Place(directory, base, branch, url, clone, target, beside=(directory, clone), own_clone=True)
 
     async def _git(self, *arguments: str, within: Path | None = None) -> Ended:
         return await git(*arguments, within=within or self._root)
@@ -179,6 +227,8 @@ async def git(*arguments: str, within: Path, check: bool = True) -> Ended:
         ended = await run(["git", *arguments], directory=within, environment=environment, limits=_GIT_LIMITS)
     except StepFailed as failed:
         raise WorkplaceRefused(f"git {arguments[0]}: {failed.message}", code="git_failed") from failed
+    if check and ended.code and os.strerror(errno.ENOSPC) in ended.complaint:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     if check and ended.code:
         said = ended.complaint.strip().splitlines()
         text = f"git {arguments[0]} ended with {ended.code}: {said[-1][:300] if said else 'it said nothing'}"

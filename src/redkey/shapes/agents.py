@@ -49,6 +49,8 @@ class AgentBeat(Body, frozen=True, kw_only=True):
     # Why it claims nothing for now, and for how long; `none` ends a pause.
     pause: Pause | None = None
     pause_seconds: Annotated[int, Meta(ge=0, le=31_536_000)] = 0
+    # The account at its model's provider, as a label. Agents of one account share its usage limits.
+    account: Slug = ""
 
 
 class AgentFilter(PageQuery, frozen=True, kw_only=True):
@@ -120,6 +122,8 @@ class Agent(Reply, frozen=True, kw_only=True):
     # Why and until when it claims nothing, as it said itself; the time may have passed.
     pause: str = ""
     paused_until: str | None = None
+    # Whose usage limits it shares.
+    account: str = ""
     registered_at: str
     last_act_at: str
     card_url: str = ""

@@ -390,6 +390,7 @@ class ArtifactReady(Payload, frozen=True, kw_only=True):
     TYPE: ClassVar[str] = "artifact.ready"
     KEYED: ClassVar[bool] = True
 
+    agent_id: str | None = None
     artifact_id: str
     body: str | None = None
     bytes: int
@@ -405,7 +406,7 @@ class ArtifactReady(Payload, frozen=True, kw_only=True):
     version: int
 
     def named(self) -> tuple[str | None, ...]:
-        return (self.claim_id,)
+        return (self.agent_id, self.claim_id)
 
 
 @final
@@ -554,6 +555,7 @@ class AgentHeartbeat(Payload, frozen=True, kw_only=True):
     TYPE: ClassVar[str] = "agent.heartbeat"
     KEYED: ClassVar[bool] = True
 
+    account: str | None = None
     agent_id: str | None = None
     body: str | None = None
     capacity: int | None = None

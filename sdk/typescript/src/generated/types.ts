@@ -53,6 +53,7 @@ export interface Agent {
   inUse?: number | null;
   pause?: string;
   pausedUntil?: string | null;
+  account?: string;
   registeredAt: string;
   lastActAt: string;
   cardUrl?: string;
@@ -66,6 +67,7 @@ export interface AgentBeat {
   inUse?: number | null;
   pause?: "cost_cap" | "none" | "start_failed" | "usage_limit" | null;
   pauseSeconds?: number;
+  account?: string;
 }
 
 /** The heartbeat was received; only one that changes something is an event. */
@@ -1252,6 +1254,7 @@ export interface RegisteredAgent {
   inUse?: number | null;
   pause?: string;
   pausedUntil?: string | null;
+  account?: string;
   registeredAt: string;
   lastActAt: string;
   cardUrl?: string;

@@ -93,6 +93,7 @@ class Agents(Resource[Mode]):
         in_use: int | None = None,
         pause: Pause | None = None,
         pause_seconds: int | None = None,
+        account: str | None = None,
     ) -> Request[AgentHeard]:
         """Tell that the agent is alive; recorded when something changed or it was silent for a while."""
         return beat(
@@ -102,6 +103,7 @@ class Agents(Resource[Mode]):
             in_use=in_use,
             pause=pause,
             pause_seconds=pause_seconds,
+            account=account,
         )
 
     @Operation

@@ -6,14 +6,14 @@ executor needs of the agent: its model.
 
 from __future__ import annotations
 
-import hashlib
+import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from redkey.errors import ConfigRefused
-from redkey.runner.executors.command import CommandExecutor
+from redkey.runner.executors.command import CommandExecutor, files_left_behind, placed_command
 from redkey.runner.executors.port import Executor, Terms
 from redkey.runner.executors.python import PythonExecutor
 from redkey.runner.sandbox import Bubblewrap, Container, Sandbox
@@ -22,17 +22,18 @@ from redkey.wire.card import AgentCard
 if TYPE_CHECKING:
     from redkey.runner.spec import Spec
 
+_log = logging.getLogger("redkey.runner")
 # Codes of refusals that mean: not there on this machine. Everything else is a mistake of whoever wrote the spec.
 _ABSENT: Final = frozenset({"program_missing", "key_missing", "extra_missing", "function_missing", "server_missing"})
 Build = Callable[["Spec", AgentCard | str], Executor]
 
 
-def choose(spec: Spec, who: AgentCard | str) -> Executor:
-    """The executor of a spec; ConfigRefused says what is missing, of several all of it."""
+def choose(spec: Spec, who: AgentCard | str) -> tuple[str, Executor]:
+    """The executor of a spec and its name; ConfigRefused says what is missing, of several all of it."""
     missing = []
     for name in spec.called:
         try:
-            return _BUILDS[name](spec, who)
+            return name, _BUILDS[name](spec, who)
         except ConfigRefused as refused:
             if len(spec.called) == 1 or refused.code not in _ABSENT:
                 raise
@@ -40,17 +41,15 @@ def choose(spec: Spec, who: AgentCard | str) -> Executor:
     raise ConfigRefused("none of the executors is there: " + "; ".join(missing), code="executor_missing")
 
 
-def account(spec: Spec) -> str:
-    """Whose usage limits an agent shares: the same words for the same account, which they do not give away."""
-    variables = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "CODEX_API_KEY", "GEMINI_API_KEY", "CLAUDE_CONFIG_DIR", "HOME")
-    parts = [*spec.called, spec.openai or "", spec.a2a or "", str(spec.exec or ""), spec.python or ""]
-    parts += [os.environ.get(name, "") for name in variables]
-    digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()
-    return f"{spec.called[0]}-{digest[:16]}"
-
-
 def _exec(spec: Spec, who: AgentCard | str) -> Executor:
-    return CommandExecutor(spec.exec or "", terms_of(spec))
+    command: str | Sequence[str] = spec.exec or ""
+    here = Path.cwd()
+    if spec.workdir is None and not spec.repositories:
+        command = placed_command(command, here)
+        for name in files_left_behind(command, here):
+            text = "each task has a directory of its own, in which there is no %s: write %s"
+            _log.warning(text, name, here / name)
+    return CommandExecutor(command, terms_of(spec))
 
 
 def _python(spec: Spec, who: AgentCard | str) -> Executor:

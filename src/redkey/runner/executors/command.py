@@ -113,6 +113,32 @@ def check_command(command: str | Sequence[str]) -> None:
         raise ConfigRefused(f"there is no program {name[:200]!r}", code="program_missing")
 
 
+def placed_command(command: str | Sequence[str], directory: Path) -> str | Sequence[str]:
+    """The command with its program by a full path, where it is named by a path relative to a directory.
+
+    ConfigRefused when it is not there. It is for agents whose tasks have new directories, in which nothing is yet.
+    """
+    name = _program(command) if isinstance(command, str) else next(iter(command), "")
+    if "/" not in name or name.startswith("/"):
+        return command
+    program = directory / name
+    if not program.is_file():
+        raise ConfigRefused(f"there is no program {name[:200]!r} in {directory}", code="program_missing")
+    if not isinstance(command, str):
+        return [str(program), *list(command)[1:]]
+    # A word that is written in quotes is left to the shell.
+    return re.sub(rf"(?<!\S){re.escape(name)}(?!\S)", lambda _: shlex.quote(str(program)), command, count=1)
+
+
+def files_left_behind(command: str | Sequence[str], directory: Path) -> list[str]:
+    """The arguments of a command that are files of a directory, and are not found from the directory of a task."""
+    try:
+        words = shlex.split(command) if isinstance(command, str) else list(command)
+    except ValueError:
+        return []
+    return [word for word in words[1:] if not word.startswith(("/", "-")) and (directory / word).is_file()]
+
+
 def _program(text: str) -> str:
     """The first word of a shell text that names a program; empty when it cannot be told."""
     try:

@@ -182,7 +182,8 @@ def heartbeat_agent(caller: Caller, agent_id: str, beat: AgentBeat) -> Pending[A
         happened = event_id(record.event.wire_id) if record is not None else ""
         return AgentHeard(agent_id=agent_id, status="alive", event_id=happened)
 
-    return Pending(HeartbeatAgent(agent_id, beat.capacity, beat.in_use, beat.pause, beat.pause_seconds), reply)
+    command = HeartbeatAgent(agent_id, beat.capacity, beat.in_use, beat.pause, beat.pause_seconds, beat.account)
+    return Pending(command, reply)
 
 
 @use_case(agents.DEACTIVATE_AGENT)
