@@ -72,7 +72,8 @@ class Reports:
             sent = dict(list(self._pending.items())[:_MODELS])
             used = [
                 {
-                    "model": model,
+                    # A program of one's own need not say which model it used.
+                    **({"model": model} if model else {}),
                     "costUsd": float(total.usd),
                     "inputTokens": total.input_tokens,
                     "outputTokens": total.output_tokens,
