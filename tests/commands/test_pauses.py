@@ -67,7 +67,7 @@ def test_a_usage_limit_pauses_all_agents_of_the_account_and_the_server_gives_the
     _says(desk, bob, "usage_limit", 5)
     desk.clock.advance(30)
     assert _paused(desk, ada, bob, late) == [True, True, True]
-    (reason,) = [one for one in explain(desk.world, desk.world.tasks[task]).reasons]
+    (reason,) = explain(desk.world, desk.world.tasks[task]).reasons
     assert reason.code == "not_claimed", "eve has another account"
     desk.clock.advance(31)
     assert _paused(desk, ada, bob, late) == [False, False, False]
