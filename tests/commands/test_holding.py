@@ -346,6 +346,6 @@ def test_an_artifact_that_a_runner_adds_shows_its_agent(desk: Desk, sources: tup
     runner = Actor(desk.workspace_id, "key_" + ulid(3, bytes(10)), frozenset({"runner"}))
     added = desk.do(msgspec.structs.replace(artifact(claim_id), derived_from=sources), runner).records[0]
     shown = show(added.event, added.sequence, added.timestamp).actor
-    # A wire has no room for both: with sources the agent is the sender, and its name is what is shown.
+    # Sources may take all the room of a wire: then the agent is the sender, and its name is what is shown.
     assert (shown.type, shown.id) == (("agent", "ada") if sources else ("agent", agent))
     assert added.wire["sender"] == ("agent:ada" if sources else f"runner:{runner.key_id}")

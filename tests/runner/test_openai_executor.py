@@ -265,10 +265,12 @@ def test_a_limit_of_the_account_reaches_runners_in_other_directories_and_on_othe
         home = stage.directory / f"home-{name}"
         home.mkdir()
         more = {"HOME": str(home), "OPENAI_API_KEY": key}
-        return stage.run("--openai", f"{api.url}/v1", "--lease", "5", card=name, **more)
+        return stage.run("--openai", f"{api.url}/v1", "--lease", "5", "--role", role, card=name, **more)
 
+    # Agents of other tests are on the same server: they may not have the task.
+    role = f"limited{stage.suffix}"
     first, second = begin("ada", "one"), begin("bob", "one")
-    task_id = stage.task()
+    task_id = stage.task(required_roles=[role])
     for runner in (first, second):
         stage.until_told(runner, "paused")
     ada, bob = [next(iter(stage.rk.agents.list(slug=f"{name}{stage.suffix}"))) for name in ("ada", "bob")]

@@ -6,6 +6,8 @@ share the directory. Every model call is counted when it has ended; the call tha
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import re
 import sqlite3
 import threading
@@ -14,7 +16,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 
@@ -22,6 +24,7 @@ from redkey.errors import AgentUnavailable, ConfigRefused, StepFailed
 from redkey.runner.cost import Meter, PriceTable, Usage
 from redkey.runner.reporting import Reports
 
+_log = logging.getLogger("redkey.runner")
 _NANO: Final = 1_000_000_000
 _KEPT_SECONDS: Final = 90 * 86400
 _NAMED = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
@@ -51,6 +54,7 @@ class Spending:
 
     def __init__(self, path: Path, agent: str, prices: PriceTable, caps: Caps | None = None) -> None:
         self._agent, self._prices, self._caps, self._lock = agent, prices, caps or Caps(), threading.Lock()
+        self._unwritten: list[dict[str, Any]] = []
         try:
             self._db = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
             self._db.executescript(_statements()["schema"])
@@ -92,18 +96,23 @@ class Spending:
         scopes = {scope: self._name(scope, names) for scope in ("task", "workflow", "day", "agent")}
         scopes["model"] = f"{self._agent} {usage.model}" if usage.model else ""
         with self._lock:
-            try:
-                self._db.execute("BEGIN IMMEDIATE")
-                for scope, name in scopes.items():
-                    if name:
-                        self._db.execute(_statements()["add"], {"scope": scope, "name": name, **row})
-                self._db.execute("COMMIT")
-            except sqlite3.OperationalError as cause:
-                if self._db.in_transaction:
-                    self._db.execute("ROLLBACK")
-                raise AgentUnavailable(f"Costs cannot be counted: {cause}", code="start_failed") from cause
+            self._unwritten += [{"scope": scope, "name": name, **row} for scope, name in scopes.items() if name]
+            self._write()
         for scope in ("task", "workflow", "day", "agent"):
             self._judge(scope, scopes[scope])
+
+    def _write(self) -> None:
+        """Write what is not written yet. A disk that is full keeps it from that, and costs no work: it counts here."""
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+            for row in self._unwritten:
+                self._db.execute(_statements()["add"], row)
+            self._db.execute("COMMIT")
+            self._unwritten.clear()
+        except sqlite3.OperationalError as cause:
+            _log.warning("costs are counted and not written yet: %s", cause)
+            with contextlib.suppress(sqlite3.OperationalError):
+                self._db.execute("ROLLBACK")
 
     def _judge(self, scope: str, name: str) -> None:
         cap: float | None = getattr(self._caps, scope)
@@ -132,4 +141,5 @@ class Spending:
     def _spent(self, scope: str, name: str) -> float:
         with self._lock:
             row = self._db.execute(_statements()["read"], {"scope": scope, "name": name}).fetchone()
-        return row[0] / _NANO if row else 0.0
+            waiting = sum(one["usd_nano"] for one in self._unwritten if (one["scope"], one["name"]) == (scope, name))
+        return ((row[0] if row else 0) + waiting) / _NANO
