@@ -236,7 +236,7 @@ def _with_artifacts(world: World, task: Task, command: CompleteClaim) -> tuple[T
 
 
 def _artifact_draft(world: World, actor: Actor, hold: Hold, record: ArtifactReady, *, leads: bool = False) -> Draft:
-    """Name the agent of an artifact. Sources may take all the room: then the agent is the sender, as it is of a claim."""
+    """Name the agent of an artifact. Sources may take all the room: then it is the sender, as it is of a claim."""
     task, sender = hold.task, actor.sender(world)
     if world.workspace.rules >= _ARTIFACT_AGENT_RULES and record.derived_from is None:
         record = msgspec.structs.replace(record, agent_id=hold.agent.agent_id)

@@ -142,4 +142,4 @@ class Spending:
         with self._lock:
             row = self._db.execute(_statements()["read"], {"scope": scope, "name": name}).fetchone()
             waiting = sum(one["usd_nano"] for one in self._unwritten if (one["scope"], one["name"]) == (scope, name))
-        return ((row[0] if row else 0) + waiting) / _NANO
+        return float((row[0] if row else 0) + waiting) / _NANO
