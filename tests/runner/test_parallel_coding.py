@@ -182,13 +182,13 @@ def test_a_killed_runner_leaves_no_worktree_in_the_users_own_clone_for_long(stag
 def test_an_own_clone_must_be_there(stage: Scene) -> None:
     folder = stage.directory / "folder"
     folder.mkdir()
-    for repository in (str(folder), "https://example.com/x.git"):
+    for repository, code in ((str(folder), "repository_missing"), ("https://example.com/x.git", "clone_missing")):
         runner = stage.begin(
             ["--card", str(stage.card("ada")), "--queue", "q", "--work", str(stage.directory / "w"), "--exec", "true",
              "--repo", repository, "--own-clone"]
         )  # fmt: skip
         assert runner.process.wait(60) == 1
-        assert "[clone_missing]" in runner.log()
+        assert f"[{code}]" in runner.log()
 
 
 def test_files_that_somebody_changed_are_not_overwritten(stage: Scene) -> None:
