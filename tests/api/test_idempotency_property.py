@@ -353,6 +353,9 @@ def _workspace(walk: Walk) -> None:
 
 def _rarely_by_chance(walk: Walk) -> None:
     """What needs a certain state, in that state: so every operation is answered in every walk."""
+    role_id = walk.send("POST", "/roles", {"name": "passing"}).json["id"]
+    walk.send("PATCH", f"/roles/{role_id}", {"name": "Passing", "capabilities": ["reading"]})
+    walk.send("DELETE", f"/roles/{role_id}")
     _register(walk, "Rare")
     agent_id, queue_id = walk.ids["agent"][-1], walk.send("POST", "/queues", {"name": "rare"}).json["queueId"]
     task_id = walk.send("POST", f"/queues/{queue_id}/tasks", {"title": "Rare"}).json["taskId"]

@@ -77,7 +77,7 @@ def test_nobody_but_an_admin_makes_or_grants_roles(workspace: Workspace) -> None
     [
         ({}, "/name"),
         ({"name": ""}, "/name"),
-        ({"name": "研究"}, "/name"),
+        ({"name": "R", "id": "研究"}, "/id"),
         ({"name": "R", "id": "a/b"}, "/id"),
         ({"name": "R", "id": "x" * 40}, "/id"),
         ({"name": "R", "capabilities": ["!!"]}, "/capabilities/0"),

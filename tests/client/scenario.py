@@ -98,6 +98,9 @@ async def play(rk: Any, decider: Any, operator: Any, workspace_id: str, director
 
 async def _policies(rk: Any, operator: Any, workspace_id: str) -> None:
     await done(rk.roles.create("editor"))
+    assert (await done(rk.roles.update("editor", capabilities=["editing"]))).capabilities == ("editing",)
+    await done(rk.roles.create("passing"))
+    assert (await done(rk.roles.remove("passing"))).status == "removed"
     changed = await done(rk.workspaces.set_policy(workspace_id, block_routes={"ambiguity": ["role_editor"]}))
     assert changed.block_routes == {"ambiguity": ("role_editor",)}
     policy = await done(rk.workspaces.policy(workspace_id))

@@ -45,6 +45,8 @@ METHODS = {
     "create_role": "roles.create",
     "list_roles": "roles.list",
     "get_role": "roles.get",
+    "patch_role": "roles.update",
+    "remove_role": "roles.remove",
     "grant_role": "roles.grant",
     "revoke_role": "roles.revoke",
     "create_queue": "queues.create",

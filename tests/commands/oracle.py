@@ -30,6 +30,7 @@ class Task:
     # The last hold that expired, while nobody claimed since: (claim, agent, state).
     expired: tuple[str, str, str] | None = None
     winner: str = ""
+    winning_agent: str = ""
 
 
 @dataclass
@@ -115,6 +116,8 @@ class Oracle:
             return "task_not_available"
         if task.state == "available":
             return "task_not_available" if self.paused else "claimed"
+        if task.state == "completed" and task.winning_agent == agent:
+            return "completed_by_you"
         return f"missed:{task.winner}"
 
     def detail(self, name: str, agent: str, verdict: str) -> str:
@@ -124,12 +127,13 @@ class Oracle:
             return min(task.roles - self.roles[agent])
         if verdict == "task_not_available":
             return "paused" if task.state == "available" else task.state
-        return ""
+        return min(task.waits_for) if verdict == "dependency_unsatisfied" and task.waits_for else ""
 
     def claim(self, name: str, agent: str, claim: str, lease: float) -> None:
         task = self.tasks[name]
         task.state, task.holder, task.claim, task.winner = "claimed", agent, claim, claim
         task.lease, task.lease_ends, task.expired = lease, self.now + lease, None
+        task.winning_agent = agent
 
     def best(self, agent: str) -> str | None:
         able = [t for t in self.tasks.values() if t.state == "available" and t.roles <= self.roles[agent]]
@@ -137,12 +141,17 @@ class Oracle:
             return None
         return min(able, key=lambda task: (task.priority, task.born)).name
 
-    def holds(self, claim: str) -> Task | None:
-        """The task a claim holds or may take up again; taking it up happens here, as it does with any call."""
+    def holds(self, claim: str, *, releases: bool = False) -> Task | None:
+        """The task a claim holds or may take up again; taking it up happens here, as it does with any call.
+
+        An agent that was deactivated may only release what it holds.
+        """
         for task in self.tasks.values():
             if task.claim == claim:
-                return task
+                return None if task.holder in self.inactive and not releases else task
             if task.state == "available" and task.expired is not None and task.expired[0] == claim:
+                if task.expired[1] in self.inactive:
+                    return None
                 _, task.holder, task.state = task.expired
                 task.claim, task.expired = claim, None
                 task.losses -= 1
@@ -172,7 +181,7 @@ class Oracle:
         return True
 
     def release(self, claim: str) -> bool:
-        task = self.holds(claim)
+        task = self.holds(claim, releases=True)
         if task is None:
             return False
         task.state, task.claim, task.holder = "available", "", ""

@@ -62,8 +62,8 @@ def test_the_first_failing_check_is_the_reason_in_the_order_of_the_rules(desk: D
     _activate(desk, agent, capabilities=("search",))
     assert told(desk, task, agent, 1) == ("claim_rejected", "policy", "live_claims")
     desk.do(ReleaseClaim(busy))
-    assert told(desk, task, agent, 1) == ("claim_rejected", "invalid_lease", None)
-    assert told(desk, task, agent) == ("claim_rejected", "dependency_unsatisfied", None)
+    assert told(desk, task, agent, 1) == ("claim_rejected", "invalid_lease", "5-86400")
+    assert told(desk, task, agent) == ("claim_rejected", "dependency_unsatisfied", upstream)
     desk.complete(desk.hold(upstream, desk.agent("bob")))
     desk.do(UpdateQueue("queue_busy", {"paused": True}))
     assert told(desk, task, agent) == ("claim_rejected", "task_not_available", "paused")
@@ -83,7 +83,7 @@ def test_the_shortest_and_the_longest_lease_are_granted(desk: Desk, lease_second
 @pytest.mark.parametrize("lease_seconds", [1, 4, 24 * 3600 + 1])
 def test_a_lease_that_cannot_be_granted_is_rejected_on_the_record(desk: Desk, lease_seconds: int) -> None:
     outcome = told(desk, desk.task(), desk.agent("ada"), lease_seconds)
-    assert outcome == ("claim_rejected", "invalid_lease", None)
+    assert outcome == ("claim_rejected", "invalid_lease", "5-86400")
 
 
 def test_a_role_capability_counts_as_the_agents_own(desk: Desk) -> None:
@@ -321,7 +321,8 @@ def test_a_released_and_an_expired_task_keep_their_place_in_the_queue(desk: Desk
 def test_what_claim_next_cannot_grant_is_answered_and_not_recorded(desk: Desk) -> None:
     agent, _ = desk.agent("ada"), desk.task()
     before = desk.world.sequence
-    assert desk.do(ClaimNext(QUEUE, agent, 1)).answer == {"status": "rejected", "reason": "invalid_lease"}
+    rejected = {"status": "rejected", "reason": "invalid_lease", "detail": "5-86400"}
+    assert desk.do(ClaimNext(QUEUE, agent, 1)).answer == rejected
     desk.do(UpdateQueue(QUEUE, {"paused": True}))
     assert desk.do(ClaimNext(QUEUE, agent)).answer == {"status": "no_tasks"}
     desk.do(DeactivateAgent(agent))

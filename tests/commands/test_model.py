@@ -46,7 +46,8 @@ class Coordination(RuleBasedStateMachine):
     def _try(self, command: Any) -> bool:
         """True when the command was done, false when it was refused for the state things are in."""
         try:
-            return self.desk.do(command).answer != {"state": "lease_lost"}
+            answer = self.desk.do(command).answer or {}
+            return answer.get("state") not in ("lease_lost", "completed", "failed")
         except Refused as refused:
             if refused.status != 409:
                 raise
@@ -85,6 +86,9 @@ class Coordination(RuleBasedStateMachine):
         if expected == "held":
             assert outcome.answer == {"held": self.oracle.tasks[task].claim}
             return self.oracle.tasks[task].claim
+        if expected == "completed_by_you":
+            assert outcome.answer == {"reason": expected, "detail": self.oracle.tasks[task].winner}
+            return self.oracle.tasks[task].winner
         settled = outcome.first(*OUTCOMES)
         assert settled is not None
         kind, payload = settled.wire["type"], settled.wire["payload"]

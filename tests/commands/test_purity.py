@@ -151,7 +151,8 @@ def test_what_has_left_the_world(twice: Twice) -> None:
     desk.task()
     assert not {task, failed} & set(desk.world.tasks)
     desk.task(waits_for=(task,))
-    assert desk.claim(task, agent).wire["type"] == "task.claim_missed"
+    assert desk.claim(task, desk.agent("eve")).wire["type"] == "task.claim_missed"
+    assert desk.do(claims.ClaimTask(task, agent)).answer == {"reason": "completed_by_you", "detail": claim_id}
     desk.do(RetryTask(failed))
     for command in (claims.HeartbeatClaim(claim_id), claims.ClaimTask(task, agent)):
         desk.do(command)

@@ -20,7 +20,18 @@ def snapshot(world: World) -> dict[str, Any]:
         "workspace": _plain(world.workspace),
         **{
             name: {key: _plain(entity) for key, entity in sorted(getattr(world, name).items())}
-            for name in ("agents", "roles", "queues", "tasks", "messages", "keys", "parties", "gates", "definitions")
+            for name in (
+                "agents",
+                "roles",
+                "removed_roles",
+                "queues",
+                "tasks",
+                "messages",
+                "keys",
+                "parties",
+                "gates",
+                "definitions",
+            )
         },
         "runs": {
             key: {
@@ -30,6 +41,7 @@ def snapshot(world: World) -> dict[str, Any]:
                 "waits": run.waits,
                 "broken": run.broken,
                 "ready": sorted(_ready(run)),
+                "extras": sorted(run.extras),
             }
             for key, run in sorted(world.runs.items())
         },

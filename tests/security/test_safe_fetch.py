@@ -230,6 +230,39 @@ def test_whatever_else_a_server_answers_is_one_flat_refusal_within_the_time(what
     assert seconds < 10
 
 
+@pytest.mark.parametrize(
+    ("what", "told"),
+    [
+        ("a redirect with a body", "a redirect (301), which is not followed"),
+        ("not found", "status 404"),
+        ("HTML", "its content type is 'text/html', not JSON"),
+        ("not JSON", "not valid JSON"),
+        ("a body one byte beyond the limit", "more than 65,536 bytes"),
+        ("a body that is cut off", "cut off"),
+        ("not HTTP", "does not speak HTTP"),
+        ("silence", "did not answer within 0.5 seconds"),
+    ],
+)
+def test_what_is_wrong_at_a_public_address_is_told(what: str, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def lookup(host: str, port: int) -> Sequence[str]:
+        return ["93.184.216.34"]
+
+    async def whole() -> FetchRefused:
+        async with site(BAD[what]) as opened:
+
+            async def connect(*_: object) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+                return await asyncio.open_connection("127.0.0.1", opened.port)
+
+            monkeypatch.setattr("redkey.services.safe_fetch._connect", connect)
+            with pytest.raises(FetchRefused) as refused:
+                await safe_fetch("https://agent.example.com/card", FetchPolicy(seconds=0.5), lookup=lookup)
+            return refused.value
+
+    refused = asyncio.run(whole())
+    assert refused.code == "fetch_failed"
+    assert told in refused.message
+
+
 def test_the_refusal_does_not_tell_open_from_closed_or_unknown() -> None:
     async def nowhere(host: str, port: int) -> Sequence[str]:
         raise OSError("no such host")

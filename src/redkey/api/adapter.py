@@ -21,6 +21,7 @@ from redkey.api.call import Call, Raw, Services
 from redkey.api.endpoint import Endpoint, Stream, encode, idempotency_key, render
 from redkey.api.metrics import Metrics
 from redkey.commands.actor import Actor
+from redkey.commands.decision import KEY_REUSED, Refused
 from redkey.errors import RedKeyError
 from redkey.http import problems
 from redkey.http.exchange import Exchange, header_lines
@@ -261,6 +262,8 @@ class Api:
         if before is not None:
             self._reply(call, before)
             return
+        if isinstance(error, Refused) and error.code == KEY_REUSED:
+            error = call.explain_reuse(error, call.path.values())
         answer = problems.answer(error)
         if answer.status >= 500:
             _log.error("request failed", path=exchange.path, status=answer.status, exc_info=error)

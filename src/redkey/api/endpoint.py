@@ -49,7 +49,8 @@ class Endpoint:
         self.status, self.takes_key, self.scopes = operation.status, operation.takes_key, operation.allowed_scopes
         # is_open: it needs no key. looks: it changes nothing.
         self.is_open, self.looks = not operation.scopes, not operation.writes
-        self.body = BodyReader(operation.body or Empty) if operation.writes and not operation.streamed else None
+        kind = Any if operation.loose else operation.body or Empty
+        self.body = BodyReader(kind) if operation.writes and not operation.streamed else None
         takes_body = operation.body is not None and self.body is not None
         self.handler: Callable[[Call, Any], Any] = route.handler if takes_body else _without_body(route)
         self.query = QueryReader(operation.query)

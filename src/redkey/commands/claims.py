@@ -173,6 +173,10 @@ def claim_task(world: World, command: ClaimTask, actor: Actor, now: int, ids: Id
     if task.claim_id and task.agent_id == agent.agent_id and task.lease_expires_at > now:
         return Decision(answer={"held": task.claim_id})
     lease = command.lease_seconds or default_lease(world, task)
+    own = task.state == "completed" and task.winner_agent_id == agent.agent_id
+    if own and not ineligible(world, agent, task, lease, now)[0]:
+        # Nobody else won: there is no miss to record.
+        return Decision(answer={"reason": "completed_by_you", "detail": task.winner_claim_id})
     told = _told(world, past, task, agent)
     if told is not None and _as_before(told, world, task, agent, lease, now):
         return Decision(repeat=told.sequence)
@@ -241,7 +245,8 @@ def claim_next(world: World, command: ClaimNext, actor: Actor, now: int, ids: Id
     if not agent.active:
         return Decision(answer={"status": "rejected", "reason": "inactive_agent"})
     if command.lease_seconds and not SHORTEST_LEASE_SECONDS <= command.lease_seconds <= LONGEST_LEASE_SECONDS:
-        return Decision(answer={"status": "rejected", "reason": "invalid_lease"})
+        bounds = f"{SHORTEST_LEASE_SECONDS}-{LONGEST_LEASE_SECONDS}"
+        return Decision(answer={"status": "rejected", "reason": "invalid_lease", "detail": bounds})
     room = queue.settings.max_live_claims - agent.live_claims
     if room <= 0:
         return Decision(answer={"status": "rejected", "reason": "policy", "detail": "live_claims"})

@@ -22,6 +22,8 @@ RegistryCommand = (
     | registry.DeactivateAgent
     | registry.HeartbeatAgent
     | registry.CreateRole
+    | registry.UpdateRole
+    | registry.RemoveRole
     | registry.GrantRole
     | registry.RevokeRole
     | registry.CreateQueue

@@ -104,6 +104,10 @@ def _decide_registry(world: World, c: RegistryCommand, actor: Actor, now: int, i
         return registry.heartbeat_agent(world, c, actor, now, ids)
     if type(c) is registry.CreateRole:
         return registry.create_role(world, c, actor, now, ids)
+    if type(c) is registry.UpdateRole:
+        return registry.update_role(world, c, actor, now, ids)
+    if type(c) is registry.RemoveRole:
+        return registry.remove_role(world, c, actor, now, ids)
     if type(c) is registry.GrantRole:
         return registry.grant_role(world, c, actor, now, ids)
     if type(c) is registry.RevokeRole:

@@ -11,6 +11,7 @@ from redkey.commands.draft import Draft
 from redkey.errors import Finding, RedKeyError
 
 KEY_EXPIRED = "idempotency_key_expired"
+KEY_REUSED = "idempotency_key_reused"
 
 
 class Decision(msgspec.Struct):
@@ -68,7 +69,7 @@ def not_found(what: str) -> Refused:
 def key_reused() -> Refused:
     """A key that was used for another request."""
     detail = "This idempotency key was used with another body; use a new key for a new request."
-    return Refused(422, "idempotency_key_reused", detail)
+    return Refused(422, KEY_REUSED, detail)
 
 
 def key_expired(event_id: str = "") -> Refused:

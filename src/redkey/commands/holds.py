@@ -75,11 +75,18 @@ class Hold(msgspec.Struct):
     drafts: list[Draft]
 
 
-def holding(world: World, past: Past, actor: Actor, claim_id: str, now: int) -> Hold:
-    """The fence: the task this claim holds now, or a refusal that says what became of it."""
+def holding(world: World, past: Past, actor: Actor, claim_id: str, now: int, *, idle: bool = False) -> Hold:
+    """The fence: the task this claim holds now, or a refusal that says what became of it.
+
+    An agent that was deactivated may give back what it holds (`idle`), and nothing else.
+    """
     task = world.tasks.get(world.claims.get(claim_id, ""))
     if task is not None:
-        return Hold(task, _holder(world, actor, claim_id, task.agent_id), [])
+        agent = _holder(world, actor, claim_id, task.agent_id)
+        if not agent.active and not idle:
+            detail = "The agent is deactivated; it may only release what it holds: POST /claims/{}/release."
+            raise Refused(409, "inactive_agent", detail.format(claim_id))
+        return Hold(task, agent, [])
     late = world.tasks.get(world.expired.get(claim_id, ""))
     if late is not None and lease_end(late, now) > now:
         return _reacquire(world, actor, claim_id, late, now)
@@ -96,6 +103,8 @@ def _holder(world: World, actor: Actor, claim_id: str, agent_id: str) -> Agent:
 def _reacquire(world: World, actor: Actor, claim_id: str, task: Task, now: int) -> Hold:
     """Nobody took the task since the lease expired: its last holder goes on, on the record."""
     agent = _holder(world, actor, claim_id, task.expired_agent_id)
+    if not agent.active:
+        raise Refused(409, "inactive_agent", "The agent is deactivated, and its lease has run out.")
     payload = TaskLeaseExtended(
         claim_id=claim_id,
         agent_id=agent.agent_id,
@@ -137,7 +146,7 @@ def start(world: World, command: StartClaim, actor: Actor, now: int, ids: Ids, p
 
 
 def release(world: World, command: ReleaseClaim, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:
-    hold = holding(world, past, actor, command.claim_id, now)
+    hold = holding(world, past, actor, command.claim_id, now, idle=True)
     return _on(world, actor, hold, TaskReleased(claim_id=command.claim_id, agent_id=hold.agent.agent_id))
 
 
@@ -149,10 +158,11 @@ def heartbeat(world: World, command: HeartbeatClaim, actor: Actor, now: int, ids
     try:
         hold = holding(world, past, actor, command.claim_id, now)
     except Refused as refused:
-        if refused.status != 409:
+        if refused.code not in ("lease_lost", "already_terminal"):
             raise
-        cancelled = _task_of_past_claim(world, past, actor, command.claim_id).state == "cancelled"
-        return Decision(answer={"state": "cancelled" if cancelled else "lease_lost"})
+        ended = _task_of_past_claim(world, past, actor, command.claim_id)
+        own = ended.winner_claim_id == command.claim_id and ended.state in ("completed", "failed")
+        return Decision(answer={"state": ended.state if own or ended.state == "cancelled" else "lease_lost"})
     task = hold.task
     if command.idle_seconds >= world.queues[task.queue_id].settings.idle_seconds:
         return _stall(world, actor, hold, command)

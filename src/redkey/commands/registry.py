@@ -12,6 +12,7 @@ from redkey.commands.claims import acting_agent
 from redkey.commands.decision import Decision, Refused, not_found
 from redkey.commands.draft import Draft, Ids
 from redkey.commands.past import Past
+from redkey.commands.policies import check_rules
 from redkey.reducers.entities import Key
 from redkey.reducers.world import LOST_AFTER_NANOSECONDS, RULES, SECOND, World
 from redkey.wire.events import (
@@ -33,7 +34,9 @@ from redkey.wire.events import (
     Ref,
     RoleCreated,
     RoleGranted,
+    RoleRemoved,
     RoleRevoked,
+    RoleUpdated,
     WorkspaceCreated,
 )
 from redkey.wire.times import write_time
@@ -45,6 +48,8 @@ QueueChoices = Mapping[str, int | str | bool]
 
 # Pauses of agents are recorded from these rules on.
 PAUSE_RULES = 2
+# Since these rules roles can be changed and removed.
+ROLE_RULES = 2
 
 
 @final
@@ -134,6 +139,22 @@ class CreateRole(msgspec.Struct, frozen=True):
     role_id: str
     role_ref: Ref | None = None
     capabilities: tuple[str, ...] = ()
+
+
+@final
+class UpdateRole(msgspec.Struct, frozen=True):
+    """Change what a role is called, or what its holders can do; what is None stays."""
+
+    role_id: str
+    role_ref: Ref | None = None
+    capabilities: tuple[str, ...] | None = None
+
+
+@final
+class RemoveRole(msgspec.Struct, frozen=True):
+    """Take a role from everybody and remove it."""
+
+    role_id: str
 
 
 @final
@@ -368,6 +389,33 @@ def create_role(world: World, command: CreateRole, actor: Actor, now: int, ids: 
         raise Refused(409, "role_exists", f"The role {command.role_id!r} exists already.")
     payload = RoleCreated(capabilities=command.capabilities or None, role_ref=command.role_ref)
     return Decision([_role_draft(world, command.role_id, payload, actor)])
+
+
+def update_role(world: World, command: UpdateRole, actor: Actor, now: int, ids: Ids) -> Decision:
+    check_rules(world, ROLE_RULES)
+    if command.role_id not in world.roles:
+        raise not_found("role")
+    payload = RoleUpdated(capabilities=command.capabilities, role_ref=command.role_ref)
+    return Decision([_role_draft(world, command.role_id, payload, actor)])
+
+
+def remove_role(world: World, command: RemoveRole, actor: Actor, now: int, ids: Ids) -> Decision:
+    """Revoke it from each holder, on the record, then remove it; refused while work needs it."""
+    check_rules(world, ROLE_RULES)
+    role_id, role = command.role_id, world.roles.get(command.role_id)
+    if role is None:
+        raise not_found("role")
+    task = next((one for one in world.tasks.values() if role_id in one.roles and not one.ended_at), None)
+    if task is not None:
+        raise Refused(409, "role_in_use", f"{task.task_id} needs this role and has not ended; end or cancel it first.")
+    run = next((run for run in world.runs.values() if any(one.role == role_id for one in run.plan.tasks)), None)
+    if run is not None:
+        name = run.workflow.workflow_id
+        raise Refused(409, "role_in_use", f"The plan of {name} needs this role; wait for its end, or cancel it.")
+    revoked = [_role_draft(world, role_id, RoleRevoked(agent_id=agent_id), actor) for agent_id in role.agents]
+    for draft in revoked:
+        draft.leads = True
+    return Decision([*revoked, _role_draft(world, role_id, RoleRemoved(), actor)])
 
 
 def _role_draft(world: World, role_id: str, payload: AnyPayload, actor: Actor) -> Draft:

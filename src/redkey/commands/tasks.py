@@ -48,6 +48,8 @@ class CreateTask(msgspec.Struct, frozen=True):
     max_attempts: int = 0
     reference_task_ids: tuple[str, ...] = ()
     parent_task_id: str = ""
+    # The run that the task belongs to beside its plan; its context is that of the run.
+    workflow_id: str = ""
     structure: dict[str, Any] | None = None
     structure_ref: Ref | None = None
 
@@ -98,6 +100,8 @@ def create(world: World, command: CreateTask, actor: Actor, now: int, ids: Ids, 
     queue = world.queues.get(command.queue_id)
     if queue is None:
         raise not_found("queue")
+    if command.workflow_id and command.workflow_id not in world.runs:
+        raise Refused(409, "workflow_ended", "This workflow has ended and takes no more tasks; start another one.")
     check_credits(world)
     waits_for = [key for key in command.waits_for if _open_dependency(world, past, key)]
     for role in command.roles:

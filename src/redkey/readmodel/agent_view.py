@@ -10,12 +10,15 @@ from redkey.ledger.record import iso_time
 from redkey.readmodel.view import Document, moment
 from redkey.reducers.entities import Agent, Role
 from redkey.shapes import agents, roles
-from redkey.shapes.agents import AgentVerification, AuthRequirement, Endpoint, Skill
+from redkey.shapes.agents import AgentVerification, AuthRequirement, Endpoint, RoleMatch, Skill
+
+# What a card says in lists; nothing is known of a card that was erased.
+_LISTS = ("endpoints", "skills", "auth_requirements", "features", "eligible_roles", "role_matches")
 
 
 def agent_view(agent: Agent, document: Document | None, *, whole: bool = False) -> agents.Agent:
     """Show an agent with the fields of its card; `whole` adds the card itself."""
-    stated: dict[str, Any] = {}
+    stated: dict[str, Any] = dict.fromkeys(_LISTS, ())
     if document is not None:
         normal = document["normal"]
         endpoints = normal.get("endpoints", [])
@@ -32,6 +35,7 @@ def agent_view(agent: Agent, document: Document | None, *, whole: bool = False) 
             "auth_requirements": msgspec.convert(normal.get("authRequirements", []), tuple[AuthRequirement, ...]),
             "features": tuple(normal.get("features", ())),
             "eligible_roles": tuple(document.get("eligibleRoles", ())),
+            "role_matches": msgspec.convert(document.get("roleMatches", []), tuple[RoleMatch, ...]),
             "card_url": document.get("agentCardUrl", ""),
             "card": document["agentCard"] if whole else None,
         }

@@ -6,12 +6,33 @@ from msgspec.structs import replace
 
 from redkey.ledger.ports import Reader
 from redkey.ledger.record import Record, iso_time
+from redkey.readmodel.rows import entity
+from redkey.reducers.entities import Task
 from redkey.shapes.agents import ClaimHistoryItem
 from redkey.wire.envelope import wire_of
-from redkey.wire.events import TaskClaimed, TaskClaimMissed, TaskClaimRejected
+from redkey.wire.events import (
+    TaskBlocked,
+    TaskClaimed,
+    TaskClaimMissed,
+    TaskClaimRejected,
+    TaskComplete,
+    TaskFailed,
+    TaskLeaseExpired,
+    TaskLeaseExtended,
+    TaskReleased,
+    TaskStalled,
+)
 from redkey.wire.ids import event_id, parse_stream
 
 _STATUS: dict[type, str] = {TaskClaimed: "claimed", TaskClaimMissed: "missed", TaskClaimRejected: "rejected"}
+_ENDS: dict[type, str] = {
+    TaskComplete: "completed",
+    TaskFailed: "failed",
+    TaskReleased: "released",
+    TaskBlocked: "blocked",
+    TaskLeaseExpired: "expired",
+    TaskStalled: "stalled",
+}
 _PAGE = 500
 # Most events of an agent are no outcomes; a page ends early, with its cursor, after this many events.
 _LOOKED_AT = 5000
@@ -29,12 +50,28 @@ def claim_history(
             looked, before = looked + 1, record.sequence
             item = _item(record, agent_id)
             if item is not None:
+                if item.status == "claimed":
+                    item = replace(item, ended=_end(reader, topic, item))
                 found.append(item)
                 if len(found) == limit:
                     return found, before
         if len(records) < _PAGE:
             return found, None
     return found, before
+
+
+def _end(reader: Reader, topic: str, item: ClaimHistoryItem) -> str:
+    """How a won claim ended: by the last of its own events, or with its task."""
+    for record in reader.events(topic, item.claim_id, 0, _PAGE, newest_first=True):
+        payload = wire_of(record.wire).payload
+        if isinstance(payload, TaskLeaseExtended):
+            # What ended before was taken up again.
+            break
+        if type(payload) in _ENDS:
+            return _ENDS[type(payload)]
+    row = reader.row(topic, "task", item.task_id)
+    task: Task | None = entity(row) if row is not None else None
+    return "cancelled" if task is not None and task.state == "cancelled" else "held"
 
 
 def _item(record: Record, agent_id: str) -> ClaimHistoryItem | None:

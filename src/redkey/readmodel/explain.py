@@ -66,7 +66,8 @@ def _available(world: World, task: Task) -> list[Reason]:
         reasons.append(Reason(code="queue_paused", message="Its queue is paused.", next=resume))
     if not world.is_running(task):
         reasons.append(_paused(task))
-    return reasons + _claimants(world, task)
+    # While something is paused, nobody may claim it.
+    return reasons + [one for one in _claimants(world, task) if not (reasons and one.code == "not_claimed")]
 
 
 def _claimants(world: World, task: Task) -> list[Reason]:

@@ -43,6 +43,7 @@ _AFTER_REJECTION = {
     "missing_role": "ask_for_role",
     "policy": "finish_a_claim",
     "invalid_lease": "ask_for_another_lease",
+    "dependency_unsatisfied": "complete_dependency",
 }
 
 
@@ -108,6 +109,8 @@ def _after_rejection(reason: str, detail: str, queue_id: str, agent_id: str) -> 
         queue_id=queue_id,
         role_id=detail if reason == "missing_role" else "",
         agent_id=agent_id if reason == "inactive_agent" else "",
+        task_id=detail if reason == "dependency_unsatisfied" else "",
+        detail=f"A lease has {detail.replace('-', ' to ')} seconds." if reason == "invalid_lease" and detail else "",
     )
 
 

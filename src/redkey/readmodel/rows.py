@@ -171,7 +171,9 @@ def _row(world: World, kind: str, key: str, gone: Any) -> Row:
         return Row(kind, key, _encode(gone), "removed" if gone.removed else "present", gone.sequence)
     if kind == "gate":
         return Row(kind, key, _encode(gone), "open" if gone.state == "open" else "closed", gone.sequence)
-    entities: dict[str, dict[str, Any]] = {"role": world.roles, "queue": world.queues, "key": world.keys}
+    if kind == "role":
+        return Row(kind, key, _encode(world.roles.get(key) or gone))
+    entities: dict[str, dict[str, Any]] = {"queue": world.queues, "key": world.keys}
     return Row(kind, key, _encode(entities[kind][key]))
 
 
@@ -220,7 +222,8 @@ def load_world(reader: Reader, topic: str) -> World:
         world.slugs[agent.slug] = agent.agent_id
         if agent.active and not agent.lost:
             world.at(agent.last_act_at + LOST_AFTER_NANOSECONDS, "lost", agent.agent_id)
-    world.roles = {role.role_id: role for role in pages(reader, topic, "role")}
+    for role in pages(reader, topic, "role"):
+        (world.removed_roles if role.removed_at else world.roles)[role.role_id] = role
     world.queues = {queue.queue_id: queue for queue in pages(reader, topic, "queue")}
     world.keys = {key.key_id: key for key in pages(reader, topic, "key")}
     world.parties = {party.payer: party for party in pages(reader, topic, "party", "present")}
@@ -276,6 +279,10 @@ def _load_runs(world: World, reader: Reader, topic: str) -> None:
         open_tasks = (world.tasks.get(step.task_id) for step in run.steps if step.state == "open")
         run.active = sum(task is not None and task.state in ACTIVE for task in open_tasks)
         world.runs[workflow.workflow_id] = run
+    if any(run.workflow.extras for run in world.runs.values()):
+        for task in world.tasks.values():
+            if (beside := world.run_beside(task)) is not None and (not task.ended_at or task.gate is not None):
+                beside.extras.add(task.task_id)
 
 
 def _load_tombstones(world: World, reader: Reader, topic: str) -> None:

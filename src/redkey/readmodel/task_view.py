@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from redkey.ledger.record import iso_time
-from redkey.readmodel.view import Document, moment
+from redkey.readmodel.view import Document, Shelf, moment
 from redkey.reducers.entities import PRIORITIES, Artifact, Message, Queue, Task
 from redkey.reducers.spending import NANO
 from redkey.reducers.world import SECOND
@@ -70,12 +70,18 @@ def _named(task: Task) -> dict[str, Any]:
     return {
         "task_id": task.task_id,
         "queue_id": task.queue_id,
-        "workflow_id": task.workflow_id,
+        "workflow_id": task.workflow_id or run_beside(task),
         "plan_task_id": task.plan_task,
         "priority": PRIORITIES[task.priority],
         "required_roles": task.roles,
         "required_capabilities": task.capabilities,
     }
+
+
+def run_beside(task: Task) -> str:
+    """The run that a simple task belongs to, by its context; empty when there is none."""
+    kind, _, subject = task.context_id.partition(":")
+    return subject if kind == "workflow" else ""
 
 
 def _where(task: Task) -> dict[str, Any]:
@@ -87,6 +93,12 @@ def _where(task: Task) -> dict[str, Any]:
         "created_at": iso_time(task.created_at),
         "updated_at": iso_time(task.updated_at),
     }
+
+
+def first_created(shelf: Shelf, topic: str, task: Task) -> str:
+    """When the task was created: the time of its first attempt, whichever attempt it is at."""
+    first = shelf.events(topic, task.task_id, 0, 1) if task.attempt > 1 else ()
+    return iso_time(first[0].timestamp if first else task.created_at)
 
 
 def summary_view(task: Task, document: Document | None) -> TaskSummary:

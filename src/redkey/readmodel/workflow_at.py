@@ -16,6 +16,7 @@ from redkey.ledger.record import Record
 from redkey.plans.structure import GatePolicy, read_structure
 from redkey.readmodel.rows import entity, pages
 from redkey.readmodel.structure import pinned, structure_of
+from redkey.readmodel.task_at import task_at
 from redkey.reducers.changes import Changes
 from redkey.reducers.entities import Gate, Queue, Task, Workflow
 from redkey.reducers.event import event
@@ -36,6 +37,8 @@ class RunSnapshot(msgspec.Struct, frozen=True):
     tasks: dict[str, Task]
     gates: dict[str, Gate]
     sequence: int
+    # Simple tasks that were put beside those of its plan.
+    extras: tuple[Task, ...] = ()
 
 
 def run_now(reader: Reader, topic: str, workflow: Workflow) -> RunSnapshot:
@@ -53,7 +56,24 @@ def run_now(reader: Reader, topic: str, workflow: Workflow) -> RunSnapshot:
         gate = reader.row(topic, "gate", task.gate_id) if task.gate_id else None
         if gate is not None:
             gates[task.task_id] = entity(gate)
-    return RunSnapshot(run, tasks, gates, sequence)
+    return RunSnapshot(run, tasks, gates, sequence, _extras(reader, topic, workflow, None))
+
+
+def _extras(reader: Reader, topic: str, workflow: Workflow, until: int | None) -> tuple[Task, ...]:
+    """The simple tasks of a run, now or after the record `until`; the run counts them, so most runs need no search."""
+    found: dict[str, Task] = {}
+    if workflow.extras:
+        for record in _records(reader, topic, workflow.workflow_id, until if until is not None else 1 << 62):
+            wire = wire_of(record.wire)
+            task_id = parse_stream(wire.stream.stream_id).subject
+            if isinstance(wire.payload, TaskCreated) and wire.payload.plan_task is None and task_id not in found:
+                row = reader.row(topic, "task", task_id)
+                task: Task | None = entity(row) if row is not None else None
+                if task is not None and until is not None:
+                    task = task_at(reader, topic, task, until)
+                if task is not None:
+                    found[task_id] = task
+    return tuple(found.values())
 
 
 def run_at(reader: Reader, topic: str, workflow: Workflow, sequence: int) -> RunSnapshot | None:
@@ -80,7 +100,7 @@ def run_at(reader: Reader, topic: str, workflow: Workflow, sequence: int) -> Run
     if run is None:
         return None
     gates = {gate.task_id: gate for gate in world.gates.values()}
-    return RunSnapshot(run, world.tasks, gates, sequence)
+    return RunSnapshot(run, world.tasks, gates, sequence, _extras(reader, topic, workflow, sequence))
 
 
 def _records(reader: Reader, topic: str, workflow_id: str, sequence: int) -> Iterator[Record]:

@@ -67,11 +67,12 @@ def _counts(workflow: entities.Workflow) -> Counts:
 def workflow_state(found: RunSnapshot, text: PlanText | None) -> WorkflowState:
     """Show a run in full."""
     run = found.run
+    paused = run.workflow.state == "paused"
     steps = tuple(_step(found, step, text) for step in run.steps)
     path = critical_path([task.depends_on for task in run.plan.tasks], [1.0] * len(run.steps))
     return WorkflowState(
         **_header(run.workflow, text),
-        available_tasks=tuple(step.plan_task_id for step in steps if step.state == "available"),
+        available_tasks=tuple(step.plan_task_id for step in steps if step.state == "available" and not paused),
         critical_path=tuple(run.plan.tasks[place].id for place in path),
         max_parallel_tasks=run.plan.max_parallel_tasks,
         tasks=steps,
@@ -106,7 +107,7 @@ def _step(found: RunSnapshot, step: entities.Step, text: PlanText | None) -> Ste
         "blocked_by": tuple(
             run.plan.tasks[place].id for place in planned.depends_on if run.steps[place].state != "done"
         ),
-        "waits_because": _why(run, step) if state == "waiting" else "",
+        "waits_because": _why(run, step) if state == "waiting" else "paused" if _is_held_up(run, state) else "",
         "cancelled_because": _cause(run, step, task) if state == "cancelled" else "",
         "outputs": planned.outputs,
     }
@@ -125,6 +126,11 @@ def _step(found: RunSnapshot, step: entities.Step, text: PlanText | None) -> Ste
         completed_by=task.winner_agent_id if task.state == "completed" else "",
         ended_at=moment(task.ended_at),
     )
+
+
+def _is_held_up(run: Run, state: str) -> bool:
+    """True when the step may be claimed but for the pause of its run."""
+    return state == "available" and run.workflow.state == "paused"
 
 
 def _why(run: Run, step: entities.Step) -> str:

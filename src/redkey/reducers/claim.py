@@ -81,9 +81,9 @@ def ineligible(world: World, agent: Agent, task: Task, lease_seconds: int, now: 
     if is_limited(agent, now):
         return "policy", "usage_limit"
     if not SHORTEST_LEASE_SECONDS <= lease_seconds <= LONGEST_LEASE_SECONDS:
-        return "invalid_lease", ""
+        return "invalid_lease", f"{SHORTEST_LEASE_SECONDS}-{LONGEST_LEASE_SECONDS}"
     if task.state == "created":
-        return "dependency_unsatisfied", ""
+        return "dependency_unsatisfied", min(task.waits_for, default="")
     if task.state in ("blocked", "failed", "cancelled"):
         return "task_not_available", task.state
     if (queue.settings.paused or not world.is_running(task)) and open_to(task, now):

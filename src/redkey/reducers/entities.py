@@ -150,6 +150,8 @@ class Role(msgspec.Struct, omit_defaults=True):
     content_sha256: str = ""
     capabilities: tuple[str, ...] = ()
     agents: tuple[str, ...] = ()
+    # A role that was removed keeps its row and its place in its stream; one of the same id may be created again.
+    removed_at: int = 0
 
 
 class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -280,6 +282,8 @@ class Workflow(msgspec.Struct, omit_defaults=True):
     dropped: int = 0
     ended_at: int = 0
     nano_usd: int = 0
+    # How many simple tasks were put beside those of its plan.
+    extras: int = 0
 
 
 class Step(msgspec.Struct, gc=False, omit_defaults=True):

@@ -49,7 +49,9 @@ from redkey.wire.events import (
     ReviewConcern,
     RoleCreated,
     RoleGranted,
+    RoleRemoved,
     RoleRevoked,
+    RoleUpdated,
     SignerAdded,
     SignerRetired,
     TaskAvailable,
@@ -104,10 +106,14 @@ _SINCE: dict[type[AnyPayload], int] = {
     PartyRemoved: 2,
     TaskStalled: 2,
     TaskUsageReported: 2,
+    RoleUpdated: 2,
+    RoleRemoved: 2,
 }
 
 # What may let an agent claim that could not before, without a task becoming available.
-_REOPENING: frozenset[type[AnyPayload]] = frozenset({RoleGranted, AgentUpdated, QueueUpdated, WorkflowResumed})
+_REOPENING: frozenset[type[AnyPayload]] = frozenset(
+    {RoleGranted, RoleUpdated, AgentUpdated, QueueUpdated, WorkflowResumed}
+)
 
 
 def fold(
@@ -222,6 +228,8 @@ _RegistryPayload = (
     | RoleCreated
     | RoleGranted
     | RoleRevoked
+    | RoleUpdated
+    | RoleRemoved
     | QueueCreated
     | QueueUpdated
     | WorkspaceCreated
@@ -336,6 +344,10 @@ def _apply_to_registry(world: World, e: Event, p: _RegistryPayload) -> Void:
         return registry.role_granted(world, e, p)
     if type(p) is RoleRevoked:
         return registry.role_revoked(world, e, p)
+    if type(p) is RoleUpdated:
+        return registry.role_updated(world, e, p)
+    if type(p) is RoleRemoved:
+        return registry.role_removed(world, e, p)
     if type(p) is QueueCreated:
         return registry.queue_created(world, e, p)
     if type(p) is QueueUpdated:

@@ -35,7 +35,9 @@ from redkey.wire.events import (
     Ref,
     RoleCreated,
     RoleGranted,
+    RoleRemoved,
     RoleRevoked,
+    RoleUpdated,
     SignerAdded,
     SignerRetired,
     WebhookRemoved,
@@ -172,13 +174,42 @@ def acted(world: World, agent: Agent, e: Event) -> None:
 def role_created(world: World, e: Event, p: RoleCreated) -> Void:
     if e.subject in world.roles:
         return "role_exists"
+    before = world.removed_roles.pop(e.subject, None)
     world.roles[e.subject] = Role(
         role_id=e.subject,
         created_at=e.timestamp,
+        stream_seq=before.stream_seq + 1 if before is not None else 1,
         content_sha256=_sha256(p.role_ref),
         capabilities=p.capabilities or (),
     )
     e.changes.touch("role", e.subject)
+    return None
+
+
+def role_updated(world: World, e: Event, p: RoleUpdated) -> Void:
+    role = world.roles.get(e.subject)
+    if role is None:
+        return "unknown_role"
+    role.stream_seq = max(role.stream_seq, e.stream.stream_seq)
+    if p.capabilities is not None:
+        role.capabilities = p.capabilities
+    if p.role_ref is not None:
+        role.content_sha256 = p.role_ref.sha256
+    e.changes.touch("role", e.subject)
+    return None
+
+
+def role_removed(world: World, e: Event, p: RoleRemoved) -> Void:
+    role = world.roles.get(e.subject)
+    if role is None:
+        return "unknown_role"
+    role.stream_seq = max(role.stream_seq, e.stream.stream_seq)
+    e.changes.touch("role", e.subject)
+    if role.agents:
+        return "role_held"
+    role.removed_at = e.timestamp
+    world.removed_roles[e.subject] = world.roles.pop(e.subject)
+    e.changes.touch("role", e.subject, role)
     return None
 
 

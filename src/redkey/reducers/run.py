@@ -13,7 +13,7 @@ from redkey.reducers.entities import PRIORITIES, Step, Workflow
 class Run:
     """A workflow, the structure it follows, and where each step stands. The header and touched steps are rows."""
 
-    __slots__ = ("active", "broken", "dependents", "places", "plan", "ready", "steps", "waits", "workflow")
+    __slots__ = ("active", "broken", "dependents", "extras", "places", "plan", "ready", "steps", "waits", "workflow")
 
     def __init__(self, workflow: Workflow, plan: Structure, steps: Iterable[Step] = ()) -> None:
         self.workflow, self.plan = workflow, plan
@@ -34,6 +34,8 @@ class Run:
         heapify(self.ready)
         # How many tasks are available or at work, or about to be.
         self.active = 0
+        # Simple tasks of the run that have not ended: they are cancelled with it.
+        self.extras: set[str] = set()
 
     def _is_ready(self, step: Step) -> bool:
         return step.state == "again" or (step.state == "waiting" and not self.waits[step.index])

@@ -111,8 +111,18 @@ def created(world: World, e: Event, p: TaskCreated) -> Void:
     if task.workflow_id:
         workflow.opened(world, task, e)
     else:
+        _join_run(world, task, e)
         _wait(world, task, e.wire_id)
     return None
+
+
+def _join_run(world: World, task: Task, e: Event) -> None:
+    """A simple task in the context of a live run belongs to it."""
+    run = world.run_beside(task)
+    if run is not None:
+        run.extras.add(task.task_id)
+        run.workflow.extras += task.attempt == 1
+        e.changes.touch("workflow", run.workflow.workflow_id, run.workflow)
 
 
 def _may_retry(world: World, task: Task) -> bool:
@@ -370,6 +380,9 @@ def _end(world: World, task: Task, e: Event) -> None:
     task.reserved = ""
     task.ended_at = e.timestamp
     task.ended_by = e.sender
+    run = world.run_beside(task)
+    if run is not None and task.gate is None:
+        run.extras.discard(task.task_id)
     if world.agenda:
         for kind in ("available", "unblocked", "dependency_failed", "lease_losses", "expire", "cancel"):
             world.agenda.pop((kind, task.task_id), None)

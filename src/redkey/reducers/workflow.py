@@ -133,6 +133,12 @@ def cancelled(world: World, e: Event, p: WorkflowCancelled) -> Void:
         elif task.gate_id:
             world.close_gate(world.gates[task.gate_id], "cancelled", e.sender, e.timestamp, e.changes)
             world.fail_dependents(task, e.wire_id)
+    for task_id in sorted(run.extras):
+        task = world.tasks.get(task_id)
+        if task is not None and not task.ended_at:
+            for kind in ("available", "retry"):
+                world.agenda.pop((kind, task_id), None)
+            world.follows("cancel", task_id, e.wire_id)
     _end(world, run, "cancelled", e.timestamp)
     return None
 

@@ -116,6 +116,7 @@ class World:
         self.agents: dict[str, Agent] = {}
         self.slugs: dict[str, str] = {}
         self.roles: dict[str, Role] = {}
+        self.removed_roles: dict[str, Role] = {}
         self.queues: dict[str, Queue] = {}
         self.tasks: dict[str, Task] = {}
         # claim -> the task it holds, or held until its lease expired.
@@ -281,6 +282,12 @@ class World:
         """True when nobody has the task or is about to, and its run is not paused."""
         return task.state == "available" and not task.reserved and self.is_running(task)
 
+    def run_beside(self, task: Task) -> Run | None:
+        """The live run that a simple task belongs to beside its plan, by its context; None when there is none."""
+        if task.workflow_id or self.workspace.rules < 2 or not task.context_id.startswith("workflow:"):
+            return None
+        return self.runs.get(task.context_id[9:])
+
     def is_running(self, task: Task) -> bool:
         """False while the task's run is paused."""
         run = self.runs.get(task.workflow_id) if task.workflow_id else None
@@ -341,7 +348,7 @@ class World:
         if kind == "agent":
             entity = self.agents.get(subject)
         elif kind == "role":
-            entity = self.roles.get(subject)
+            entity = self.roles.get(subject) or self.removed_roles.get(subject)
         else:
             entity = self.queues.get(subject)
         return entity.stream_seq + 1 if entity is not None else 1

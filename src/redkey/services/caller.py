@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from hashlib import sha256
 from inspect import iscoroutine
 from typing import Any, Generic, TypeAlias, TypeVar
@@ -16,7 +16,7 @@ import msgspec
 
 from redkey.commands.actor import Actor
 from redkey.commands.command import Command
-from redkey.commands.decision import KEY_EXPIRED, Refused
+from redkey.commands.decision import KEY_EXPIRED, KEY_REUSED, Refused
 from redkey.ledger import content
 from redkey.ledger.ports import Content, Unit
 from redkey.services.answers import AnsweredBefore
@@ -27,7 +27,9 @@ from redkey.services.place import Place
 from redkey.services.submission import Done, Submission
 from redkey.services.workspaces import check_visitor
 from redkey.shapes.operation import Operation
+from redkey.wire.envelope import wire_of
 from redkey.wire.events import Ref
+from redkey.wire.ids import event_id
 
 # What is larger is worked on beside the event loop.
 LARGE_BYTES = 16 * 1024
@@ -89,6 +91,22 @@ class Caller:
         self._idem = sha256(f"{self.actor.key_id}\n{scope}\n{key}".encode()).hexdigest()[:32]
         # The path is part of what is asked for: the same key for another task is another request.
         self._body_hash = sha256(target + b"\n" + body).hexdigest()[:16]
+
+    def explain_reuse(self, refused: Refused, ids: Collection[str]) -> Refused:
+        """Tell a key that was used at another path from one that was used with another body.
+
+        `ids` are the parameters of this path: the record of the first request names its own.
+        """
+        done = self.means.coordinator.peek(self.topic).done.get(self._idem)
+        if refused.code != KEY_REUSED or done is None:
+            return refused
+        (record,) = self.means.store.read(self.topic, done.sequence - 1, 1)
+        wire = wire_of(record.wire)
+        text = record.wire.decode()
+        if all(one in text for one in ids):
+            return refused
+        detail = f"This idempotency key was used at another path before (event {event_id(wire.wire_id)})."
+        return Refused(422, KEY_REUSED, f"{detail} Use a new key for each request.")
 
     @property
     def identity(self) -> tuple[str, str]:

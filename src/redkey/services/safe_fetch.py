@@ -2,8 +2,9 @@
 
 The name is looked up once, every address it has is checked, and the connection goes to a checked address, with the
 name kept for TLS and Host: nobody can answer one thing to the check and another to the call. No redirects, no
-compression, a bound on bytes and on time over all. Whatever goes wrong on the way is one flat refusal, so that an
-answer tells nothing about what is open, closed or there at all behind this server.
+compression, a bound on bytes and on time over all. What goes wrong at a public address is told, because anybody can
+call it. Everywhere else it is one flat refusal, so that an answer tells nothing about what is open, closed or there at
+all behind this server.
 """
 
 from __future__ import annotations
@@ -62,6 +63,8 @@ async def safe_fetch(
     """The JSON at a URL, or at the well-known places of an origin; FetchRefused when there is none to be had."""
     target = read_target(url)
     check_static(target, policy)
+    addresses: list[Address] = []
+    why = ""
     try:
         async with asyncio.timeout(policy.seconds):
             addresses = await _addresses(target, policy, lookup)
@@ -69,11 +72,32 @@ async def safe_fetch(
             for path in paths:
                 place = msgspec.structs.replace(target, path=path)
                 body = await _get(place, addresses, policy, tls)
-                if body is not None:
+                if isinstance(body, bytes):
                     return Fetched(place.url, decode(body))
+                why = body
     except (OSError, EOFError, TimeoutError, UnicodeError, JsonRefused, *_NOT_HTTP) as cause:
-        raise _flat() from cause
-    raise _flat()
+        raise _refusal(addresses, _reason(cause, policy)) from cause
+    raise _refusal(addresses, why)
+
+
+def _reason(cause: Exception, policy: FetchPolicy) -> str:
+    """What went wrong on the way, in words."""
+    if isinstance(cause, TimeoutError):
+        return f"it did not answer within {policy.seconds:g} seconds"
+    if isinstance(cause, JsonRefused):
+        return f"it is not valid JSON ({cause.message})"
+    if isinstance(cause, EOFError):
+        return str(cause)
+    if isinstance(cause, ssl.SSLError):
+        return "its TLS certificate or handshake is not accepted"
+    return "it could not be reached" if isinstance(cause, OSError) else "it does not speak HTTP"
+
+
+def _refusal(addresses: Sequence[Address], why: str) -> FetchRefused:
+    """Tell what is wrong at public addresses; of all others, and of names that lead nowhere, nothing."""
+    if not why or not addresses or not all(map(is_public, addresses)):
+        return _flat()
+    return FetchRefused(f"No JSON document could be fetched from this URL: {why}.", code="fetch_failed")
 
 
 async def safe_post(
@@ -154,8 +178,8 @@ async def _addresses(target: Target, policy: FetchPolicy, lookup: Resolve) -> li
 
 async def _get(
     target: Target, addresses: Sequence[Address], policy: FetchPolicy, tls: ssl.SSLContext | None
-) -> bytes | None:
-    """The body of a JSON answer; None when there is something else at the place."""
+) -> bytes | str:
+    """The body of a JSON answer; what is there instead when there is none."""
     reader, writer = await _connect(target, addresses, tls)
     try:
         writer.write(
@@ -207,7 +231,7 @@ class _Answer:
         self.complete = True
 
 
-async def _read(reader: asyncio.StreamReader, limit: int) -> bytes | None:
+async def _read(reader: asyncio.StreamReader, limit: int) -> bytes | str:
     answer = _Answer()
     parser = httptools.HttpResponseParser(answer)
     taken = 0
@@ -219,19 +243,29 @@ async def _read(reader: asyncio.StreamReader, limit: int) -> bytes | None:
         taken += len(chunk)
         # The bound is on what is read, so that neither endless headers nor chunks of nothing get past it.
         if taken > limit + _HEAD_LIMIT or len(answer.body) > limit:
-            raise EOFError("more than the limit")
+            raise EOFError(f"it has more than {limit:,} bytes")
         parser.feed_data(chunk)
         if answer.has_head and (parser.get_status_code() != 200 or not _is_json(answer.headers)):
-            return None
+            return _instead(parser.get_status_code(), answer.headers)
     if len(answer.body) > limit:
-        raise EOFError("more than the limit")
+        raise EOFError(f"it has more than {limit:,} bytes")
     return bytes(answer.body)
+
+
+def _instead(status: int, headers: dict[bytes, bytes]) -> str:
+    """What is at a place that has no JSON."""
+    if 300 <= status < 400:
+        return f"it answers with a redirect ({status}), which is not followed"
+    if status != 200:
+        return f"it answers with status {status}"
+    media = headers.get(b"content-type", b"")[:64].decode("latin-1")
+    return f"its content type is {media!r}, not JSON" if media else "it states no content type"
 
 
 def _check_ended(answer: _Answer) -> None:
     """A body without a stated length ends with the connection; one with a length was cut off."""
     if not answer.has_head or b"content-length" in answer.headers or b"transfer-encoding" in answer.headers:
-        raise EOFError("the answer was cut off")
+        raise EOFError("its answer was cut off")
 
 
 def _is_json(headers: dict[bytes, bytes]) -> bool:

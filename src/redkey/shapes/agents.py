@@ -92,6 +92,13 @@ class AgentVerification(Reply, frozen=True, kw_only=True):
     key_id: str = ""
 
 
+class RoleMatch(Reply, frozen=True, kw_only=True):
+    """A role whose capabilities the agent's card covers, and the capabilities that matched."""
+
+    role_id: str
+    matched: tuple[str, ...]
+
+
 class Agent(Reply, frozen=True, kw_only=True):
     """An agent: what its card says, which is data from a stranger, and what the ledger knows."""
 
@@ -104,17 +111,19 @@ class Agent(Reply, frozen=True, kw_only=True):
     description: str = ""
     framework: str = ""
     endpoint: str = ""
-    endpoints: tuple[Endpoint, ...] = ()
+    endpoints: tuple[Endpoint, ...]
     card_format: str = ""
     version: str = ""
     provider: str = ""
     capabilities: tuple[str, ...]
-    skills: tuple[Skill, ...] = ()
-    auth_requirements: tuple[AuthRequirement, ...] = ()
-    features: tuple[str, ...] = ()
+    skills: tuple[Skill, ...]
+    auth_requirements: tuple[AuthRequirement, ...]
+    features: tuple[str, ...]
     verification: AgentVerification
-    # What the registration said; only a grant makes an agent eligible.
-    eligible_roles: tuple[str, ...] = ()
+    # Roles that fit, worked out when the card was registered: those whose capabilities it covers (`role_matches` says
+    # by which), and those that the registration named. Only a grant, by an admin, lets the agent claim.
+    eligible_roles: tuple[str, ...]
+    role_matches: tuple[RoleMatch, ...]
     roles: tuple[str, ...]
     live_claims: int
     capacity: int | None = None
@@ -163,6 +172,10 @@ class ClaimHistoryItem(Reply, frozen=True, kw_only=True):
     task_id: str
     claim_id: str
     status: Annotated[str, one_of("claimed", "missed", "rejected")]
+    # How a won claim ended; `held` while it has not.
+    ended: Annotated[
+        str, one_of("", "held", "completed", "failed", "released", "blocked", "expired", "stalled", "cancelled")
+    ] = ""
     reason: str = ""
     winning_claim_id: str = ""
     winning_agent_id: str = ""

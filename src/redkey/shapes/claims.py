@@ -125,7 +125,8 @@ class Missed(Reply, frozen=True, kw_only=True, tag_field="status", tag="missed")
 
 
 class Rejected(Reply, frozen=True, kw_only=True, tag_field="status", tag="rejected"):
-    """The agent may not claim this. A claim-next that is rejected names no task and writes no event."""
+    """The agent may not claim this. A claim-next that is rejected names no task and writes no event; nor does the claim
+    of a task that the agent has completed itself (`completed_by_you`, `detail` is its claim)."""
 
     status: ClassVar[str] = "rejected"
     task_id: str = ""
@@ -175,9 +176,10 @@ class HolderActivity(Body, frozen=True, kw_only=True):
 
 
 class Heartbeat(Reply, frozen=True, kw_only=True):
-    """Whether the claim still holds its task, and until when. A stalled hold goes on with its holder's next act."""
+    """Whether the claim still holds its task, and until when. A stalled hold goes on with its holder's next act. After
+    its end, the state of the task that this claim was the last to hold."""
 
-    state: Annotated[str, one_of("held", "stalled", "lease_lost", "cancelled")]
+    state: Annotated[str, one_of("held", "stalled", "lease_lost", "completed", "failed", "cancelled")]
     lease_expires_at: str | None = None
     event_id: str = ""
 
@@ -398,7 +400,7 @@ HEARTBEAT_CLAIM = Operation(
     reply=Heartbeat,
     summary="Keep the lease, and learn whether it holds.",
     description="Keep the lease, and learn whether the task is still held.",
-    replies={},
+    replies={409: "The agent is deactivated; it may only release what it holds."},
     example={"idleSeconds": 0},
     sends_key=False,
     method_name="claims.heartbeat",

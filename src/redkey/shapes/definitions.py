@@ -102,8 +102,27 @@ class DefinitionSummary(Reply, frozen=True, kw_only=True):
     erased: bool = False
 
 
+class PublishedPlan(Reply, frozen=True, kw_only=True):
+    """The plan of the last published version; null when its text was erased."""
+
+    version: int
+    plan: Plan | None
+
+
+class DraftPlan(Reply, frozen=True, kw_only=True):
+    """The plan that is being edited."""
+
+    version: int
+    revision: int
+    plan: Plan
+
+
 class Definition(DefinitionSummary, frozen=True, kw_only=True):
-    """A definition with a plan: the draft's, else that of the last version, else that of the version asked for."""
+    """A definition with its published plan and its draft, apart. `plan` is one of them: that of the version asked for,
+    else the draft's, else the published one; `shownVersion` says which."""
+
+    published: PublishedPlan | None = None
+    draft: DraftPlan | None = None
 
     shown_version: int
     revision: int | None = None
@@ -148,8 +167,10 @@ VALIDATE_DEFINITION = Operation(
     (*PRODUCE, *READ),
     body=PlanBody,
     reply=Validation,
+    loose=True,
     summary="Check a plan without saving or starting it; always 200.",
-    description="Check a plan without saving or starting it.",
+    description="Check a plan without saving or starting it. The body is `{plan: ...}`, or plan.json itself; whatever "
+    "is JSON gets a verdict.",
     repeats="bytes",
     body_limit="plan_bytes",
     example={"plan": EXAMPLE_PLAN},

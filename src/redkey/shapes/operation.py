@@ -55,6 +55,8 @@ class Operation(msgspec.Struct, frozen=True, eq=False):
     repeats: Literal["records", "parts", "bytes"] = "records"
     # The name of the limit in `config.Limits` that bounds the body.
     body_limit: str = "body_bytes"
+    # True when any JSON is taken as the body: the use case gets it as it is, and judges it itself.
+    loose: bool = False
     # True when the body is read chunk by chunk, however large it is.
     streamed: bool = False
     media: tuple[str, ...] = ("application/json",)

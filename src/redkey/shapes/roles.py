@@ -19,6 +19,16 @@ class NewRole(Body, frozen=True, kw_only=True):
     capabilities: Annotated[tuple[Word, ...], Meta(max_length=8, description="What every holder can do.")] = ()
 
 
+class RolePatch(Body, frozen=True, kw_only=True):
+    """What to change about a role; what is not named stays."""
+
+    name: Annotated[Name, Meta(description="Its name; the id stays.")] | None = None
+    description: Annotated[Text, Meta(description="What its holders do.")] | None = None
+    capabilities: (
+        Annotated[tuple[Word, ...], Meta(max_length=8, description="What every holder can do, all of it.")] | None
+    ) = None
+
+
 class Role(Reply, frozen=True, kw_only=True):
     """A role: eligibility to claim certain tasks."""
 
@@ -38,6 +48,21 @@ class CreatedRole(Reply, frozen=True, kw_only=True):
     name: str
     description: str = ""
     capabilities: tuple[str, ...]
+    event_id: str
+
+
+class UpdatedRole(Role, frozen=True, kw_only=True):
+    """The role as it is now."""
+
+    event_id: str
+
+
+class RemovedRole(Reply, frozen=True, kw_only=True):
+    """A role that is gone, and the agents that held it."""
+
+    id: str
+    status: Annotated[str, one_of("removed")]
+    agents: tuple[str, ...]
     event_id: str
 
 
@@ -92,6 +117,33 @@ GET_ROLE = Operation(
     method_name="roles.get",
     command="role show ROLE",
 )
+PATCH_ROLE = Operation(
+    "patch_role",
+    "PATCH",
+    "/roles/{role_id}",
+    ADMIN,
+    body=RolePatch,
+    reply=UpdatedRole,
+    repeats="bytes",
+    summary="Change a role: its name, its description, its capabilities.",
+    description="Change a role, also one that a plan created. New capabilities count from the next claim on.",
+    example={"capabilities": ["web_search", "source_review"]},
+    method_name="roles.update",
+    command="role update ROLE",
+)
+REMOVE_ROLE = Operation(
+    "remove_role",
+    "DELETE",
+    "/roles/{role_id}",
+    ADMIN,
+    reply=RemovedRole,
+    repeats="bytes",
+    summary="Remove a role.",
+    description="Take a role from every agent and remove it; refused while a task or a running plan needs it.",
+    replies={409: "A task or a running plan needs the role."},
+    method_name="roles.remove",
+    command="role remove ROLE",
+)
 GRANT_ROLE = Operation(
     "grant_role",
     "POST",
@@ -115,4 +167,4 @@ REVOKE_ROLE = Operation(
     command="role revoke ROLE AGENT",
 )
 
-OPERATIONS = (CREATE_ROLE, LIST_ROLES, GET_ROLE, GRANT_ROLE, REVOKE_ROLE)
+OPERATIONS = (CREATE_ROLE, LIST_ROLES, GET_ROLE, PATCH_ROLE, REMOVE_ROLE, GRANT_ROLE, REVOKE_ROLE)

@@ -10,7 +10,7 @@ from redkey.shapes.definitions import EXAMPLE_PLAN, Plan, Validation, VersionNum
 from redkey.shapes.fields import Body, Id, Name, Page, PageQuery, Reply, one_of
 from redkey.shapes.gates import Gate
 from redkey.shapes.operation import PRODUCE, READ, Operation
-from redkey.shapes.tasks import Failure, TaskHold
+from redkey.shapes.tasks import Failure, TaskHold, TaskSummary
 
 MERMAID = "text/vnd.mermaid"
 
@@ -27,9 +27,9 @@ class NewWorkflow(Body, frozen=True, kw_only=True):
 
 
 class WorkflowQuery(PageQuery, frozen=True, kw_only=True):
-    """Which runs: live ones (running or paused), ended ones, or all."""
+    """Which runs: live ones (running or paused), ended ones, those in one state, or all."""
 
-    state: Literal["live", "ended"] | None = None
+    state: Literal["live", "ended", "running", "paused", "completed", "failed", "cancelled"] | None = None
 
 
 class AtQuery(Body, frozen=True, kw_only=True):
@@ -126,6 +126,8 @@ class WorkflowState(Workflow, frozen=True, kw_only=True):
     critical_path: tuple[str, ...]
     max_parallel_tasks: int
     tasks: tuple[Step, ...]
+    # Simple tasks that were created with this workflowId, beside those of the plan; cancelled with the run.
+    more_tasks: tuple[TaskSummary, ...] = ()
     # The place in the ledger that this was true at.
     sequence: int
 

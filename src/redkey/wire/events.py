@@ -614,6 +614,32 @@ class RoleRevoked(Payload, frozen=True, kw_only=True):
         return (self.agent_id,)
 
 
+@final
+class RoleUpdated(Payload, frozen=True, kw_only=True):
+    """The role has other capabilities, or another name or description, from here on."""
+
+    TYPE: ClassVar[str] = "role.updated"
+    KEYED: ClassVar[bool] = True
+
+    body: str | None = None
+    capabilities: tuple[str, ...] | None = None
+    idem: str | None = None
+    role_id: str | None = None
+    role_ref: Ref | None = None
+
+
+@final
+class RoleRemoved(Payload, frozen=True, kw_only=True):
+    """The role exists no more; no agent held it any more."""
+
+    TYPE: ClassVar[str] = "role.removed"
+    KEYED: ClassVar[bool] = True
+
+    body: str | None = None
+    idem: str | None = None
+    role_id: str | None = None
+
+
 class QueueSettings(WirePart, frozen=True, kw_only=True):
     """The `settings` of queue events."""
 
@@ -1133,6 +1159,8 @@ AnyPayload = (
     | RoleCreated
     | RoleGranted
     | RoleRevoked
+    | RoleUpdated
+    | RoleRemoved
     | QueueCreated
     | QueueUpdated
     | WorkflowStarted
@@ -1199,6 +1227,8 @@ PAYLOADS: dict[str, type[AnyPayload]] = {
     RoleCreated.TYPE: RoleCreated,
     RoleGranted.TYPE: RoleGranted,
     RoleRevoked.TYPE: RoleRevoked,
+    RoleUpdated.TYPE: RoleUpdated,
+    RoleRemoved.TYPE: RoleRemoved,
     QueueCreated.TYPE: QueueCreated,
     QueueUpdated.TYPE: QueueUpdated,
     WorkflowStarted.TYPE: WorkflowStarted,

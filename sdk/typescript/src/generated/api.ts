@@ -159,6 +159,10 @@ export interface Api {
     list(query?: { limit?: number; after?: string }, options?: CallOptions): Pages<T.Role>;
     /** One role, with the agents that have it. */
     get(roleId: string, options?: CallOptions): Promise<T.Role>;
+    /** Change a role: its name, its description, its capabilities. */
+    update(roleId: string, body?: T.RolePatch, options?: CallOptions): Promise<T.UpdatedRole>;
+    /** Remove a role. */
+    remove(roleId: string, options?: CallOptions): Promise<T.RemovedRole>;
     /** Grant a role to an agent. */
     grant(roleId: string, agentId: string, options?: CallOptions): Promise<T.RoleGrant>;
     /** Take a role from an agent. */
@@ -236,7 +240,7 @@ export interface Api {
     /** Start a plan or a published definition. */
     start(body: T.NewWorkflow, options?: CallOptions): Promise<T.StartedWorkflow>;
     /** The runs of the workspace. */
-    list(query?: { limit?: number; after?: string; state?: "ended" | "live" | null }, options?: CallOptions): Pages<T.Workflow>;
+    list(query?: { limit?: number; after?: string; state?: "cancelled" | "completed" | "ended" | "failed" | "live" | "paused" | "running" | null }, options?: CallOptions): Pages<T.Workflow>;
     /** One run. */
     get(workflowId: string, options?: CallOptions): Promise<T.Workflow>;
     /** Everything about a run, now or at any place of the ledger. */

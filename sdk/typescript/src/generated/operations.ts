@@ -94,6 +94,8 @@ export const OPERATIONS: Record<string, Record<string, string>> = {
     create: "POST /roles",
     list: "GET /roles list",
     get: "GET /roles/{} -",
+    update: "PATCH /roles/{}",
+    remove: "DELETE /roles/{} -",
     grant: "POST /roles/{}/agents/{} -",
     revoke: "DELETE /roles/{}/agents/{} -",
   },

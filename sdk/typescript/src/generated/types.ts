@@ -37,16 +37,17 @@ export interface Agent {
   description?: string;
   framework?: string;
   endpoint?: string;
-  endpoints?: Endpoint[];
+  endpoints: Endpoint[];
   cardFormat?: string;
   version?: string;
   provider?: string;
   capabilities: string[];
-  skills?: Skill[];
-  authRequirements?: AuthRequirement[];
-  features?: string[];
+  skills: Skill[];
+  authRequirements: AuthRequirement[];
+  features: string[];
   verification: AgentVerification;
-  eligibleRoles?: string[];
+  eligibleRoles: string[];
+  roleMatches: RoleMatch[];
   roles: string[];
   liveClaims: number;
   capacity?: number | null;
@@ -362,6 +363,7 @@ export interface ClaimHistoryItem {
   taskId: string;
   claimId: string;
   status: "claimed" | "missed" | "rejected";
+  ended?: "" | "held" | "completed" | "failed" | "released" | "blocked" | "expired" | "stalled" | "cancelled";
   reason?: string;
   winningClaimId?: string;
   winningAgentId?: string;
@@ -560,7 +562,7 @@ export interface DeactivatedAgent {
   status: "deactivated";
 }
 
-/** A definition with a plan: the draft's, else that of the last version, else that of the version asked for. */
+/** A definition with its published plan and its draft, apart. `plan` is one of them: that of the version asked for, else the draft's, else the published one; `shownVersion` says which. */
 export interface Definition {
   definitionId: string;
   name?: string;
@@ -568,6 +570,8 @@ export interface Definition {
   version?: number | null;
   draftVersion?: number | null;
   erased?: boolean;
+  published?: PublishedPlan | null;
+  draft?: DraftPlan | null;
   shownVersion: number;
   revision?: number | null;
   plan?: Record<string, unknown> | null;
@@ -600,6 +604,13 @@ export interface Draft {
 export interface DraftChange {
   plan: Record<string, unknown>;
   revision?: number | null;
+}
+
+/** The plan that is being edited. */
+export interface DraftPlan {
+  version: number;
+  revision: number;
+  plan: Record<string, unknown>;
 }
 
 /** `to` waits for `source`. */
@@ -715,9 +726,9 @@ export interface Health {
   status: "ok";
 }
 
-/** Whether the claim still holds its task, and until when. A stalled hold goes on with its holder's next act. */
+/** Whether the claim still holds its task, and until when. A stalled hold goes on with its holder's next act. After its end, the state of the task that this claim was the last to hold. */
 export interface Heartbeat {
-  state: "held" | "stalled" | "lease_lost" | "cancelled";
+  state: "held" | "stalled" | "lease_lost" | "completed" | "failed" | "cancelled";
   leaseExpiresAt?: string | null;
   eventId?: string;
 }
@@ -1112,6 +1123,12 @@ export interface Published {
   validation: Validation;
 }
 
+/** The plan of the last published version; null when its text was erased. */
+export interface PublishedPlan {
+  version: number;
+  plan: Record<string, unknown> | null;
+}
+
 /** A queue and what it decides for its tasks. */
 export interface Queue {
   queueId: string;
@@ -1238,16 +1255,17 @@ export interface RegisteredAgent {
   description?: string;
   framework?: string;
   endpoint?: string;
-  endpoints?: Endpoint[];
+  endpoints: Endpoint[];
   cardFormat?: string;
   version?: string;
   provider?: string;
   capabilities: string[];
-  skills?: Skill[];
-  authRequirements?: AuthRequirement[];
-  features?: string[];
+  skills: Skill[];
+  authRequirements: AuthRequirement[];
+  features: string[];
   verification: AgentVerification;
-  eligibleRoles?: string[];
+  eligibleRoles: string[];
+  roleMatches: RoleMatch[];
   roles: string[];
   liveClaims: number;
   capacity?: number | null;
@@ -1265,7 +1283,7 @@ export interface RegisteredAgent {
   warnings?: Advice[];
 }
 
-/** The agent may not claim this. A claim-next that is rejected names no task and writes no event. */
+/** The agent may not claim this. A claim-next that is rejected names no task and writes no event; nor does the claim of a task that the agent has completed itself (`completed_by_you`, `detail` is its claim). */
 export interface Rejected {
   status: "rejected";
   taskId?: string;
@@ -1279,6 +1297,14 @@ export interface Rejected {
 /** What is missing; the agent of the next attempt reads it. */
 export interface Rejection {
   note: string;
+}
+
+/** A role that is gone, and the agents that held it. */
+export interface RemovedRole {
+  id: string;
+  status: "removed";
+  agents: string[];
+  eventId: string;
 }
 
 /** How often a task is tried, and what follows a failure: another attempt, the end, or waiting for somebody. */
@@ -1311,6 +1337,19 @@ export interface RoleGrant {
   agentId: string;
   status: "granted" | "revoked";
   eventId?: string;
+}
+
+/** A role whose capabilities the agent's card covers, and the capabilities that matched. */
+export interface RoleMatch {
+  roleId: string;
+  matched: string[];
+}
+
+/** What to change about a role; what is not named stays. */
+export interface RolePatch {
+  name?: string | null;
+  description?: string | null;
+  capabilities?: string[] | null;
 }
 
 /** One message that was sent. */
@@ -1505,6 +1544,18 @@ export interface TokenRequest {
   client_secret?: string | null;
 }
 
+/** The role as it is now. */
+export interface UpdatedRole {
+  id: string;
+  name?: string;
+  description?: string;
+  capabilities: string[];
+  agents: string[];
+  createdAt: string | null;
+  erased?: boolean;
+  eventId: string;
+}
+
 /** An artifact of a task that this one depends on; `sha256` is that of its bytes. */
 export interface Upstream {
   name: string;
@@ -1643,6 +1694,7 @@ export interface WorkflowState {
   criticalPath: string[];
   maxParallelTasks: number;
   tasks: Step[];
+  moreTasks?: TaskSummary[];
   sequence: number;
 }
 

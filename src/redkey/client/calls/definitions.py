@@ -19,7 +19,9 @@ class Definitions(Resource[Mode]):
 
     @Operation
     def validate(self, plan: Mapping[str, Any]) -> Request[Validation]:
-        """Check a plan without saving or starting it; always 200."""
+        """Check a plan without saving or starting it. The body is `{plan: ...}`, or plan.json itself; whatever is JSON
+        gets a verdict.
+        """
         return post("/workflow-definitions/validate", Validation, plan=plan)
 
     @Operation

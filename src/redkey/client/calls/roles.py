@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from redkey.client.operation import Listing, Mode, Operation, Resource
-from redkey.client.request import Request, at, delete, get, post
+from redkey.client.request import Request, at, delete, get, patch, post
 from redkey.shapes.fields import Page
-from redkey.shapes.roles import CreatedRole, Role, RoleGrant
+from redkey.shapes.roles import CreatedRole, RemovedRole, Role, RoleGrant, UpdatedRole
 
 
 class Roles(Resource[Mode]):
@@ -37,6 +37,23 @@ class Roles(Resource[Mode]):
     def get(self, role: str) -> Request[Role]:
         """One role, with the agents that have it."""
         return get(at("roles", role), Role)
+
+    @Operation
+    def update(
+        self,
+        role: str,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        capabilities: Sequence[str] | None = None,
+    ) -> Request[UpdatedRole]:
+        """Change a role, also one that a plan created. New capabilities count from the next claim on."""
+        return patch(at("roles", role), UpdatedRole, name=name, description=description, capabilities=capabilities)
+
+    @Operation
+    def remove(self, role: str) -> Request[RemovedRole]:
+        """Take a role from every agent and remove it; refused while a task or a running plan needs it."""
+        return delete(at("roles", role), RemovedRole)
 
     @Operation
     def grant(self, role: str, agent_id: str) -> Request[RoleGrant]:

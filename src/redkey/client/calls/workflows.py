@@ -67,7 +67,11 @@ class Workflows(Resource[Mode]):
 
     @Listing
     def list(
-        self, *, state: Literal["live", "ended"] | None = None, limit: int | None = None, after: str | None = None
+        self,
+        *,
+        state: Literal["live", "ended", "running", "paused", "completed", "failed", "cancelled"] | None = None,
+        limit: int | None = None,
+        after: str | None = None,
     ) -> Request[Page[Workflow]]:
         """The runs of the workspace, the oldest first."""
         return get("/workflows", Page[Workflow], state=state, limit=limit, after=after)

@@ -151,10 +151,14 @@ def patch_agent(caller: Caller, agent_id: str, patch: AgentPatch) -> Pending[Age
     document = read_document(caller.means.store, caller.topic, agent.card_sha256) or {}
     stated = given(patch, "framework")
     if patch.eligible_roles is not None:
-        stated["eligibleRoles"] = list(_role_ids(patch.eligible_roles))
+        asked = _role_ids(patch.eligible_roles)
+        matched = [one["roleId"] for one in document.get("roleMatches", ())]
+        stated["askedRoles"], stated["eligibleRoles"] = list(asked), sorted({*asked, *matched})
     if patch.card is not None:
         card, said = take_card(caller, patch.card), {**document, **stated}
-        ref, content = keep_card(caller, card, said.get("framework", ""), tuple(said.get("eligibleRoles", ())))
+        ref, content = keep_card(
+            caller, card, said.get("framework", ""), tuple(said.get("askedRoles", said.get("eligibleRoles", ())))
+        )
         contents = (content,)
         verified = "verified" if card.verified_by else "unverified"
         command = msgspec.structs.replace(

@@ -56,12 +56,18 @@ def _pinned(paths: tuple[str, ...]) -> PinnedKeys:
 def keep_card(
     caller: Caller, card: TakenIn, framework: str, eligible_roles: tuple[str, ...], url: str = ""
 ) -> tuple[Ref, Content]:
-    """A card as the document of its agent, with what else the registration says."""
+    """A card as the document of its agent, with what else the registration says, and the roles that fit it."""
+    able = set(card.capabilities)
+    roles = caller.means.coordinator.peek(caller.topic).roles
+    matches = {key: role.capabilities for key, role in roles.items() if role.capabilities}
+    matches = {key: needed for key, needed in matches.items() if able.issuperset(needed)}
     document: dict[str, Any] = {
         "agentCard": card.card,
         "normal": msgspec.to_builtins(card.normal),
         "framework": framework or card.normal.format.partition("/")[0],
-        "eligibleRoles": list(eligible_roles),
+        "eligibleRoles": sorted({*eligible_roles, *matches}),
+        "roleMatches": [{"roleId": key, "matched": list(needed)} for key, needed in sorted(matches.items())],
+        "askedRoles": list(eligible_roles),
         "verifiedBy": card.verified_by,
         "warnings": [finding.as_json() for finding in card.warnings],
     }

@@ -37,6 +37,9 @@ def claim_task(caller: Caller, task_id: str, asked: ClaimRequest) -> Pending[Cla
     """Claim a task: claimed, missed with the winner's name, or rejected with the reason."""
 
     def reply(outcome: Outcome, place: Place) -> ClaimOutcome:
+        if outcome.answer is not None and "reason" in outcome.answer:
+            refused = replies.may_not_claim(outcome.answer, asked.agent_id, place.task(task_id).queue_id)
+            return msgspec.structs.replace(refused, task_id=task_id)
         if outcome.answer is not None:
             return _won(_claim(place, outcome.answer["held"]), outcome, place, with_task=asked.with_task)
         return _one(outcome, place, with_task=asked.with_task)

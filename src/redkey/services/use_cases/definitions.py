@@ -45,11 +45,13 @@ from redkey.shapes.definitions import (
     DefinitionSummary,
     Draft,
     DraftChange,
+    DraftPlan,
     NewDefinition,
     NewVersion,
     Plan,
     PlanBody,
     Published,
+    PublishedPlan,
     Validation,
     Version,
 )
@@ -63,9 +65,14 @@ _VERSIONS_SHOWN = 100
 
 
 @use_case(definitions.VALIDATE_DEFINITION)
-async def validate_definition(caller: Caller, asked: PlanBody) -> Validation:
-    """Check a plan without saving or starting it."""
-    return validation_view(await checked(caller, asked.plan))
+async def validate_definition(caller: Caller, asked: PlanBody | object) -> Validation:
+    """Check a plan without saving or starting it: the plan itself, or an object with it; any JSON gets a verdict."""
+    plan: object = asked
+    if isinstance(asked, PlanBody):
+        plan = asked.plan
+    elif isinstance(asked, dict) and "plan" in asked and not {"tasks", "roles"} & asked.keys():
+        plan = asked["plan"]
+    return validation_view(await checked(caller, plan))
 
 
 # Drafts.
@@ -148,10 +155,13 @@ async def get_definition(caller: Caller, definition_id: str, asked: DefinitionQu
     last = definition.version if definition is not None else 0
     shown = asked.version or (draft.version if draft is not None else last)
     published = list(versions(caller.means.store, caller.topic, definition_id))[-_VERSIONS_SHOWN:]
+    text = _plan(caller, None, definition, last) if definition is not None else None
     return Definition(
         **_header(definition_id, draft, definition, plan),
         shown_version=shown,
         revision=draft.revision if draft is not None and shown == draft.version else None,
+        published=PublishedPlan(version=last, plan=text) if definition is not None else None,
+        draft=DraftPlan(version=draft.version, revision=draft.revision, plan=draft_plan(draft)) if draft else None,
         plan=plan,
         validation=validation_view(await checked(caller, plan)) if plan is not None else None,
         versions=tuple(_version(caller, one) for one in published),

@@ -115,6 +115,9 @@ def _check_names(caller: Caller, body: NewTask, under: str) -> None:
             raise wrong("unknown_task", under + pointer, "there is no such task in this workspace")
     if body.workflow_id is not None and store.row(topic, "workflow", body.workflow_id) is None:
         raise wrong("unknown_workflow", f"{under}/workflowId", "there is no such workflow in this workspace")
+    if body.workflow_id is not None and body.context_id not in ("", f"workflow:{body.workflow_id}"):
+        text = "a task of a workflow has its context; leave contextId out"
+        raise wrong("context_mismatch", f"{under}/contextId", text)
 
 
 def _command(caller: Caller, body: NewTask, queue: str, text: Ref, under: str) -> tuple[CreateTask, list[Content]]:
@@ -142,6 +145,7 @@ def _command(caller: Caller, body: NewTask, queue: str, text: Ref, under: str) -
         max_attempts=body.retry.max_attempts if body.retry is not None else 0,
         reference_task_ids=tuple(dict.fromkeys(body.reference_task_ids)),
         parent_task_id=body.parent_task_id or "",
+        workflow_id=body.workflow_id or "",
     )
     policy = _policy(body)
     entries = len(roles) + len(able) + len(command.waits_for) + len(command.outputs) + lineage

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 
+import msgspec
+
 from redkey.commands.decision import not_found, wrong
 from redkey.commands.registry import CreateQueue, UpdateQueue
 from redkey.ledger.ports import Content
 from redkey.readmodel.available import available
 from redkey.readmodel.plan_text import task_document
 from redkey.readmodel.rows import task_list
-from redkey.readmodel.task_view import queue_view, summary_view
+from redkey.readmodel.task_view import first_created, queue_view, summary_view
 from redkey.readmodel.view import read_document
 from redkey.reducers import entities
 from redkey.services.caller import Caller, Pending, Result
@@ -26,7 +28,7 @@ from redkey.shapes.queues import AvailableFilter, CreatedQueue, NewQueue, Queue,
 from redkey.shapes.tasks import TaskSummary
 from redkey.wire.a2a_card import slug
 from redkey.wire.ids import event_id, parse_stream
-from redkey.wire.names import QUEUE_ID, queue_id
+from redkey.wire.names import QUEUE_ID, QUEUE_NAME_LIMIT, id_for, queue_id
 
 # What makes a task claimable that was not.
 _OFFERS = frozenset(
@@ -37,7 +39,7 @@ _OFFERS = frozenset(
 @use_case(queues.CREATE_QUEUE)
 def create_queue(caller: Caller, new: NewQueue) -> Pending[CreatedQueue]:
     """Create a queue."""
-    named = queue_id(new.id or slug(new.name))
+    named = queue_id(new.id or id_for(new.name, slug(new.name), QUEUE_NAME_LIMIT))
     if not QUEUE_ID.fullmatch(named):
         text = "an id has 1 to 26 letters, digits, dots, dashes and underscores and begins with a letter or digit"
         raise wrong("queue_invalid", "/id" if new.id else "/name", text)
@@ -98,7 +100,9 @@ def patch_queue(caller: Caller, name: str, patch: QueuePatch) -> Pending[Queue]:
 
 
 def _summary(caller: Caller, task: entities.Task) -> TaskSummary:
-    return summary_view(task, task_document(caller.means.store, caller.topic, task))
+    store, topic = caller.means.store, caller.topic
+    shown = summary_view(task, task_document(store, topic, task))
+    return msgspec.structs.replace(shown, created_at=first_created(store, topic, task))
 
 
 @use_case(queues.LIST_TASKS)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from redkey.commands.decision import wrong
-from redkey.commands.registry import CreateRole, GrantRole, RevokeRole
+import msgspec
+
+from redkey.commands.decision import not_found, wrong
+from redkey.commands.registry import CreateRole, GrantRole, RemoveRole, RevokeRole, UpdateRole
 from redkey.readmodel.agent_view import role_view
 from redkey.readmodel.view import read_document
 from redkey.reducers import entities
@@ -15,16 +17,17 @@ from redkey.services.use_cases.pages import page_by_key, read_entity
 from redkey.services.use_cases.texts import keep
 from redkey.shapes import roles
 from redkey.shapes.fields import Page, PageQuery, given
-from redkey.shapes.roles import CreatedRole, NewRole, Role, RoleGrant
+from redkey.shapes.roles import CreatedRole, NewRole, RemovedRole, Role, RoleGrant, RolePatch, UpdatedRole
 from redkey.wire.a2a_card import slug, slugs
+from redkey.wire.events import RoleRemoved, RoleRevoked
 from redkey.wire.ids import event_id, parse_stream
-from redkey.wire.names import ROLE_ID, role_id
+from redkey.wire.names import ROLE_ID, ROLE_NAME_LIMIT, id_for, role_id
 
 
 @use_case(roles.CREATE_ROLE)
 def create_role(caller: Caller, new: NewRole) -> Pending[CreatedRole]:
     """Create a role."""
-    named = role_id(new.id or slug(new.name))
+    named = role_id(new.id or id_for(new.name, slug(new.name), ROLE_NAME_LIMIT))
     if not ROLE_ID.fullmatch(named):
         text = "an id has 1 to 27 letters, digits, dots, dashes and underscores and begins with a letter or digit"
         raise wrong("role_invalid", "/id" if new.id else "/name", text)
@@ -59,13 +62,56 @@ def _show(caller: Caller, role: entities.Role) -> Role:
 @use_case(roles.LIST_ROLES)
 def list_roles(caller: Caller, asked: PageQuery) -> Page[Role]:
     """The roles of the workspace, by id."""
-    return page_by_key(caller, "role", asked, lambda role: _show(caller, role))
+    found: Page[entities.Role] = page_by_key(caller, "role", asked, lambda role: role)
+    return Page(tuple(_show(caller, role) for role in found.items if not role.removed_at), found.next)
 
 
 @use_case(roles.GET_ROLE)
 def get_role(caller: Caller, name: str) -> Role:
     """One role, with the agents that have it."""
-    return _show(caller, read_entity(caller, entities.Role, role_id(name)))
+    return _show(caller, _live(caller, name))
+
+
+def _live(caller: Caller, name: str) -> entities.Role:
+    role = read_entity(caller, entities.Role, role_id(name))
+    if role.removed_at:
+        raise not_found("role")
+    return role
+
+
+@use_case(roles.PATCH_ROLE)
+def patch_role(caller: Caller, name: str, patch: RolePatch) -> Pending[UpdatedRole]:
+    """Change a role, also one that a plan created."""
+    role = _live(caller, name)
+    if patch == RolePatch():
+        raise wrong("nothing_to_change", "", "name at least one field to change")
+    able = capability_slugs(patch.capabilities) if patch.capabilities is not None else None
+    stated = given(patch, "name", "description")
+
+    def reply(outcome: Outcome, place: Place) -> UpdatedRole:
+        changed = place.world.roles[role.role_id]
+        shown = role_view(changed, place.document(changed.content_sha256))
+        return UpdatedRole(**msgspec.structs.asdict(shown), event_id=outcome.event_id)
+
+    if not stated:
+        return Pending(UpdateRole(role.role_id, None, able), reply)
+    before = read_document(caller.means.store, caller.topic, role.content_sha256) or {}
+    ref, content = keep(caller, {**before, **stated})
+    return Pending(UpdateRole(role.role_id, ref, able), reply, (content,))
+
+
+@use_case(roles.REMOVE_ROLE)
+def remove_role(caller: Caller, name: str) -> Pending[RemovedRole]:
+    """Take a role from every agent and remove it."""
+    named = role_id(name)
+
+    def reply(outcome: Outcome, place: Place) -> RemovedRole:
+        payloads = [(one.event, one.event.payload) for one in outcome.records]
+        held = tuple(payload.agent_id for _, payload in payloads if isinstance(payload, RoleRevoked))
+        (removed,) = (event for event, payload in payloads if isinstance(payload, RoleRemoved))
+        return RemovedRole(id=named, status="removed", agents=held, event_id=event_id(removed.wire_id))
+
+    return Pending(RemoveRole(named), reply)
 
 
 @use_case(roles.GRANT_ROLE)

@@ -13,7 +13,7 @@ from redkey.readmodel.context_view import context_state
 from redkey.readmodel.explain import explain
 from redkey.readmodel.task_at import task_at
 from redkey.readmodel.task_messages import task_messages
-from redkey.readmodel.task_view import task_view
+from redkey.readmodel.task_view import first_created, task_view
 from redkey.readmodel.upstream import results, upstream
 from redkey.readmodel.view import read_document
 from redkey.reducers import entities
@@ -92,6 +92,7 @@ def get_task(caller: Caller, task_id: str, asked: TaskQuery) -> Task:
             raise not_found("task")
         task = found
     shown = task_view(task, lambda sha256: read_document(store, caller.topic, sha256), asked.at)
+    shown = msgspec.structs.replace(shown, created_at=first_created(store, caller.topic, task))
     if asked.at is not None or not shown.depends_on:
         return shown
     world = caller.means.coordinator.peek(caller.topic)

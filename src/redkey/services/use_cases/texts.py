@@ -7,17 +7,20 @@ what it looks like, and nothing of the request is kept. A queue may allow them, 
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping
+from itertools import islice
 from typing import Any, TypeVar
 
 from redkey.commands.decision import Refused
 from redkey.ledger.ports import Content
-from redkey.ledger.secrets import Secret, find_secret
+from redkey.ledger.secrets import Secret, find_secrets
 from redkey.readmodel.rows import entity
 from redkey.services.caller import Caller, Pending
 from redkey.wire.events import Ref
 
 T = TypeVar("T")
 Then = Callable[[Ref, Content], Pending[T]]
+# Of more secrets than this, the first are reported.
+_REPORTED = 100
 
 
 def keep(
@@ -53,21 +56,27 @@ async def refuse_secrets_beside(
     caller: Caller, value: object, *, queue_id: str = "", claim_id: str = "", under: str = ""
 ) -> None:
     """As `refuse_secrets`, for values that may be large."""
-    found = await caller.beside(lambda: find_secret(value))
+    found = await caller.beside(lambda: _secrets(value))
     _refuse(caller, found, queue_id, claim_id, under)
 
 
 def refuse_secrets(caller: Caller, value: object, *, queue_id: str = "", claim_id: str = "", under: str = "") -> None:
     """Refuse a value that holds a secret, unless the queue it is for, or of the task that is held, allows them."""
-    _refuse(caller, find_secret(value), queue_id, claim_id, under)
+    _refuse(caller, _secrets(value), queue_id, claim_id, under)
 
 
-def _refuse(caller: Caller, found: Secret | None, queue_id: str, claim_id: str, under: str) -> None:
+def _secrets(value: object) -> list[Secret]:
+    return list(islice(find_secrets(value), _REPORTED))
+
+
+def _refuse(caller: Caller, found: list[Secret], queue_id: str, claim_id: str, under: str) -> None:
     # A request that is recorded already is answered from its records.
-    if found is None or caller.is_repeat or _allows_secrets(caller, queue_id or _queue_of(caller, claim_id)):
+    if not found or caller.is_repeat or _allows_secrets(caller, queue_id or _queue_of(caller, claim_id)):
         return
-    detail = f"This looks like a secret ({found.pattern}); nothing of the request was kept."
-    raise Refused(422, "secret_detected", detail, findings=[found.finding(under)])
+    detail = f"This looks like a secret ({found[0].pattern}); nothing of the request was kept."
+    if len(found) > 1:
+        detail = f"{len(found)} texts look like secrets, see errors; nothing of the request was kept."
+    raise Refused(422, "secret_detected", detail, findings=[one.finding(under) for one in found])
 
 
 def _allows_secrets(caller: Caller, queue_id: str) -> bool:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from redkey.commands.decision import Refused, not_found, wrong
 from redkey.commands.workflows import CancelWorkflow, PauseWorkflow, ResumeWorkflow
 from redkey.plans.model import read_plan
-from redkey.readmodel.plan_text import plan_text
+from redkey.readmodel.plan_text import plan_text, task_document
 from redkey.readmodel.structure import pinned
+from redkey.readmodel.task_view import summary_view
 from redkey.readmodel.view import read_document
 from redkey.readmodel.workflow_at import RunSnapshot, run_at, run_now
 from redkey.readmodel.workflows import workflow_graph, workflow_state, workflow_view
@@ -136,7 +139,11 @@ def _show(caller: Caller, workflow: entities.Workflow) -> Workflow:
 @use_case(workflows.LIST_WORKFLOWS)
 def list_workflows(caller: Caller, asked: WorkflowQuery) -> Page[Workflow]:
     """The runs of the workspace, the oldest first."""
-    return page_by_place(caller, "workflow", asked.state, asked, lambda workflow: _show(caller, workflow))
+    wanted = asked.state
+    listed = "live" if wanted in ("running", "paused") else "ended" if wanted not in (None, "live") else wanted
+    found: Page[entities.Workflow] = page_by_place(caller, "workflow", listed, asked, lambda workflow: workflow)
+    runs = [one for one in found.items if wanted in (None, "live", "ended", one.state)]
+    return Page(tuple(_show(caller, one) for one in runs), found.next)
 
 
 @use_case(workflows.GET_WORKFLOW)
@@ -149,7 +156,10 @@ def get_workflow(caller: Caller, workflow_id: str) -> Workflow:
 async def get_workflow_state(caller: Caller, workflow_id: str, asked: AtQuery) -> WorkflowState:
     """Everything about a run: every task with its state, attempt, claim, gate and what it waits for."""
     found = await _snapshot(caller, workflow_id, asked.at)
-    return workflow_state(found, plan_text(caller.means.store, caller.topic, found.run.workflow.content_sha256))
+    store, topic = caller.means.store, caller.topic
+    shown = workflow_state(found, plan_text(store, topic, found.run.workflow.content_sha256))
+    more = tuple(summary_view(task, task_document(store, topic, task)) for task in found.extras)
+    return msgspec.structs.replace(shown, more_tasks=more)
 
 
 @use_case(workflows.GET_WORKFLOW_GRAPH)
