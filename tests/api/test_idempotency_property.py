@@ -365,6 +365,7 @@ def _rarely_by_chance(walk: Walk) -> None:
         (f"{claim}/start", {}),
         (f"{claim}/plan", {"plan": ["one", "two"]}),
         (f"{claim}/usage", {"usage": [{"model": "gpt-5", "costUsd": 0.25}]}),
+        (f"{claim}/progress", {"text": "half", "percent": 50}),
         (f"{task}/concerns", {"concern": "hm", "severity": "minor"}),
         (f"{claim}/block", {"reason": "stuck", "blockerType": "ambiguity"}),
         (f"{task}/unblock", {"answer": "do this"}),

@@ -194,6 +194,7 @@ async def _claims(rk: Any, agent: str) -> None:
     assert (await done(rk.claims.start(claim))).status == "started"
     assert (await done(rk.claims.plan(claim, {"steps": ["search"]}))).status == "planned"
     assert (await done(rk.claims.heartbeat(claim))).state == "held"
+    assert (await done(rk.claims.report_progress(claim, "Half of it.", percent=50))).recorded
     await done(rk.claims.report_usage(claim, [{"model": "gpt-5", "cost_usd": 0.25}]))
     assert task.task_id in (await done(rk.server.find_ids(task.task_id))).items
     concern = await done(rk.tasks.raise_concern(task.task_id, "A source is weak.", severity="major"))

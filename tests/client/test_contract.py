@@ -76,6 +76,7 @@ METHODS = {
     "add_artifact": "claims.add_artifact",
     "plan_claim": "claims.plan",
     "report_usage": "claims.report_usage",
+    "report_progress": "claims.report_progress",
     "complete_claim": "claims.complete",
     "fail_claim": "claims.fail",
     "validate_definition": "definitions.validate",

@@ -47,7 +47,7 @@ REVEALED = [
     "shapes.tasks.Task",
     "shapes.events.Event",
     "shapes.agents.Agent",
-    "shapes.tasks.MessageAdded",
+    "shapes.claims.ProgressReported",
 ]
 
 

@@ -18,7 +18,7 @@ import orjson
 import pytest
 
 from redkey.commands.actor import Actor
-from redkey.commands.claims import BlockClaim, ClaimNext, ClaimTask, CompleteClaim, HeartbeatClaim
+from redkey.commands.claims import BlockClaim, ClaimNext, ClaimTask, CompleteClaim, HeartbeatClaim, ReportProgress
 from redkey.commands.decision import Refused
 from redkey.commands.policies import RaiseRules, SetPolicy
 from redkey.commands.registry import CreateRole
@@ -231,6 +231,8 @@ async def _continue(store: SqliteStore) -> None:
     task_id = await office.task(queue_id="queue_slow")
     await office.do(ClaimTask(task_id, agent_id))
     await office.do(ClaimTask(task_id, kim))
+    unheard = await office.do(ReportProgress(world.tasks[task_id].claim_id, 50))
+    assert (unheard.records, (unheard.answer or {})["reason"]) == ([], "rules_too_old")
     await office.do(BlockClaim(world.tasks[task_id].claim_id, "ambiguity", ref_of("why")))
     with store.write(TOPIC) as unit:
         # The texts that the office named.

@@ -30,6 +30,7 @@ _ACTS = frozenset(
         "task.released",
         "task.plan.created",
         "task.usage_reported",
+        "task.progress",
         "task.blocked",
         "task.complete",
         "artifact.ready",

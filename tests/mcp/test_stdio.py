@@ -61,7 +61,10 @@ def test_an_agent_works_a_task_from_its_creation_to_its_receipt(shop: Path, serv
             made = (await one("create_task", title="Research", outputs=["facts"], input={"guest": "Ida"}))["task"]
             claim = await claimed(one)
             assert (claim["task"]["task_id"], claim["task"]["input"]) == (made["task_id"], {"guest": "Ida"})
-            await one("report_progress", message="Half of it.", percent=50)
+            assert (await one("report_progress", message="Half of it.", percent=50.4))["report"]["recorded"]
+            said = rk.tasks.get(made["task_id"]).progress
+            assert said is not None
+            assert (said.text, said.percent) == ("Half of it.", 50)
             assert "missing_artifact" in await one.refusal("complete_task", summary="Done.")
             (shop / "facts.md").write_text("Five facts.")
             await one("add_artifact", name="facts", path="facts.md", media_type="text/markdown")

@@ -42,7 +42,7 @@ def test_a_task_is_shown_with_its_document_and_marked_when_it_was_erased() -> No
     erased = task_view(task, read_nothing)
     assert (erased.title, erased.input, erased.erased) == ("", None, True)
     assert (erased.task_id, erased.state, erased.outputs) == (task_id, "available", ("text",))
-    summary = summary_view(task, document)
+    summary = summary_view(task, document, read_nothing)
     assert (summary.task_id, summary.title, summary.priority) == (task_id, "Write", shown.priority)
 
 

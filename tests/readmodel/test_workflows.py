@@ -5,6 +5,7 @@ from __future__ import annotations
 from redkey.api.mermaid import mermaid
 from redkey.commands.workflows import CancelWorkflow, PauseWorkflow
 from redkey.readmodel.plan_text import plan_text
+from redkey.readmodel.view import read_document
 from redkey.readmodel.workflow_at import run_at, run_now
 from redkey.readmodel.workflows import workflow_graph, workflow_state
 from redkey.shapes.workflows import Counts, Edge, Graph, Node, WorkflowState
@@ -18,7 +19,8 @@ def state_of(desk: RunDesk, at: int = 0) -> WorkflowState:
         assert found is not None
     else:
         found = run_now(desk.store, desk.topic, desk.workflow)
-    return workflow_state(found, plan_text(desk.store, desk.topic, desk.workflow.content_sha256))
+    text = plan_text(desk.store, desk.topic, desk.workflow.content_sha256)
+    return workflow_state(found, text, lambda sha256: read_document(desk.store, desk.topic, sha256))
 
 
 def test_every_task_of_a_run_says_where_it_is_and_what_it_waits_for() -> None:

@@ -18,6 +18,7 @@ from redkey.commands.claims import (
     HeartbeatClaim,
     PlanClaim,
     ReleaseClaim,
+    ReportProgress,
     ReportUsage,
     StartClaim,
     Used,
@@ -77,6 +78,7 @@ def history() -> tuple[tuple[Wire, int], ...]:
     desk.claim(second, ada)
     desk.do(AddArtifact(claim, "art_" + desk.ids.ulid(), "report", ref_of("about"), "ab" * 32, 7))
     desk.do(PlanClaim(claim, ref_of("plan")))
+    desk.do(ReportProgress(claim, 60, ref_of("half")))
     desk.do(ReportUsage(claim, (Used("gpt-5", 0.25, 100, 10), Used(cost_usd=0.1))))
     desk.do(AddMessage(second, "msg_" + desk.ids.ulid(), "human", ref_of("hello")))
     desk.do(RaiseConcern(second, "msg_" + desk.ids.ulid(), "minor", ref_of("hm")))

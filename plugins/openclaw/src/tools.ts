@@ -144,8 +144,8 @@ const progress: Tool<{ claimId?: string; text: string; percent?: number }> = {
   async run({ claimId, text, percent }, { gateway, identity, options }) {
     const { hold } = await gateway.holds.find(identity, claimId, options);
     if (hold.told) throw new ToolProblem(`The claim ${hold.claimId} has ended. Call redkey_claim_next for other work.`);
-    const { eventId } = await hold.progress(text, percent, options);
-    return { task: { taskId: hold.task.taskId, claimId: hold.claimId, eventId, next: "Go on with the task." } };
+    await hold.progress(text, percent, options);
+    return { task: { taskId: hold.task.taskId, claimId: hold.claimId, next: "Go on with the task." } };
   },
 };
 

@@ -161,8 +161,8 @@ describe("side by side", { concurrency: true }, () => {
     const { task } = await call("create_task", { title: "Which?", input: { guest: "Ida" } });
     await call("claim_next");
     await call("progress", { text: "Half of it.", percent: 50 });
-    const [said] = (await admin.tasks.messages(task.taskId).page()).items;
-    assert.deepEqual(said?.metadata, { kind: "progress", percent: 50 });
+    const { progress } = await admin.tasks.get(task.taskId);
+    assert.deepEqual([progress?.text, progress?.percent], ["Half of it.", 50]);
     const { task: blocked } = await call("block", { question: "Which Ida?" });
     assert.equal(blocked.status, "blocked");
     await admin.tasks.unblock(task.taskId, { answer: "The tall one." });

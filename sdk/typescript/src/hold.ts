@@ -24,6 +24,11 @@ type ArtifactFields = Omit<
 >;
 type Upstream = NonNullable<Assignment["upstream"]>[number];
 
+type Report = Parameters<Api["claims"]["reportProgress"]>[1];
+type ProgressReported = Awaited<ReturnType<Api["claims"]["reportProgress"]>>;
+
+// As long as the server takes it; longer texts are cut.
+const PROGRESS_CHARACTERS = 2000;
 // What is larger is put as content first; a request may have 1 MiB in all.
 const INLINE_BYTES = 256 * 1024;
 
@@ -46,6 +51,8 @@ export class Hold implements Held {
   /** When the holder was last active; undefined under a handler, which is active while it runs. */
   #activeAt: number | undefined;
   #telling = false;
+  #nextReportAt = 0;
+  #waitingReport: Report | undefined;
 
   constructor(
     readonly rk: RedKey,
@@ -122,11 +129,48 @@ export class Hold implements Held {
     return rest;
   }
 
-  /** Say how the work goes, for those who watch the task. */
-  progress(said: string, percent?: number, options?: CallOptions) {
+  /**
+   * Say how far the work has come, for those who watch the task: a sentence, a percentage, or both.
+   *
+   * Call it as often as you like: one report a second is sent, and the newest always is. `recorded` is false for one
+   * that waits for its second. What waits when the hold ends is dropped.
+   */
+  async progress(text = "", percent?: number, options?: CallOptions): Promise<ProgressReported> {
     this.#act();
-    const metadata = { kind: "progress", ...(percent === undefined ? {} : { percent }) };
-    return this.rk.tasks.addMessage(this.task.taskId, { parts: [{ kind: "text", text: said }], metadata }, options);
+    const cut = text.length <= PROGRESS_CHARACTERS ? text : text.slice(0, PROGRESS_CHARACTERS - 1) + "…";
+    const report: Report = { text: cut, ...(percent === undefined ? {} : { percent: Math.round(percent) }) };
+    const wait = this.#nextReportAt - now();
+    if (wait > 0) {
+      this.#keepReport(report, wait);
+      const { taskId } = this.task;
+      return { taskId, claimId: this.claimId, recorded: false, reason: "coalesced", retryAfterSeconds: wait };
+    }
+    return this.#report(report, options);
+  }
+
+  async #report(report: Report, options?: CallOptions): Promise<ProgressReported> {
+    this.#nextReportAt = now() + 1;
+    const said = await this.rk.claims.reportProgress(this.claimId, report, options);
+    if (typeof said.retryAfterSeconds === "number") {
+      this.#nextReportAt = now() + said.retryAfterSeconds;
+      this.#keepReport(this.#waitingReport ?? report, said.retryAfterSeconds);
+    }
+    return said;
+  }
+
+  /** Keep the newest report until its second has come. */
+  #keepReport(report: Report, seconds: number): void {
+    const isNew = this.#waitingReport === undefined;
+    this.#waitingReport = report;
+    if (!isNew) return;
+    const timer = setTimeout(() => {
+      const waiting = this.#waitingReport;
+      this.#waitingReport = undefined;
+      if (!waiting || this.told || this.#telling || this.lease.end) return;
+      this.#report(waiting).catch((error) => this.rk.log(`no progress for ${this.claimId} (${String(error)})`));
+    }, seconds * 1000);
+    // It keeps no process alive; browsers have numbers for timers.
+    if (typeof timer === "object") (timer as { unref?: () => void }).unref?.();
   }
 
   /** The task as it is now. */

@@ -64,6 +64,25 @@ test("a step of the clock loses nothing: the server is asked at once what is hel
 });
 
 describe("side by side", { concurrency: true }, () => {
+  test("a chatty handler leaves few records, and its last word is seen", async () => {
+    const { queue, agentId } = await place();
+    const recorded = async (taskId: string) =>
+      (await admin.tasks.events(taskId).page()).items.filter(({ type }) => type === "task.progress").length;
+    const { tasks } = await worked(
+      queue,
+      async (ctx) => {
+        for (let row = 0; row < 100; row++) await ctx.progress(`row ${row}`, row + 0.6);
+        // Silent work follows: the last report must come by itself.
+        while ((await recorded(ctx.task.taskId)) < 2) await new Promise((resolve) => setTimeout(resolve, 50));
+      },
+      ["T"],
+      { agent: agentId },
+    );
+    const [task] = tasks;
+    assert.deepEqual([task?.state, task?.progress?.text, task?.progress?.percent], ["completed", "row 99", 100]);
+    assert.ok((await recorded(task!.taskId)) < 10);
+  });
+
   test("a claim is a union that narrows, and a miss never throws", async () => {
     const { queue, agentId } = await place();
     const nothing = await admin.queues.claimNext(queue, { agentId });
@@ -265,8 +284,8 @@ describe("side by side", { concurrency: true }, () => {
     const hold = holds.find((one) => one.status === "claimed");
     assert.ok(hold);
     await hold.progress("Half of it is done.", 50);
-    const [said] = (await admin.tasks.messages(taskId).page()).items;
-    assert.deepEqual(said?.metadata, { kind: "progress", percent: 50 });
+    const { progress } = await admin.tasks.get(taskId);
+    assert.deepEqual([progress?.text, progress?.percent], ["Half of it is done.", 50]);
     const output = await hold.fill({ packet: { facts: 1 }, more: true });
     assert.deepEqual(output, { more: true });
     const reason = new Error("enough");

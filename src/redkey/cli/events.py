@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from redkey.shapes.events import Event
 
 # What of an event's data tells the reader most, in this order.
-_TOLD = ("agentId", "winningAgentId", "reason", "claimId", "gateId", "workflowId", "name", "leaseExpiresAt")
+_TOLD = ("percent", "agentId", "winningAgentId", "reason", "claimId", "gateId", "workflowId", "name", "leaseExpiresAt")
 
 
 @click.group()

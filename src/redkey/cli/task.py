@@ -13,6 +13,7 @@ from redkey.cli.declared import add_declared
 from redkey.cli.live import watch, watch_option
 from redkey.cli.look import Look
 from redkey.cli.next_step import print_step, step_for, step_lines
+from redkey.cli.progress import progress_words, report, title_with_progress
 from redkey.cli.provision import with_missing
 from redkey.cli.queue import STATES
 from redkey.cli.report import shown
@@ -52,7 +53,7 @@ def command() -> None:
     """Put work on a queue, see where it stands, and follow it to its end."""
 
 
-for written in (logs, messages, result):
+for written in (logs, messages, report, result):
     command.add_command(written)
 
 
@@ -148,7 +149,7 @@ def _row(slugs: Mapping[str, str], task: TaskSummary) -> tuple[str, ...]:
         ", ".join(role.removeprefix("role_") for role in task.required_roles),
         slugs.get(task.agent_id, task.agent_id),
         ago(task.updated_at),
-        task.title or ("(erased)" if task.erased else ""),
+        title_with_progress(task.title or ("(erased)" if task.erased else ""), task.state, task.progress),
     )
 
 
@@ -199,6 +200,7 @@ def _facts(task: Task, slugs: Mapping[str, str]) -> list[tuple[str, Any]]:
         ("task", task.task_id),
         ("title", task.title),
         ("state", task.state),
+        ("progress", _progress(task)),
         ("why", task.cancelled_because),
         ("failure", f"{failure.kind}: {failure.reason}" if failure else ""),
         ("blocker", f"{blocker.blocker_type}: {blocker.reason}" if blocker else ""),
@@ -226,6 +228,10 @@ def _facts(task: Task, slugs: Mapping[str, str]) -> list[tuple[str, Any]]:
         ("took", f"{task.duration_seconds:,} s" if task.duration_seconds is not None else ""),
         ("cost", f"${task.cost_usd:,.6f}" if task.cost_usd else ""),
     ]
+
+
+def _progress(task: Task) -> str:
+    return f"{progress_words(task.progress)} ({ago(task.progress.at)})" if task.progress is not None else ""
 
 
 @command.command("watch")
@@ -269,6 +275,9 @@ def _tell(rk: RedKey, task: Task, *, as_json: bool) -> None:
         about = task.task_id in (event.subject.id, event.data.get("taskId"))
         if about:
             print_event(event, as_json=as_json)
+            if event.type == "task.progress" and not as_json:
+                # The text is content: the event names it by its hash.
+                click.echo(f"        {shown(progress_words(rk.tasks.get(task.task_id).progress))}")
         # An approval may name its gate alone.
         if (about or event.type.startswith("gate.")) and _is_over(rk.tasks.get(task.task_id)):
             return
@@ -293,7 +302,8 @@ def _draw(rk: RedKey, task_id: str) -> tuple[Any, bool]:
     return Group(rich_table(("", ""), facts), *waits, rich_table(("WHEN", "EVENT", "BY"), happened)), _is_over(task)
 
 
-_WATCHED = ("task", "title", "state", "failure", "blocker", "gate", "agent", "lease ends", "attempt", "summary")
+_NOW = ("task", "title", "state", "progress", "agent", "lease ends", "attempt")
+_WATCHED = (*_NOW, "failure", "blocker", "gate", "summary")
 
 
 @command.command()

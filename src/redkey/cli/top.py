@@ -12,6 +12,7 @@ import click
 import msgspec
 
 from redkey.cli.live import watch
+from redkey.cli.progress import joined
 from redkey.cli.report import print_json
 from redkey.cli.screen import ago, on_terminal, print_table, rich_table
 from redkey.cli.session import daily, slugs_of
@@ -152,6 +153,8 @@ def _lease(rk: RedKey, task: TaskSummary, slugs: Any) -> dict[str, Any]:
         "agent": slugs.get(task.agent_id, task.agent_id),
         "leaseExpiresAt": claim.lease_expires_at if claim is not None else None,
         "title": task.title,
+        "percent": task.progress.percent if task.progress is not None else None,
+        "progress": task.progress.text if task.progress is not None else "",
     }
 
 
@@ -174,7 +177,13 @@ def _tables(picture: Picture) -> list[tuple[tuple[str, ...], Sequence[tuple[str,
         for one in picture.agents
     ]
     leases = [
-        (one["taskId"], one["state"], one["agent"], ago(one["leaseExpiresAt"], now), one["title"])
+        (
+            one["taskId"],
+            one["state"],
+            one["agent"],
+            ago(one["leaseExpiresAt"], now),
+            joined(one["title"], one["percent"], one["progress"]),
+        )
         for one in picture.leases
     ]
     tables: list[tuple[tuple[str, ...], Sequence[tuple[str, ...]]]] = [(_QUEUES, queues)]

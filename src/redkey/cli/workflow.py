@@ -12,6 +12,7 @@ import click
 from redkey.cli.declared import add_declared
 from redkey.cli.live import watch, watch_option
 from redkey.cli.look import Look
+from redkey.cli.progress import title_with_progress
 from redkey.cli.provision import with_missing
 from redkey.cli.report import shown
 from redkey.cli.screen import (
@@ -133,7 +134,8 @@ def _step(slugs: Mapping[str, str], step: Step) -> tuple[str, ...]:
     if step.gate is not None and step.gate.state == "open":
         waits = f"approval: {step.gate.gate_id}"
     tries, role = f"{step.attempt}/{step.max_attempts}", step.role.removeprefix("role_")
-    return step.plan_task_id, step.state, tries, role, slugs.get(agent, agent), waits, step.title
+    title = title_with_progress(step.title, step.state, step.progress)
+    return step.plan_task_id, step.state, tries, role, slugs.get(agent, agent), waits, title
 
 
 @command.command("watch")

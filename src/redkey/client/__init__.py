@@ -20,7 +20,8 @@ What there is, by the words of the API; `AsyncRedKey` has the same, awaited:
     roles       create list get grant revoke     queues       create list get update claim_next
     tasks       create create_many list available get explain claim cancel retry unblock add_message messages
                 raise_concern events context
-    claims      start heartbeat release complete complete_many fail block add_artifact plan report_usage events
+    claims      start heartbeat release complete complete_many fail block add_artifact plan report_usage
+                report_progress events
     definitions validate create list get update create_version publish
     workflows   start list get state graph mermaid pause resume cancel approve reject events follow
     gates       list get approve reject          inbox        send list read

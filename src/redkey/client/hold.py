@@ -48,17 +48,15 @@ class Hold(WorkContext[Mode]):
     status: Literal["claimed"] = "claimed"
 
     def __init__(self, sender: Sender, pulse: Connection, claimed: Claimed, lease: Lease) -> None:
-        if claimed.task is None:
-            raise CallMisused("claim with with_task=True: a hold needs the task", code="task_missing")
-        super().__init__(_Active(sender, self), claimed, claimed.task, lease, threading.Event())
+        patience = Policy(timeout_seconds=min(max(lease.seconds / 3, 1.0), 10.0), max_retries=0)
+        claims: Claims[Sync] = Claims(SyncSender(pulse, patience))
+        self._pulse = Pulse(claims, claimed.claim_id, lease, lambda: self.idle_seconds)
+        super().__init__(_Active(sender, self), claimed, lease, threading.Event(), self._pulse.latest)
         # Whether the server has taken an end of this hold.
         self.ended = False
         self._active_at = now()
         # One end at most is recorded, however often it is tried.
         self._end_key = Policy().new_key()
-        patience = Policy(timeout_seconds=min(max(lease.seconds / 3, 1.0), 10.0), max_retries=0)
-        claims: Claims[Sync] = Claims(SyncSender(pulse, patience))
-        self._pulse = Pulse(claims, claimed.claim_id, lease, lambda: self.idle_seconds)
         self._pulse.start()
 
     @property

@@ -122,6 +122,15 @@ class ReportUsage(msgspec.Struct, frozen=True):
 
 
 @final
+class ReportProgress(msgspec.Struct, frozen=True):
+    """Say how far the work has come."""
+
+    claim_id: str
+    percent: int | None = None
+    text_ref: Ref | None = None
+
+
+@final
 class CompleteClaim(msgspec.Struct, frozen=True):
     """Complete the task, and claim the next one if asked to."""
 
@@ -159,6 +168,7 @@ HolderCommand = (
     | AddArtifact
     | PlanClaim
     | ReportUsage
+    | ReportProgress
     | CompleteClaim
     | FailClaim
 )

@@ -46,6 +46,8 @@ def decide(world: World, command: Command, actor: Actor, now: int, ids: Ids, pas
         return holds.plan(world, c, actor, now, ids, past)
     if type(c) is claims.ReportUsage:
         return holds.report_usage(world, c, actor, now, ids, past)
+    if type(c) is claims.ReportProgress:
+        return holds.report_progress(world, c, actor, now, ids, past)
     if type(c) is claims.FailClaim:
         return holds.fail(world, c, actor, now, ids, past)
     if type(c) is tasks.CancelTask:

@@ -18,6 +18,7 @@ from redkey.commands.claims import (
     HeartbeatClaim,
     PlanClaim,
     ReleaseClaim,
+    ReportProgress,
     ReportUsage,
     StartClaim,
     acting_agent,
@@ -40,6 +41,7 @@ from redkey.reducers.outputs import (
     unverified_outputs,
     unverified_places,
 )
+from redkey.reducers.progress import PROGRESS_RULES, wait_nanoseconds
 from redkey.reducers.spending import NANO, SPENDING_RULES, nano_usd
 from redkey.reducers.task import retries
 from redkey.reducers.world import SECOND, World
@@ -51,6 +53,7 @@ from redkey.wire.events import (
     TaskFailed,
     TaskLeaseExtended,
     TaskPlanCreated,
+    TaskProgress,
     TaskReleased,
     TaskStalled,
     TaskStarted,
@@ -164,7 +167,7 @@ def heartbeat(world: World, command: HeartbeatClaim, actor: Actor, now: int, ids
         own = ended.winner_claim_id == command.claim_id and ended.state in ("completed", "failed")
         return Decision(answer={"state": ended.state if own or ended.state == "cancelled" else "lease_lost"})
     task = hold.task
-    if command.idle_seconds >= world.queues[task.queue_id].settings.idle_seconds:
+    if _idle_seconds(task, command, now) >= world.queues[task.queue_id].settings.idle_seconds:
         return _stall(world, actor, hold, command)
     if hold.drafts:
         return Decision(hold.drafts)
@@ -173,6 +176,13 @@ def heartbeat(world: World, command: HeartbeatClaim, actor: Actor, now: int, ids
         return Decision(answer={"state": "held", "lease_expires_at": task.lease_expires_at})
     payload = TaskLeaseExtended(claim_id=command.claim_id, agent_id=task.agent_id, lease_expires_at=write_time(until))
     return _on(world, actor, hold, payload)
+
+
+def _idle_seconds(task: Task, command: HeartbeatClaim, now: int) -> int:
+    """For how long the holder did nothing; a recorded progress report is activity, whoever sends the heartbeats."""
+    if not task.progress_at:
+        return command.idle_seconds
+    return min(command.idle_seconds, (now - task.progress_at) // SECOND)
 
 
 def _stall(world: World, actor: Actor, hold: Hold, command: HeartbeatClaim) -> Decision:
@@ -283,6 +293,28 @@ def report_usage(world: World, command: ReportUsage, actor: Actor, now: int, ids
     ]
     sender = actor.sender(world)
     return Decision([*hold.drafts, *(Draft(wire, stream(task), task.context_id, sender) for wire in wires)])
+
+
+def report_progress(world: World, command: ReportProgress, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:
+    """Record how far the work has come, at most once in an interval; what comes sooner is answered, not recorded.
+
+    A report is only a word to those who watch, so too many of them, or rules that do not know them, are no refusal.
+    """
+    hold = holding(world, past, actor, command.claim_id, now)
+    task = hold.task
+    told = {"task_id": task.task_id, "claim_id": command.claim_id}
+    if world.workspace.rules < PROGRESS_RULES:
+        return Decision(answer={**told, "reason": "rules_too_old"})
+    wait = wait_nanoseconds(task, now)
+    if wait and not hold.drafts:
+        return Decision(answer={**told, "reason": "too_often", "wait_nanoseconds": wait})
+    payload = TaskProgress(
+        claim_id=command.claim_id,
+        agent_id=hold.agent.agent_id,
+        percent=command.percent,
+        text_ref=command.text_ref,
+    )
+    return _on(world, actor, hold, payload)
 
 
 def complete(world: World, command: CompleteClaim, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:

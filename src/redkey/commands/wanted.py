@@ -79,6 +79,7 @@ _NEEDS: Mapping[type, _Need] = dict(
         _of(claims.AddArtifact, _held),
         _of(claims.PlanClaim, _held),
         _of(claims.ReportUsage, _held),
+        _of(claims.ReportProgress, _held),
         _of(claims.CompleteClaim, _held),
         _of(claims.FailClaim, _held),
         _of(tasks.CreateTask, _awaited),

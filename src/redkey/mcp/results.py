@@ -118,14 +118,14 @@ class EndedReply(BaseModel):
 
 
 class Reported(BaseModel):
-    """A report that was recorded."""
+    """A report, and whether it was recorded: a task has one record each second at most."""
 
     task_id: str
-    message_id: str
+    recorded: bool
 
 
 class ReportedReply(BaseModel):
-    """A report that was recorded."""
+    """How a report went."""
 
     report: Reported
 

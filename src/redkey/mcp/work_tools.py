@@ -174,18 +174,22 @@ class WorkTools:
     async def report_progress(
         self,
         ctx: Context[Any, Any],
-        message: Annotated[str, Field(min_length=1, description="How the work goes, in one sentence.")],
+        message: Annotated[
+            str, Field(min_length=1, max_length=2000, description="How the work goes, in one sentence.")
+        ],
         percent: Annotated[float | None, Field(ge=0, le=100, description="How much of it is done.")] = None,
         claim_id: ClaimId = "",
     ) -> ReportedReply:
         """Say how the task you hold goes, for the people who watch it. It also shows that you are still working."""
         async with self._sessions.open(ctx) as session:
             held = await session.find(claim_id)
-            metadata: dict[str, str | int | float | bool | None] = {"kind": "progress"}
-            if percent is not None:
-                metadata["percent"] = percent
-            said = await session.client.tasks.add_message(held.task_id, message, metadata=metadata)
-            return ReportedReply(report=Reported(task_id=held.task_id, message_id=said.message_id))
+            whole = None if percent is None else round(percent)
+            said = await session.client.claims.report_progress(held.claim_id, message, percent=whole)
+            if said.retry_after_seconds is not None:
+                # The last report is the one to be seen, so it waits for its second.
+                await asyncio.sleep(said.retry_after_seconds)
+                said = await session.client.claims.report_progress(held.claim_id, message, percent=whole)
+            return ReportedReply(report=Reported(task_id=held.task_id, recorded=said.recorded))
 
     async def add_artifact(
         self,

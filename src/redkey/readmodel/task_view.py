@@ -13,7 +13,7 @@ from redkey.reducers.world import SECOND
 from redkey.shapes import queues, tasks
 from redkey.shapes.claims import Assignment
 from redkey.shapes.inbox import InboxMessage
-from redkey.shapes.tasks import Blocker, Failure, TaskHold, TaskSummary, Upstream, UpstreamResult
+from redkey.shapes.tasks import Blocker, Failure, Progress, TaskHold, TaskSummary, Upstream, UpstreamResult
 
 Read = Callable[[str], Document | None]
 
@@ -101,10 +101,29 @@ def first_created(shelf: Shelf, topic: str, task: Task) -> str:
     return iso_time(first[0].timestamp if first else task.created_at)
 
 
-def summary_view(task: Task, document: Document | None) -> TaskSummary:
-    """Show a task as an item of a list."""
+def summary_view(task: Task, document: Document | None, read: Read) -> TaskSummary:
+    """Show a task as an item of a list; `read` returns documents by hash."""
     asked = _asked(document, task)
-    return TaskSummary(**_named(task), **_where(task), title=asked["title"], erased=asked["erased"])
+    return TaskSummary(
+        **_named(task),
+        **_where(task),
+        progress=progress_view(task, read),
+        title=asked["title"],
+        erased=asked["erased"],
+    )
+
+
+def progress_view(task: Task, read: Read) -> Progress | None:
+    """Show what the holder reported last; None if it reported nothing, or if the task waits for its next claim."""
+    if not task.progress_at or task.state in ("created", "available"):
+        return None
+    document = read(task.progress_sha256) if task.progress_sha256 else {}
+    return Progress(
+        text=(document or {}).get("text", ""),
+        percent=task.progress_percent if task.progress_percent >= 0 else None,
+        at=iso_time(task.progress_at),
+        erased=document is None,
+    )
 
 
 def assignment(
@@ -151,6 +170,7 @@ def task_view(task: Task, read: Read, sequence: int | None = None) -> tasks.Task
         **_named(task),
         **_where(task),
         **_asked(document, task),
+        progress=progress_view(task, read),
         context_id=task.context_id,
         parent_task_id=task.parent_task_id,
         reference_task_ids=task.reference_task_ids,

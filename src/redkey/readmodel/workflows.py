@@ -7,7 +7,7 @@ from typing import Any
 from redkey.ledger.record import iso_time
 from redkey.plans.graph import critical_path, levels
 from redkey.readmodel.plan_text import PlanText
-from redkey.readmodel.task_view import claim_view
+from redkey.readmodel.task_view import Read, claim_view, progress_view
 from redkey.readmodel.view import Document, moment
 from redkey.readmodel.workflow_at import RunSnapshot
 from redkey.reducers import entities
@@ -64,11 +64,11 @@ def _counts(workflow: entities.Workflow) -> Counts:
     )
 
 
-def workflow_state(found: RunSnapshot, text: PlanText | None) -> WorkflowState:
-    """Show a run in full."""
+def workflow_state(found: RunSnapshot, text: PlanText | None, read: Read) -> WorkflowState:
+    """Show a run in full; `read` returns documents by hash."""
     run = found.run
     paused = run.workflow.state == "paused"
-    steps = tuple(_step(found, step, text) for step in run.steps)
+    steps = tuple(_step(found, step, text, read) for step in run.steps)
     path = critical_path([task.depends_on for task in run.plan.tasks], [1.0] * len(run.steps))
     return WorkflowState(
         **_header(run.workflow, text),
@@ -89,7 +89,7 @@ def step_state(run: Run, step: entities.Step, task: entities.Task | None) -> str
     return _STATES.get(step.state, "waiting")
 
 
-def _step(found: RunSnapshot, step: entities.Step, text: PlanText | None) -> Step:
+def _step(found: RunSnapshot, step: entities.Step, text: PlanText | None, read: Read) -> Step:
     run, planned = found.run, found.run.planned(step)
     task, gate = found.tasks.get(step.task_id), found.gates.get(step.task_id)
     title = text.tasks.get(planned.id, {}).get("title", "") if text is not None else ""
@@ -118,6 +118,7 @@ def _step(found: RunSnapshot, step: entities.Step, text: PlanText | None) -> Ste
         **common,
         since=moment(task.updated_at),
         claim=claim_view(task),
+        progress=progress_view(task, read),
         blocker_type=task.blocker_type if task.state == "blocked" else "",
         failure=Failure(kind=task.failure_kind) if failed else None,
         deadline_at=moment(task.deadline_at),

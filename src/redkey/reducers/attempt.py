@@ -41,6 +41,7 @@ from redkey.wire.events import (
     TaskLeaseExpired,
     TaskLeaseExtended,
     TaskPlanCreated,
+    TaskProgress,
     TaskReleased,
     TaskStalled,
     TaskStarted,
@@ -64,6 +65,7 @@ HolderEvent = (
     | ArtifactReady
     | TaskPlanCreated
     | TaskUsageReported
+    | TaskProgress
     | TaskLeaseExtended
     | TaskLeaseExpired
     | TaskStalled

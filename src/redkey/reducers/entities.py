@@ -109,6 +109,10 @@ class Task(msgspec.Struct, gc=False, omit_defaults=True):
     # What was spent, in billionths of a dollar: by all attempts, and as reported by the last claim.
     nano_usd: int = 0
     claim_nano_usd: int = 0
+    # What the last holder reported last; without a percentage it is -1.
+    progress_at: int = 0
+    progress_percent: int = -1
+    progress_sha256: str = ""
 
     def ready_artifacts(self) -> Mapping[str, Artifact]:
         """The artifacts that the task may be completed with, by id."""

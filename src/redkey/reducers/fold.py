@@ -8,7 +8,7 @@ import msgspec
 
 from redkey.errors import UpgradeNeeded
 from redkey.ledger.record import LOCAL_PAYER
-from redkey.reducers import claim, definition, gate, registry, spending, task, workflow
+from redkey.reducers import claim, definition, gate, progress, registry, spending, task, workflow
 from redkey.reducers.changes import Changes
 from redkey.reducers.event import Event, event
 from redkey.reducers.parties import is_log, judge
@@ -67,6 +67,7 @@ from redkey.wire.events import (
     TaskLeaseExpired,
     TaskLeaseExtended,
     TaskPlanCreated,
+    TaskProgress,
     TaskReleased,
     TaskStalled,
     TaskStarted,
@@ -108,6 +109,7 @@ _SINCE: dict[type[AnyPayload], int] = {
     TaskUsageReported: 2,
     RoleUpdated: 2,
     RoleRemoved: 2,
+    TaskProgress: 2,
 }
 
 # What may let an agent claim that could not before, without a task becoming available.
@@ -299,6 +301,8 @@ def apply(world: World, e: Event, p: AnyPayload) -> Void:
         return task.moved(world, e, p, task.cancelled)
     if type(p) is TaskUsageReported:
         return task.moved(world, e, p, spending.reported)
+    if type(p) is TaskProgress:
+        return task.moved(world, e, p, progress.reported)
     if type(p) is TaskPlanCreated or type(p) is MessageAdded or type(p) is ReviewConcern:
         return task.moved(world, e, p)
     if type(p) is InboxSent:

@@ -39,6 +39,7 @@ from redkey.wire.events import (
     TaskFailed,
     TaskLeaseExtended,
     TaskPlanCreated,
+    TaskProgress,
     TaskReleased,
     TaskStalled,
     TaskStarted,
@@ -123,6 +124,7 @@ def _holds(
     | TaskStalled
     | TaskPlanCreated
     | TaskUsageReported
+    | TaskProgress
     | TaskBlocked
     | TaskComplete
     | ArtifactReady,
@@ -192,6 +194,7 @@ _ACTS: Mapping[str, _Own] = dict(
         _of(TaskStalled, _holds),
         _of(TaskPlanCreated, _holds),
         _of(TaskUsageReported, _holds),
+        _of(TaskProgress, _holds),
         _of(TaskLeaseExtended, _extends),
         _of(TaskBlocked, _holds),
         _of(TaskComplete, _holds),

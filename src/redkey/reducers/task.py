@@ -14,7 +14,7 @@ from typing import TypeVar
 import msgspec
 
 from redkey.plans.structure import GatePolicy
-from redkey.reducers import workflow
+from redkey.reducers import progress, workflow
 from redkey.reducers.attempt import TaskEvent, apply
 from redkey.reducers.entities import PRIORITIES, Artifact, Task
 from redkey.reducers.event import Event
@@ -254,6 +254,7 @@ def available(world: World, task: Task, e: Event, p: TaskAvailable, before: str)
 def claimed(world: World, task: Task, e: Event, p: TaskClaimed, before: str) -> None:
     task.winner_claim_id, task.winner_agent_id = task.claim_id, task.agent_id
     task.claimed_at, task.started_at, task.claim_nano_usd = e.timestamp, 0, 0
+    progress.forget(task)
     pending = world.pending.pop(task.claim_id, None)
     task.reserved = ""
     _hold_until(world, task, parse_time(p.lease_expires_at) if p.lease_expires_at is not None else 0)

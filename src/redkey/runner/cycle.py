@@ -17,6 +17,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Literal
 
 import msgspec
@@ -28,6 +29,7 @@ from redkey.errors import (
     Finding,
     MemoryRefused,
     OutputRefused,
+    RedKeyError,
     StepFailed,
     WireRefused,
     WorkplaceRefused,
@@ -195,6 +197,9 @@ class Cycle:
             refused_tries += 1
             attempt.findings = [f"{one.code}: {one.message}" for one in findings]
             _log.info("%s did not pass on try %d (%s)", attempt.task.task_id, attempt.tries, findings[0].code)
+            with suppress(RedKeyError):
+                # Only a word to those who watch.
+                await ctx.progress(f"Try {attempt.tries} did not pass its verification ({findings[0].code}).")
         told = "; ".join(attempt.findings)
         raise Block(repeatable(f"Not verified after {attempt.tries} tries: {told}"), "verification_fail")
 

@@ -302,6 +302,26 @@ class ClaimSpending(Reply, frozen=True, kw_only=True):
     event_id: str = ""
 
 
+class NewProgress(Body, frozen=True, kw_only=True):
+    """How far the work has come: a sentence, a percentage, or both."""
+
+    text: Annotated[str, Meta(max_length=2000, description="How the work goes, in one sentence.")] = ""
+    percent: Annotated[int, Meta(ge=0, le=100, description="How much of it is done.")] | None = None
+
+
+class ProgressReported(Reply, frozen=True, kw_only=True):
+    """Whether the report was recorded: a claim has one record each second at most. The last report is what counts."""
+
+    task_id: str
+    claim_id: str
+    recorded: bool
+    # Why it was not: too_often, or rules_too_old where the workspace records no progress.
+    reason: str = ""
+    # After too_often: when the same report would be recorded.
+    retry_after_seconds: float | None = None
+    event_id: str = ""
+
+
 class ArtifactAdded(Reply, frozen=True, kw_only=True):
     """Where the artifact stands."""
 
@@ -472,6 +492,29 @@ REPORT_USAGE = Operation(
     method_name="claims.report_usage",
     positional=("usage",),
 )
+REPORT_PROGRESS = Operation(
+    "report_progress",
+    "POST",
+    "/claims/{claim_id}/progress",
+    AGENT,
+    body=NewProgress,
+    reply=ProgressReported,
+    summary="Say how far the work has come.",
+    description=(
+        "Say how far the work has come, for those who watch the task. A claim has one record each second at most: "
+        "what comes sooner is not recorded, and the reply says when it would be."
+    ),
+    replies=_STALE,
+    example={"text": "Three of five sources read.", "percent": 60},
+    reply_example={
+        "taskId": "task_01JTMX9A2B3C4D5E6F7G8H9JKP",
+        "claimId": _CLAIM_ID,
+        "recorded": True,
+        "eventId": "evt_01JTMX9A2B3C4D5E6F7G8H9JKM",
+    },
+    method_name="claims.report_progress",
+    positional=("text",),
+)
 COMPLETE_CLAIM = Operation(
     "complete_claim",
     "POST",
@@ -512,6 +555,7 @@ OPERATIONS = (
     ADD_ARTIFACT,
     PLAN_CLAIM,
     REPORT_USAGE,
+    REPORT_PROGRESS,
     COMPLETE_CLAIM,
     FAIL_CLAIM,
 )

@@ -217,6 +217,15 @@ class UpstreamResult(Reply, frozen=True, kw_only=True):
     summary: str = ""
 
 
+class Progress(Reply, frozen=True, kw_only=True):
+    """How far the work had come when its holder last said so."""
+
+    text: str = ""
+    percent: int | None = None
+    at: str
+    erased: bool = False
+
+
 class TaskSummary(Reply, frozen=True, kw_only=True):
     """A task in a list."""
 
@@ -231,6 +240,8 @@ class TaskSummary(Reply, frozen=True, kw_only=True):
     required_roles: tuple[str, ...]
     required_capabilities: tuple[str, ...]
     agent_id: str = ""
+    # What the last holder reported last; none while the task waits for its next claim.
+    progress: Progress | None = None
     created_at: str
     updated_at: str
     erased: bool = False

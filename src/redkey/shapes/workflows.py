@@ -10,7 +10,7 @@ from redkey.shapes.definitions import EXAMPLE_PLAN, Plan, Validation, VersionNum
 from redkey.shapes.fields import Body, Id, Name, Page, PageQuery, Reply, one_of
 from redkey.shapes.gates import Gate
 from redkey.shapes.operation import PRODUCE, READ, Operation
-from redkey.shapes.tasks import Failure, TaskHold, TaskSummary
+from redkey.shapes.tasks import Failure, Progress, TaskHold, TaskSummary
 
 MERMAID = "text/vnd.mermaid"
 
@@ -108,6 +108,7 @@ class Step(Reply, frozen=True, kw_only=True):
     # Why it waits: dependency, paused or parallel_limit.
     waits_because: str = ""
     claim: TaskHold | None = None
+    progress: Progress | None = None
     blocker_type: str = ""
     failure: Failure | None = None
     cancelled_because: str = ""

@@ -22,8 +22,10 @@ import msgspec
 from redkey.wire.a2a_contract import Rule, projection
 from redkey.wire.ids import parse_stream
 
-# The one metadata key RedKey writes; its values are strings, because A2A makes every number a double.
+# The metadata keys RedKey writes; their values are strings, because A2A makes every number a double.
 ARTIFACT_METADATA = "redkey.artifact"
+# The percentage of a progress report is under this key.
+PROGRESS_METADATA = "redkey.progress"
 # Under this key a document keeps the A2A message that it came from, as it was sent.
 MESSAGE = "a2a"
 # Contexts that an A2A client named have this prefix on the ledger, so that they never meet those of queues and runs.
@@ -49,6 +51,8 @@ class Said(msgspec.Struct, frozen=True):
     plain: str = ""
     reference_task_ids: tuple[str, ...] = ()
     plan_task: str = ""
+    # How much of the work is done, where the message is a progress report that says so.
+    percent: int | None = None
 
 
 class Made(msgspec.Struct, frozen=True):
@@ -203,8 +207,12 @@ def _to(state: str, to: str) -> str:
 
 
 def _reason(wire: Json) -> Said | None:
-    """What a status says beside its state: why the work stopped, why an attempt failed, what came of it."""
+    """What a status says beside its state: how the work goes, why it stopped or failed, what came of it."""
     payload = wire["payload"]
+    if wire["type"] == "task.progress":
+        percent = payload.get("percent")
+        plain = "" if percent is None else f"{percent} %"
+        return Said(_message_id(wire), "ROLE_AGENT", payload.get("text_ref") or {}, plain, percent=percent)
     ref, blocker = payload.get("reason_ref") or payload.get("output_ref"), payload.get("blocker_type")
     if ref is None:
         return None
@@ -236,7 +244,7 @@ _NOTHING: list[Json] = [{"text": ""}]
 
 
 def _message(task: A2ATask, said: Said, content: Content) -> Json:
-    document = content(said.ref) or {}
+    document = (content(said.ref) if said.ref else None) or {}
     if said.plan_task:
         tasks = document.get("plan", {}).get("tasks", ())
         document = next((one for one in tasks if one.get("id") == said.plan_task), {})
@@ -250,6 +258,8 @@ def _message(task: A2ATask, said: Said, content: Content) -> Json:
     for name in ("metadata", "extensions"):
         if sent.get(name):
             message[name] = sent[name]
+    if said.percent is not None:
+        message["metadata"] = {PROGRESS_METADATA: {"percent": str(said.percent)}}
     references = said.reference_task_ids or tuple(sent.get("referenceTaskIds", ()))
     if references:
         message["referenceTaskIds"] = list(references)
@@ -260,7 +270,7 @@ def _parts(document: Document) -> list[Json]:
     """The parts of a message document, or the words and input of a document that has none."""
     if document.get("parts"):
         return [_part(part) for part in document["parts"]]
-    names = ("title", "description", "reason", "suggested_resolution", "answer", "summary")
+    names = ("title", "description", "text", "reason", "suggested_resolution", "answer", "summary")
     parts: list[Json] = [{"text": text} for text in (_field(document, name) for name in names) if text]
     return [*parts, {"data": document["input"]}] if document.get("input") is not None else parts
 

@@ -223,6 +223,24 @@ class TaskUsageReported(Payload, frozen=True, kw_only=True):
 
 
 @final
+class TaskProgress(Payload, frozen=True, kw_only=True):
+    """How far the work under a claim has come, as its holder reports it; what it says is content."""
+
+    TYPE: ClassVar[str] = "task.progress"
+    KEYED: ClassVar[bool] = True
+
+    agent_id: str | None = None
+    body: str | None = None
+    claim_id: str
+    idem: str | None = None
+    percent: int | None = None
+    text_ref: Ref | None = None
+
+    def named(self) -> tuple[str | None, ...]:
+        return (self.agent_id, self.claim_id)
+
+
+@final
 class TaskLeaseExtended(Payload, frozen=True, kw_only=True):
     """The hold lasts longer, or a late holder takes it up again."""
 
@@ -1138,6 +1156,7 @@ AnyPayload = (
     | TaskReleased
     | TaskPlanCreated
     | TaskUsageReported
+    | TaskProgress
     | TaskLeaseExtended
     | TaskLeaseExpired
     | TaskStalled
@@ -1206,6 +1225,7 @@ PAYLOADS: dict[str, type[AnyPayload]] = {
     TaskReleased.TYPE: TaskReleased,
     TaskPlanCreated.TYPE: TaskPlanCreated,
     TaskUsageReported.TYPE: TaskUsageReported,
+    TaskProgress.TYPE: TaskProgress,
     TaskLeaseExtended.TYPE: TaskLeaseExtended,
     TaskLeaseExpired.TYPE: TaskLeaseExpired,
     TaskStalled.TYPE: TaskStalled,

@@ -178,8 +178,8 @@ def test_what_is_returned_fills_the_outputs_that_the_task_must_have(rk: RedKey, 
     }
     assert rk.content.get(artifacts["brief"].sha256) == b"In words."
     assert artifacts["file"].bytes == 300_000
-    [said] = rk.tasks.messages(made)
-    assert said.metadata == {"kind": "progress", "percent": 50}
+    assert found.progress is not None
+    assert (found.progress.text, found.progress.percent) == ("half way", 50)
 
 
 def test_missing_outputs_fail_the_attempt_with_their_names(rk: RedKey) -> None:

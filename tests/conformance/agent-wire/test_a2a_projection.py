@@ -38,6 +38,7 @@ ORACLE: list[tuple[str, dict[str, Any], str | None, str]] = [
     ("task.stalled", {}, "resume", "status?"),
     ("task.unblocked", {}, "resume", "status?"),
     ("task.started", {}, WORKING, "status?"),
+    ("task.progress", {}, WORKING, "status"),
     ("task.blocked", {"blocker_type": "spec_gap"}, INPUT_REQUIRED, "status"),
     ("task.blocked", {"blocker_type": "ambiguity"}, INPUT_REQUIRED, "status"),
     ("task.blocked", {"blocker_type": "auth"}, AUTH_REQUIRED, "status"),
@@ -78,6 +79,7 @@ def document(wire: dict[str, Any]) -> dict[str, Any]:
         "task.created": {"title": "Review the migration", "input": {"branch": "main", "depth": 3}},
         "task.blocked": {"reason": "Two specs disagree", "suggested_resolution": "Say which one stands"},
         "task.failed": {"reason": "The tests do not pass"},
+        "task.progress": {"text": "Three of five sources read."},
         "artifact.ready": {"uri": "https://example.org/report.md", "media_type": "text/markdown"},
         "message.added": {"parts": [{"kind": "text", "text": "The second one stands"}]},
     }.get(wire["type"], {})
@@ -210,6 +212,18 @@ def test_all_attempts_of_a_task_are_one_a2a_task() -> None:
     (projected,) = run([*events, *retry, {"type": "task.complete", "attempt": 2}]).values()
     # The failure is told with its reason; the next attempt is told without it.
     assert states(projected[1]) == [SUBMITTED, WORKING, WORKING, WORKING, COMPLETED]
+
+
+def test_progress_is_a_status_update_with_its_text_and_percentage() -> None:
+    begun = ["task.created", "task.available", "task.claimed"]
+    ((task, sent),) = run([*begun, "task.progress", "task.started", "task.complete"]).values()
+    told = sent[1]["statusUpdate"]["status"]
+    assert (told["state"], told["message"]["parts"]) == (WORKING, [{"text": "Three of five sources read."}])
+    assert told["message"]["metadata"] == {"redkey.progress": {"percent": "60"}}
+    parse(sent[1])
+    assert task.history[-1].percent == 60, "what a status said goes into the history"
+    ((_, erased),) = run([*begun, "task.progress"], erased=True).values()
+    assert erased[1]["statusUpdate"]["status"]["message"]["parts"] == [{"text": "60 %"}]
 
 
 def test_the_states_are_exactly_those_of_a2a() -> None:

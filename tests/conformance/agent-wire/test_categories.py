@@ -29,6 +29,7 @@ CATEGORIES = {
         "task.lease_extended",
         "task.plan.created",
         "task.usage_reported",
+        "task.progress",
     },
     "blocked": {"task.blocked"},
     "completed": {"task.complete"},

@@ -57,6 +57,7 @@ ORACLE = [
     ("claimed, working", "task.lease_extended", "same"),
     ("claimed, working", "task.plan.created", "same"),
     ("claimed, working", "task.usage_reported", "same"),
+    ("claimed, working", "task.progress", "same"),
     ("claimed, working", "review.concern", "same"),
     ("created, available, claimed, working, blocked", "message.added", "same"),
 ]

@@ -55,6 +55,8 @@ export interface Api {
     plan(claimId: string, body: T.HolderPlan, options?: CallOptions): Promise<T.ClaimChanged>;
     /** Report what model calls cost, and learn what the caps leave. */
     reportUsage(claimId: string, body: T.NewUsage, options?: CallOptions): Promise<T.ClaimSpending>;
+    /** Say how far the work has come. */
+    reportProgress(claimId: string, body?: T.NewProgress, options?: CallOptions): Promise<T.ProgressReported>;
     /** Complete a task; with claimNext the next claim comes in the same reply. */
     complete(claimId: string, body?: T.Completion, options?: CallOptions): Promise<T.ClaimEnded>;
     /** Say that a task could not be done. */

@@ -31,6 +31,7 @@ export const OPERATIONS: Record<string, Record<string, string>> = {
     addArtifact: "POST /claims/{}/artifacts",
     plan: "POST /claims/{}/plan",
     reportUsage: "POST /claims/{}/usage",
+    reportProgress: "POST /claims/{}/progress",
     complete: "POST /claims/{}/complete",
     fail: "POST /claims/{}/fail",
     events: "GET /claims/{}/events list",

@@ -918,6 +918,12 @@ export interface NewPrices {
   workspaceId?: string | null;
 }
 
+/** How far the work has come: a sentence, a percentage, or both. */
+export interface NewProgress {
+  text?: string;
+  percent?: number | null;
+}
+
 /** A queue; without an id it is named after its name. */
 export interface NewQueue {
   leaseSeconds?: number | null;
@@ -1112,6 +1118,24 @@ export interface Problem {
   detail: string;
   advice: string;
   errors: Wrong[];
+}
+
+/** How far the work had come when its holder last said so. */
+export interface Progress {
+  text?: string;
+  percent?: number | null;
+  at: string;
+  erased?: boolean;
+}
+
+/** Whether the report was recorded: a claim has one record each second at most. The last report is what counts. */
+export interface ProgressReported {
+  taskId: string;
+  claimId: string;
+  recorded: boolean;
+  reason?: string;
+  retryAfterSeconds?: number | null;
+  eventId?: string;
 }
 
 /** A version that can be run and never changes. */
@@ -1407,6 +1431,7 @@ export interface Step {
   blockedBy?: string[];
   waitsBecause?: string;
   claim?: TaskHold | null;
+  progress?: Progress | null;
   blockerType?: string;
   failure?: Failure | null;
   cancelledBecause?: string;
@@ -1431,6 +1456,7 @@ export interface Task {
   requiredRoles: string[];
   requiredCapabilities: string[];
   agentId?: string;
+  progress?: Progress | null;
   createdAt: string;
   updatedAt: string;
   erased?: boolean;
@@ -1523,6 +1549,7 @@ export interface TaskSummary {
   requiredRoles: string[];
   requiredCapabilities: string[];
   agentId?: string;
+  progress?: Progress | null;
   createdAt: string;
   updatedAt: string;
   erased?: boolean;

@@ -24,6 +24,7 @@ from redkey.shapes.claims import (
     Heartbeat,
     ModelUsage,
     NewArtifact,
+    ProgressReported,
     Readiness,
 )
 from redkey.shapes.events import Event, Order
@@ -114,6 +115,15 @@ class Claims(Resource[Mode]):
     def report_usage(self, claim_id: str, usage: Sequence[ModelUsage | Mapping[str, Any]]) -> Request[ClaimSpending]:
         """Report what model calls used under a claim, before it ends; the reply says what the caps leave."""
         return post(at("claims", claim_id, "usage"), ClaimSpending, usage=[as_object(one) for one in usage])
+
+    @Operation
+    def report_progress(
+        self, claim_id: str, text: str | None = None, *, percent: int | None = None
+    ) -> Request[ProgressReported]:
+        """Say how far the work has come, for those who watch the task. A claim has one record each second at most: what
+        comes sooner is not recorded, and the reply says when it would be.
+        """
+        return post(at("claims", claim_id, "progress"), ProgressReported, text=text, percent=percent)
 
     @Operation
     def complete(

@@ -15,6 +15,7 @@ from redkey.client.request import Request
 from redkey.client.resources.content import Content
 from redkey.client.resources.tasks import Tasks
 from redkey.client.worker.lease import Lease, LossSignal
+from redkey.client.worker.progress import LatestReport, Report
 from redkey.errors import CallMisused
 from redkey.shapes.claims import (
     ArtifactAdded,
@@ -23,10 +24,11 @@ from redkey.shapes.claims import (
     Claimed,
     ClaimSpending,
     ModelUsage,
+    ProgressReported,
     Readiness,
 )
 from redkey.shapes.content import KeptContent
-from redkey.shapes.tasks import MessageAdded, Task, Upstream
+from redkey.shapes.tasks import Task, Upstream
 
 # What is larger is put as content first; a request may have 1 MiB in all.
 _INLINE_BYTES = 256 * 1024
@@ -36,17 +38,20 @@ class WorkContext(Resource[Mode]):
     """`task` is what is asked, `input` what it works from. In an async handler what calls the server is awaited."""
 
     def __init__(
-        self, sender: Sender, claimed: Claimed, task: Assignment, lease: Lease, stopping: threading.Event
+        self, sender: Sender, claimed: Claimed, lease: Lease, stopping: threading.Event, latest: LatestReport
     ) -> None:
         super().__init__(sender)
-        self.task, self.claim_id, self.agent_id = task, claimed.claim_id, claimed.agent_id
+        if claimed.task is None:
+            raise CallMisused("claim with with_task=True: a hold needs the task", code="task_missing")
+        self.task: Assignment = claimed.task
+        self.claim_id, self.agent_id = claimed.claim_id, claimed.agent_id
         # True when the task is no longer this handler's to work on, or may not be; see `LossSignal`.
         self.lease_lost = LossSignal(lease)
         # Set when the worker was asked to stop: finish soon, or raise `Release`.
         self.stopping = stopping
         # The names of the artifacts that were made, ready ones only.
         self.made: set[str] = set()
-        self._lease = lease
+        self._lease, self._latest = lease, latest
 
     @property
     def input(self) -> Any:
@@ -100,13 +105,29 @@ class WorkContext(Resource[Mode]):
             self.made.add(name)
         return added
 
-    @Operation
-    def progress(self, said: str, *, percent: float | None = None) -> Request[MessageAdded]:
-        """Say how the work goes, for those who watch the task."""
-        metadata: dict[str, str | int | float | bool | None] = {"kind": "progress"}
-        if percent is not None:
-            metadata["percent"] = percent
-        return Tasks.add_message.build(None, self.task.task_id, said, metadata=metadata)
+    @Procedure
+    def progress(self, text: str = "", percent: float | None = None) -> Steps[ProgressReported]:
+        """Say how far the work has come, for those who watch the task: a sentence, a percentage, or both.
+
+        Call it as often as you like: one report a second is sent, and the newest always is. `recorded` is False for
+        one that waits for its second.
+        """
+        report = Report.of(text, percent)
+        wait = self._latest.offer(report)
+        if wait:
+            return ProgressReported(
+                task_id=self.task.task_id,
+                claim_id=self.claim_id,
+                recorded=False,
+                reason="coalesced",
+                retry_after_seconds=wait,
+            )
+        said: ProgressReported = yield Claims.report_progress.build(
+            None, self.claim_id, report.text, percent=report.percent
+        )
+        if said.retry_after_seconds is not None:
+            self._latest.put_back(report, said.retry_after_seconds)
+        return said
 
     @Operation
     def view(self) -> Request[Task]:

@@ -52,7 +52,7 @@ class HandledClaim:
 
     def context(self, sender: Any) -> WorkContext[Any]:
         """What the handler is given."""
-        return WorkContext(sender, self.claimed, self.task, self.lease, self.stopping)
+        return WorkContext(sender, self.claimed, self.lease, self.stopping, self._pulse.latest)
 
     def work(self, handle: Handle, following: ClaimNext | None) -> tuple[Claimed | None, float]:
         """Start, handle, tell. The claim that came with the telling, and when it was asked for."""

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from redkey.client.calls.claims import Claims
 from redkey.client.operation import Sync
 from redkey.client.worker.lease import Lease, now
+from redkey.client.worker.progress import LatestReport
 from redkey.errors import ApiError, ClientError, NotFound
 
 _log = logging.getLogger("redkey.client.worker")
@@ -34,6 +35,8 @@ class Pulse:
         self._stopped = False
         self._woken = threading.Event()
         self.is_stalled = False
+        # Progress that came too soon after the last report: this thread sends the newest of it.
+        self.latest = LatestReport(self._woken.set)
         self._thread = threading.Thread(target=self._run, name=f"redkey-pulse-{claim_id}", daemon=True)
 
     def start(self) -> None:
@@ -55,8 +58,7 @@ class Pulse:
         # A claim that was waited for may have little left of what is sure.
         pause = min(every, max(0.0, self._lease.left_seconds / 2))
         while self._lease.end is None:
-            self._woken.wait(pause)
-            self._woken.clear()
+            self._rest(pause)
             if self._stopped:
                 return
             asked_at = now()
@@ -64,6 +66,33 @@ class Pulse:
             if self.is_stalled and self._idle_seconds is not None:
                 # The holder may have come back while this was asked.
                 pause = 0.0 if self._idle_seconds() < now() - asked_at else None
+
+    def _rest(self, pause: float | None) -> None:
+        """Wait until the next heartbeat is due, or until there is a reason for one; send progress that is due."""
+        until = None if pause is None else now() + pause
+        while not self._stopped:
+            left = None if until is None else max(0.0, until - now())
+            due = self.latest.due_seconds
+            is_woken = self._woken.wait(left if due is None else due if left is None else min(left, due))
+            self._woken.clear()
+            if self._stopped or (is_woken and self.is_stalled):
+                return
+            self._report()
+            if until is not None and now() >= until:
+                return
+
+    def _report(self) -> None:
+        report = self.latest.take()
+        if report is None:
+            return
+        try:
+            said = self._claims.report_progress(self._claim_id, report.text, percent=report.percent)
+        except ClientError as failure:
+            # It is only a word to those who watch.
+            _log.warning("no progress for %s (%s: %s)", self._claim_id, failure.code, failure.message)
+            return
+        if said.retry_after_seconds is not None:
+            self.latest.put_back(report, said.retry_after_seconds)
 
     def ask(self) -> bool:
         """Send one heartbeat now; whether it was answered."""

@@ -16,6 +16,7 @@ from redkey.commands.claims import (
     HeartbeatClaim,
     PlanClaim,
     ReleaseClaim,
+    ReportProgress,
     ReportUsage,
     StartClaim,
     Used,
@@ -25,6 +26,7 @@ from redkey.ledger.ports import Content
 from redkey.readmodel import replies
 from redkey.readmodel.meter import acting_agent
 from redkey.reducers.spending import NANO, left
+from redkey.reducers.world import SECOND
 from redkey.services.caller import Caller, Pending
 from redkey.services.outcome import Outcome
 from redkey.services.place import Place
@@ -59,10 +61,21 @@ from redkey.shapes.claims import (
     HolderActivity,
     HolderPlan,
     NewArtifact,
+    NewProgress,
     NewUsage,
+    ProgressReported,
 )
 from redkey.shapes.fields import given
-from redkey.wire.events import GateOpened, Ref, TaskComplete, TaskFailed, TaskLeaseExtended, TaskStalled
+from redkey.wire.events import (
+    GateOpened,
+    Ref,
+    TaskComplete,
+    TaskFailed,
+    TaskLeaseExtended,
+    TaskProgress,
+    TaskStalled,
+)
+from redkey.wire.ids import event_id
 from redkey.wire.lint import SUMMARY_WORDS
 from redkey.wire.names import queue_id
 from redkey.wire.prose import words
@@ -148,6 +161,34 @@ def report_usage(caller: Caller, claim_id: str, report: NewUsage) -> Pending[Cla
         )
 
     return Pending(ReportUsage(claim_id, used), reply)
+
+
+@use_case(claims.REPORT_PROGRESS)
+def report_progress(caller: Caller, claim_id: str, report: NewProgress) -> Pending[ProgressReported]:
+    """Say how far the work has come; a claim has one record each second at most."""
+    if not report.text.strip() and report.percent is None:
+        raise wrong("progress_empty", "/text", "say a text, a percentage, or both")
+    ref: Ref | None = None
+    contents: tuple[Content, ...] = ()
+    if report.text.strip():
+        ref, content = keep(caller, {"text": report.text}, claim_id=claim_id)
+        contents = (content,)
+
+    def reply(outcome: Outcome, place: Place) -> ProgressReported:
+        if outcome.answer is None:
+            record = next(one.event for one in outcome.records if type(one.event.payload) is TaskProgress)
+            task_id, recorded = replies.subject(record), event_id(record.wire_id)
+            return ProgressReported(task_id=task_id, claim_id=claim_id, recorded=True, event_id=recorded)
+        answer, wait = outcome.answer, outcome.answer.get("wait_nanoseconds")
+        return ProgressReported(
+            task_id=answer["task_id"],
+            claim_id=claim_id,
+            recorded=False,
+            reason=answer["reason"],
+            retry_after_seconds=None if wait is None else wait / SECOND,
+        )
+
+    return Pending(ReportProgress(claim_id, report.percent, ref), reply, contents)
 
 
 @use_case(claims.COMPLETE_CLAIM)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 import msgspec
 
@@ -101,7 +102,8 @@ def patch_queue(caller: Caller, name: str, patch: QueuePatch) -> Pending[Queue]:
 
 def _summary(caller: Caller, task: entities.Task) -> TaskSummary:
     store, topic = caller.means.store, caller.topic
-    shown = summary_view(task, task_document(store, topic, task))
+    read = partial(read_document, store, topic)
+    shown = summary_view(task, task_document(store, topic, task), read)
     return msgspec.structs.replace(shown, created_at=first_created(store, topic, task))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import msgspec
 
 from redkey.commands.decision import Refused, not_found, wrong
@@ -157,8 +159,9 @@ async def get_workflow_state(caller: Caller, workflow_id: str, asked: AtQuery) -
     """Everything about a run: every task with its state, attempt, claim, gate and what it waits for."""
     found = await _snapshot(caller, workflow_id, asked.at)
     store, topic = caller.means.store, caller.topic
-    shown = workflow_state(found, plan_text(store, topic, found.run.workflow.content_sha256))
-    more = tuple(summary_view(task, task_document(store, topic, task)) for task in found.extras)
+    read = partial(read_document, store, topic)
+    shown = workflow_state(found, plan_text(store, topic, found.run.workflow.content_sha256), read)
+    more = tuple(summary_view(task, task_document(store, topic, task), read) for task in found.extras)
     return msgspec.structs.replace(shown, more_tasks=more)
 
 
