@@ -7,6 +7,7 @@ READY  := $(VENV)/.ready
 RUN    := $(VENV)/.run
 MODELS := $(VENV)/.models
 NODE   := sdk/typescript/node_modules/.ready
+STUDIO := studio/node_modules/.ready
 # Two workers by default: the suite is sized for two cores. `make test PYTEST_ARGS="-k name"` narrows it.
 PYTEST_ARGS ?=
 
@@ -36,6 +37,10 @@ $(NODE): sdk/typescript/package-lock.json requirements-node.lock $(READY)
 
 install: $(RUN)  ## install the redkey command into .venv, and nothing that only development needs
 
+# What builds the Studio, to prove that the committed files are current. Without Node, hashes of the sources must do.
+$(STUDIO): studio/package-lock.json $(READY)
+	-$(BIN)/python -m tools.studio --install && touch $@
+
 setup: $(READY)  ## install what development needs
 
 run: $(RUN)  ## serve the API on this machine, data in .redkey
@@ -45,7 +50,7 @@ demo: $(RUN)  ## see agents race, one killed, a receipt verified
 	@$(BIN)/redkey demo
 
 # The same order and the same examples each time, so that what passed once passes again; the long run draws others.
-test: $(MODELS) $(NODE)  ## run every test
+test: $(MODELS) $(NODE) $(STUDIO)  ## run every test
 	$(BIN)/python -m pytest -n 2 --dist loadgroup --randomly-seed=1 $(PYTEST_ARGS)
 
 test-long: $(MODELS) $(NODE)  ## run the same tests at their large sizes
@@ -66,16 +71,17 @@ format: $(READY)  ## format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-verify: $(READY)  ## prove that everything generated is current
+verify: $(READY) $(STUDIO)  ## prove that everything generated is current
 	$(BIN)/python -m tools.verify
 
-generate: $(READY)  ## write everything generated anew
+generate: $(READY) $(STUDIO)  ## write everything generated anew
 	$(BIN)/python -m tools.events
 	$(BIN)/python -m tools.fixtures
 	$(BIN)/python -m tools.sdk
 	$(BIN)/python -m tools.reference
 	$(BIN)/python -m tools.seeds
 	$(BIN)/python -m tools.typescript
+	$(BIN)/python -m tools.studio
 
 screens: $(READY)  ## write the snapshots of the main screens anew (tests/cli/screens)
 	$(BIN)/python -m tests.cli.screens
@@ -92,4 +98,4 @@ build: $(READY)  ## build the sdist and the wheel of redkey-client and of redkey
 
 clean:  ## remove what the targets made
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache \
-	  sdk/typescript/node_modules sdk/typescript/dist plugins/openclaw/dist
+	  studio/node_modules sdk/typescript/node_modules sdk/typescript/dist plugins/openclaw/dist

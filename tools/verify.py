@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from tools import events, fixtures, reference, sdk, seeds, typescript
+from tools import events, fixtures, reference, screenshots, sdk, seeds, studio, typescript
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -17,6 +17,8 @@ GENERATORS: list[tuple[str, str, Callable[[], dict[str, bytes]], str]] = [
     ("SDK calls", sdk.FOLDER, sdk.generated, "python -m tools.sdk"),
     ("reference", reference.FOLDER, reference.generated, "python -m tools.reference"),
     ("table of the seeds", seeds.PAGE, seeds.generated, "python -m tools.seeds"),
+    ("pictures", screenshots.FOLDER, screenshots.generated, "python -m tools.screenshots"),
+    ("Studio", studio.FOLDER, studio.generated, "python -m tools.studio"),
     ("TypeScript", typescript.FOLDER, typescript.generated, "python -m tools.typescript"),
 ]
 

@@ -48,6 +48,7 @@ from redkey.services.coordinator import Coordinator
 from redkey.services.costs import Costs
 from redkey.services.counting import Counting
 from redkey.services.keys import KEY_SHAPE, KEY_TEXT, KeyRing, digest_of
+from redkey.services.login_codes import LoginCodes
 from redkey.services.notices import Notices
 from redkey.services.outbox import Means as OutboxMeans
 from redkey.services.outbox import Outbox
@@ -63,7 +64,8 @@ from redkey.stores.clock import SystemClock
 from redkey.stores.durable import OneHolder, locked, replace_file
 from redkey.stores.ids import SystemIds
 from redkey.stores.keys import SignerKeys, issuing_secret
-from redkey.stores.opening import open_signing, open_store
+from redkey.stores.opening import open_memory, open_signing, open_store
+from redkey.studio.door import StudioDoor
 
 _log = structlog.get_logger("redkey.app")
 # Threads for queries and receipts: enough that one long query does not hold up the others.
@@ -157,6 +159,8 @@ class App:
             authority=self.authority,
             limiter=limiter,
             costs=Costs(config.cost, time.monotonic),
+            login_codes=LoginCodes(time.monotonic),
+            scratch_store=open_memory,
             logins=logins,
             threads=self._threads,
             heavy=self._heavy,
@@ -182,6 +186,7 @@ class App:
         hosts = KnownHosts((urlsplit(config.public_url).hostname or "", config.host), addresses=True)
         # Where this server listens, once it does; tools of /mcp call it there.
         self.url = config.public_url
+        studio = StudioDoor()
         self._mcp = McpDoor(lambda: self.url, partial(_check_host, hosts), self._admit_to_mcp)
         self._bus = AttachedBus(
             config.data.absolute() / "bus",
@@ -197,6 +202,8 @@ class App:
             "api": self._bus,
             A2A_PREFIX.removeprefix("/"): self.a2a,
             CARD_PATH: self.a2a,
+            "studio": studio,
+            "/": studio,
         }
         self.metrics.gauge("requests_open", "Requests that are being answered.", lambda: self.api.open)
 
@@ -218,6 +225,11 @@ class App:
         path = exchange.path
         door = self._doors.get(path[1:].partition("/")[0]) or self._doors.get(path, self.api)
         return door(exchange)
+
+    def login_link(self, key: str) -> str:
+        """A link that opens the Studio once, with the rights of a key; empty if the key is not valid."""
+        principal = self.keys.authenticate(key)
+        return "" if principal is None else f"{self.url}/studio/#code={self.services.login_codes.make(principal)}"
 
     def _admit_to_mcp(self, headers: Mapping[bytes, bytes], address: str) -> str:
         """The agent whose key or token a request carries; empty for other keys."""

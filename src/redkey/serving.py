@@ -229,7 +229,7 @@ class _Doorplate:
         self._announcement = Announcement(self._data, self._url, self._uds)
         if key is not None and not (before is not None and taken and before.api_key == key):
             write_credentials(self._data, Credentials(self._url, self._uds, self._app.workspace_id, key))
-        say(self._banner(has_key=key is not None, second=taken))
+        say(self._banner(key, second=taken))
 
     def take_down(self) -> None:
         """Leave the credentials to another server of this data directory, if there is one."""
@@ -240,18 +240,23 @@ class _Doorplate:
         if before is not None and before.url == self._url and (after := current(before, self._data)) != before:
             write_credentials(self._data, after)
 
-    def _banner(self, *, has_key: bool, second: bool) -> str:
+    def _banner(self, held: str | None, *, second: bool) -> str:
         data, file = self._data, self._data / CREDENTIALS
         option = "" if data == Config().data else f" --data {shlex.quote(str(data))}"
         scopes = " (operator, admin)" if self._app.first_key is not None else ""
-        key = f"{file}{scopes}" if has_key else f"none in {data}; get one: redkey key recover {shlex.quote(str(data))}"
+        key = f"{file}{scopes}" if held else f"none in {data}; get one: redkey key recover {shlex.quote(str(data))}"
         option = f" --url {self._url}" if second else option
         facts = {
             "data": f"{data}  (workspace {self._app.workspace_id})",
             "key": key,
+            "studio": self._studio_link(held) or f"redkey studio{option}",
             "next": f'redkey task create --role researcher --title "Research Piers Gorman"{option}',
         }
         if self._uds is not None:
             facts = {"socket": self._uds, **facts}
         lines = [f"RedKey serves at {self._url}", *(f"  {name:<7} {fact}" for name, fact in facts.items())]
         return "\n".join(lines)
+
+    def _studio_link(self, key: str | None) -> str:
+        """A link that logs in; only on a terminal, because logs are kept and read by others."""
+        return self._app.login_link(key) if key and sys.stdout.isatty() else ""

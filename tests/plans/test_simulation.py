@@ -7,8 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from redkey.cli.plan import SimulatedClock
-from redkey.services.simulation import Assumptions, Report, simulate
+from redkey.services.simulation import Assumptions, Report, SimulatedClock, simulate
 from redkey.stores.memory import MemoryStore
 from tests.harness.invariants import check_topic
 from tests.harness.runs import plan_of, step

@@ -66,8 +66,10 @@ def receipt_page(document: dict[str, Any]) -> Raw:
         f"Receipt {document['eventId']}",
         [
             f"<h1>Receipt</h1>{table(rows)}",
-            "<h2>Check it yourself</h2><p>You need not believe this page. Save the receipt and verify it offline with "
-            "the log's public key:</p><pre>redkey receipt verify receipt.json --key LOG_KEY</pre>",
+            "<h2>Check it yourself</h2><p>You need not believe this page. "
+            f'<a href="../studio/#/receipt/{escape(document["eventId"])}">Verify it in your browser</a>, or save the '
+            "receipt and verify it offline with the log's public key:</p>"
+            "<pre>redkey receipt verify receipt.json --key LOG_KEY</pre>",
             f"<h2>The whole receipt</h2>{listing(document)}",
         ],
     )

@@ -32,6 +32,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "run": ("run", "Run agents on a queue: claim, prompt, run, verify, report."),
         "mcp": ("mcp", "Let Claude Code, Codex and other MCP clients work the queue."),
         "status": ("status", "Show the status of the server and of the workspace."),
+        "studio": ("studio", "Open the web page of the server."),
         "top": ("top", "Queues, agents and leases, live."),
         "completion": ("completion", "Let the shell complete commands and options."),
     },

@@ -153,7 +153,7 @@ def simulate(
 
     The same code decides what opens when as in a real run. Exit 0 when the plan finishes, 1 when it cannot.
     """
-    from redkey.services.simulation import Assumptions
+    from redkey.services.simulation import Assumptions, SimulatedClock
     from redkey.services.simulation import simulate as run
     from redkey.stores.opening import open_memory
 
@@ -175,24 +175,6 @@ def simulate(
     else:
         _draw_simulation(plan, found)
     ctx.exit(0 if found.finished else 1)
-
-
-class SimulatedClock:
-    """Time goes where it is put."""
-
-    _START = 1_767_225_600 * 1_000_000_000  # 2026-01-01T00:00:00Z
-
-    def __init__(self) -> None:
-        self._passed = 0
-
-    def wall(self) -> int:
-        return self._START + self._passed
-
-    def monotonic(self) -> int:
-        return self._passed
-
-    def go_to(self, seconds: float) -> None:
-        self._passed = max(self._passed, int(seconds * 1_000_000_000))
 
 
 def _draw_simulation(plan: Plan, found: Any) -> None:

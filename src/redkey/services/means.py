@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -13,6 +14,7 @@ from redkey.services.authority import Authority
 from redkey.services.coordinator import Coordinator
 from redkey.services.costs import Costs
 from redkey.services.keys import KeyRing
+from redkey.services.login_codes import LoginCodes
 from redkey.services.signing import Signing
 from redkey.services.subscriptions import Subscriptions
 from redkey.services.tokens import Tokens
@@ -41,6 +43,9 @@ class Means:
     subscriptions: Subscriptions
     authority: Authority
     costs: Costs
+    login_codes: LoginCodes
+    # An empty store in memory, for simulations.
+    scratch_store: Callable[[Clock], SequencedStore]
     threads: Executor
     # One thread for work on large bodies: however many come, they slow the loop as one does.
     heavy: Executor

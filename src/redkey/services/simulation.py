@@ -10,7 +10,7 @@ from collections import defaultdict, deque
 from collections.abc import Mapping
 from contextlib import suppress
 from heapq import heappop, heappush
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
@@ -21,7 +21,7 @@ from redkey.commands.decision import Refused
 from redkey.commands.registry import CreateQueue, CreateWorkspace, GrantRole, RegisterAgent
 from redkey.commands.workflows import ApproveGate
 from redkey.ledger import content
-from redkey.ledger.ports import Clock, Content, SequencedStore
+from redkey.ledger.ports import Content, SequencedStore
 from redkey.plans.graph import critical_path, levels
 from redkey.plans.model import Plan, read_plan
 from redkey.reducers.world import World
@@ -49,10 +49,22 @@ _LEASE_SECONDS = 86_400
 _HEARTBEAT_SECONDS = 50_000
 
 
-class HandClock(Clock, Protocol):
-    """A clock that goes where it is put."""
+class SimulatedClock:
+    """Time goes where it is put."""
 
-    def go_to(self, seconds: float) -> None: ...
+    _START = 1_767_225_600 * 1_000_000_000  # 2026-01-01T00:00:00Z
+
+    def __init__(self) -> None:
+        self._passed = 0
+
+    def wall(self) -> int:
+        return self._START + self._passed
+
+    def monotonic(self) -> int:
+        return self._passed
+
+    def go_to(self, seconds: float) -> None:
+        self._passed = max(self._passed, int(seconds * 1_000_000_000))
 
 
 class Assumptions(msgspec.Struct, frozen=True):
@@ -101,7 +113,7 @@ class Report(msgspec.Struct, rename="camel"):
     left: list[str]
 
 
-def simulate(plan: dict[str, Any], assumed: Assumptions, store: SequencedStore, clock: HandClock) -> Report:
+def simulate(plan: dict[str, Any], assumed: Assumptions, store: SequencedStore, clock: SimulatedClock) -> Report:
     """Run a valid plan on an empty store and tell how it went."""
     run = _Simulation(plan, assumed, store, clock)
     run.begin()
@@ -125,7 +137,9 @@ class _Ids:
 
 
 class _Simulation:
-    def __init__(self, plan: dict[str, Any], assumed: Assumptions, store: SequencedStore, clock: HandClock) -> None:
+    def __init__(
+        self, plan: dict[str, Any], assumed: Assumptions, store: SequencedStore, clock: SimulatedClock
+    ) -> None:
         self._value, self._plan = plan, read_plan(plan)
         self._assumed, self._store, self._clock, self._ids = assumed, store, clock, _Ids()
         self._world = World()

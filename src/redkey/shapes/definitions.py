@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
+import msgspec
 from msgspec import Meta
 
 from redkey.shapes.fields import Body, Page, PageQuery, Reply, one_of
 from redkey.shapes.operation import PRODUCE, READ, Operation
 
 Plan = dict[str, Any]
+SimulatedSeconds = Annotated[float, Meta(ge=0, le=31_536_000)]
 VersionNumber = Annotated[int, Meta(ge=1, le=999_999)]
 
 
@@ -58,6 +60,48 @@ class Validation(Reply, frozen=True, kw_only=True):
     valid: bool
     errors: tuple[PlanFinding, ...]
     warnings: tuple[PlanFinding, ...]
+
+
+class PlanSimulation(Body, frozen=True, kw_only=True):
+    """A plan, and what its simulation takes for granted."""
+
+    plan: Plan
+    agents: Annotated[
+        dict[str, Annotated[int, Meta(ge=0, le=1000)]], Meta(description="How many agents have a role; 1 by default.")
+    ] = msgspec.field(default_factory=dict)
+    seconds: Annotated[dict[str, SimulatedSeconds], Meta(description="How long a task takes, by its id.")] = (
+        msgspec.field(default_factory=dict)
+    )
+    each_seconds: Annotated[SimulatedSeconds, Meta(description="How long every other task takes.")] = 60
+    gate_seconds: Annotated[SimulatedSeconds, Meta(description="How long an approval takes.")] = 0
+
+
+class RoleForecast(Reply, frozen=True, kw_only=True):
+    """How busy the agents of one role are, and how long tasks wait for them."""
+
+    agents: int
+    tasks: int
+    busy_seconds: float
+    utilisation: float
+    waited_seconds: float
+    longest_wait_seconds: float
+    most_waiting: int
+
+
+class PlanForecast(Reply, frozen=True, kw_only=True):
+    """What a simulation found. `bottleneck` is the role whose tasks waited longest; `left` are tasks never done."""
+
+    finished: bool
+    makespan_seconds: float
+    critical_path: tuple[str, ...]
+    critical_path_seconds: float
+    roles: dict[str, RoleForecast]
+    bottleneck: str
+    waited_for_room_seconds: float
+    most_at_work: int
+    levels: int
+    records: int
+    left: tuple[str, ...]
 
 
 class Draft(Reply, frozen=True, kw_only=True):
@@ -178,6 +222,23 @@ VALIDATE_DEFINITION = Operation(
     method_name="definitions.validate",
     positional=("plan",),
 )
+SIMULATE_PLAN = Operation(
+    "simulate_plan",
+    "POST",
+    "/workflow-definitions/simulate",
+    (*PRODUCE, *READ),
+    body=PlanSimulation,
+    reply=PlanForecast,
+    summary="Simulate a plan; nothing is recorded.",
+    description="Run a plan of up to 1,000 tasks in memory, under a simulated clock: how long it takes, who is busy, "
+    "who waits for whom. The code that decides is that of a real run. Nothing is recorded.",
+    replies={422: "The plan has errors, or too many tasks."},
+    idempotent=False,
+    body_limit="plan_bytes",
+    example={"plan": EXAMPLE_PLAN, "agents": {"researcher": 2}},
+    method_name="definitions.simulate",
+    positional=("plan",),
+)
 CREATE_DEFINITION = Operation(
     "create_definition",
     "POST",
@@ -261,6 +322,7 @@ PUBLISH_DEFINITION = Operation(
 
 OPERATIONS = (
     VALIDATE_DEFINITION,
+    SIMULATE_PLAN,
     CREATE_DEFINITION,
     LIST_DEFINITIONS,
     GET_DEFINITION,

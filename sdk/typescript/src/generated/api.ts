@@ -75,6 +75,8 @@ export interface Api {
   definitions: {
     /** Check a plan without saving or starting it; always 200. */
     validate(body: T.PlanBody, options?: CallOptions): Promise<T.Validation>;
+    /** Simulate a plan; nothing is recorded. */
+    simulate(body: T.PlanSimulation, options?: CallOptions): Promise<T.PlanForecast>;
     /** Save a plan as the draft of a new definition. */
     create(body: T.NewDefinition, options?: CallOptions): Promise<T.Draft>;
     /** The definitions of the workspace. */
@@ -123,6 +125,12 @@ export interface Api {
   ledger: {
     /** Query the ledger of the workspace. */
     query(query?: { limit?: number; after?: string; type?: string; order?: "asc" | "desc"; agentId?: string; taskId?: string; claimId?: string; workflowId?: string; queueId?: string; from?: string; to?: string }, options?: CallOptions): Pages<T.Event>;
+  };
+  login_codes: {
+    /** Make a link that opens the Studio. */
+    create(options?: CallOptions): Promise<T.LoginCode>;
+    /** Exchange a login code for a token. */
+    exchange(body: T.LoginCodeExchange, options?: CallOptions): Promise<T.LoginToken>;
   };
   oauth: {
     /** What the authorization server can do (RFC 8414). */

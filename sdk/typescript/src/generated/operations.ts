@@ -43,6 +43,7 @@ export const OPERATIONS: Record<string, Record<string, string>> = {
   },
   definitions: {
     validate: "POST /workflow-definitions/validate",
+    simulate: "POST /workflow-definitions/simulate",
     create: "POST /workflow-definitions",
     list: "GET /workflow-definitions list",
     get: "GET /workflow-definitions/{}",
@@ -72,6 +73,10 @@ export const OPERATIONS: Record<string, Record<string, string>> = {
   },
   ledger: {
     query: "GET /ledger/query list",
+  },
+  login_codes: {
+    create: "POST /login-codes -",
+    exchange: "POST /login-codes/exchange public",
   },
   oauth: {
     metadata: "GET /.well-known/oauth-authorization-server public -",

@@ -797,6 +797,26 @@ export interface LedgerFees {
   amount: number;
 }
 
+/** A code that is good once; `url` is the page that takes it. */
+export interface LoginCode {
+  secret: string;
+  url: string;
+  expiresAt: string;
+}
+
+/** A code, and the scopes that the token is to have, with one space between; all of the key's if none are named. */
+export interface LoginCodeExchange {
+  code: string;
+  scope?: string;
+}
+
+/** An access token for a browser. */
+export interface LoginToken {
+  accessToken: string;
+  scopes: string[];
+  expiresAt: string;
+}
+
 /** Where the message stands. */
 export interface MessageAdded {
   messageId: string;
@@ -1068,6 +1088,30 @@ export interface PlanFinding {
   code: string;
   path: string;
   message: string;
+}
+
+/** What a simulation found. `bottleneck` is the role whose tasks waited longest; `left` are tasks never done. */
+export interface PlanForecast {
+  finished: boolean;
+  makespanSeconds: number;
+  criticalPath: string[];
+  criticalPathSeconds: number;
+  roles: Record<string, RoleForecast>;
+  bottleneck: string;
+  waitedForRoomSeconds: number;
+  mostAtWork: number;
+  levels: number;
+  records: number;
+  left: string[];
+}
+
+/** A plan, and what its simulation takes for granted. */
+export interface PlanSimulation {
+  plan: Record<string, unknown>;
+  agents?: Record<string, number>;
+  seconds?: Record<string, number>;
+  eachSeconds?: number;
+  gateSeconds?: number;
 }
 
 /** Settings of a workspace, kept on its ledger. `blockRoutes`: by type of blocker, the roles that get a message. `costCaps`: dollars that may be spent on one task, run (`workflow`) or agent, or on one day (UTC) by all. `unverifiedOutputs`: whether a task may be completed with required outputs whose bytes RedKey did not see. */
@@ -1353,6 +1397,17 @@ export interface Role {
   agents: string[];
   createdAt: string | null;
   erased?: boolean;
+}
+
+/** How busy the agents of one role are, and how long tasks wait for them. */
+export interface RoleForecast {
+  agents: number;
+  tasks: number;
+  busySeconds: number;
+  utilisation: number;
+  waitedSeconds: number;
+  longestWaitSeconds: number;
+  mostWaiting: number;
 }
 
 /** Whether an agent has a role now; an event only when that changed. */

@@ -10,7 +10,7 @@ from typing import Any
 
 from redkey.client.operation import Listing, Mode, Operation, Resource
 from redkey.client.request import Request, at, get, patch, post
-from redkey.shapes.definitions import Definition, DefinitionSummary, Draft, Published, Validation
+from redkey.shapes.definitions import Definition, DefinitionSummary, Draft, PlanForecast, Published, Validation
 from redkey.shapes.fields import Page
 
 
@@ -23,6 +23,29 @@ class Definitions(Resource[Mode]):
         gets a verdict.
         """
         return post("/workflow-definitions/validate", Validation, plan=plan)
+
+    @Operation
+    def simulate(
+        self,
+        plan: Mapping[str, Any],
+        *,
+        agents: Mapping[str, int] | None = None,
+        seconds: Mapping[str, float] | None = None,
+        each_seconds: float | None = None,
+        gate_seconds: float | None = None,
+    ) -> Request[PlanForecast]:
+        """Run a plan of up to 1,000 tasks in memory, under a simulated clock: how long it takes, who is busy, who waits
+        for whom. The code that decides is that of a real run. Nothing is recorded.
+        """
+        return post(
+            "/workflow-definitions/simulate",
+            PlanForecast,
+            plan=plan,
+            agents=agents,
+            seconds=seconds,
+            each_seconds=each_seconds,
+            gate_seconds=gate_seconds,
+        )
 
     @Operation
     def create(self, plan: Mapping[str, Any]) -> Request[Draft]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import msgspec
 
 from redkey.commands.decision import Refused
@@ -15,7 +17,7 @@ from redkey.shapes.oauth import AccessToken, JsonWebKeySet, OAuthMetadata, Token
 @use_case(oauth.TOKEN)
 def token(caller: Caller, asked: TokenRequest) -> AccessToken:
     """Exchange the caller's key for a short-lived token with its scopes, or fewer. The door has checked the key."""
-    scopes = _scopes(caller, asked.scope)
+    scopes = granted_scopes(caller.actor.scopes, asked.scope)
     seconds = caller.means.config.token_seconds
     return AccessToken(
         access_token=caller.means.tokens.issue(caller.principal, scopes, seconds),
@@ -25,8 +27,9 @@ def token(caller: Caller, asked: TokenRequest) -> AccessToken:
     )
 
 
-def _scopes(caller: Caller, asked: str | None) -> list[str]:
-    held = [scope for scope in SCOPES if scope in caller.actor.scopes]
+def granted_scopes(scopes: Collection[str], asked: str | None) -> list[str]:
+    """The scopes of a token: those asked for, where the key may pass them on, else all of the key's."""
+    held = [scope for scope in SCOPES if scope in scopes]
     if asked is None:
         return held
     wanted, allowed = set(asked.split(" ")), passable(held)

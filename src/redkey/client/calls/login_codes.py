@@ -1,0 +1,24 @@
+"""Login codes: a link for a browser in place of a key. A code is exchanged once for a token.
+
+Written by `python -m tools.sdk` from the declared operations; `make verify` proves it current.
+"""
+
+from __future__ import annotations
+
+from redkey.client.operation import Mode, Operation, Resource
+from redkey.client.request import Request, post, without_key
+from redkey.shapes.login_codes import LoginCode, LoginToken
+
+
+class LoginCodes(Resource[Mode]):
+    """Login codes: a link for a browser in place of a key. A code is exchanged once for a token."""
+
+    @Operation
+    def create(self) -> Request[LoginCode]:
+        """Make a code that is good once and for ten minutes. A browser exchanges it for a token of your key."""
+        return post("/login-codes", LoginCode)
+
+    @Operation
+    def exchange(self, *, code: str, scope: str | None = None) -> Request[LoginToken]:
+        """Exchange a login code for a token of the key that made it, with its scopes or fewer."""
+        return without_key(post("/login-codes/exchange", LoginToken, code=code, scope=scope))

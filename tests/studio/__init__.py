@@ -1,0 +1,1 @@
+"""Tests of the Studio in a real browser."""
