@@ -270,7 +270,7 @@ def test_a_recording_is_refused_as_the_inbox_refuses(server: Server, api: Client
     with bus(server, operator) as bus_operator, Client(server.url, operator) as api_operator:
         for recorded, sent in (
             (admin.post(plain, {"to": "nobody"}), api.post("/inbox", {"to": "nobody", "subject": "hello"})),
-            (admin.post(secretly, {}), api.post("/inbox", {"to": "human", "subject": secret})),
+            (admin.post(secretly, {}), api.post("/inbox", {"to": "human", "subject": secret, "body": secret})),
             (bus_operator.post(plain, {}), api_operator.post("/inbox", {"to": "human", "subject": "hello"})),
         ):
             problem = sent.json

@@ -38,6 +38,14 @@ def _on_disk(directory: Path, size: str, *command: str) -> list[str]:
     return [*UNSHARE, "sh", "-c", MOUNT, "sh", size, str(directory), *command]
 
 
+def _is_told(said: str, code: str) -> None:
+    """One line for the error with its code, one for where the directory came from, one for the next step."""
+    error, where, hint = said.splitlines()
+    assert error.endswith(f"[{code}]"), said
+    assert where.strip().startswith("data: "), said
+    assert hint.strip().startswith("hint: "), said
+
+
 @contextmanager
 def serving_on_disk(directory: Path, size: str) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
     """A server on a disk of its own; the process, and its data directory as others see it."""
@@ -118,7 +126,7 @@ def test_a_start_on_a_full_disk_is_one_line(tmp_path: Path, namespaces: None, be
     done = subprocess.run(_on_disk(disk, "4m", "sh", "-c", script), capture_output=True, text=True, check=False)
     assert done.returncode == 1, done.stdout
     assert done.stdout == ""
-    assert [line.rpartition(" ")[2] for line in done.stderr.splitlines()] == ["[store_full]"], done.stderr
+    _is_told(done.stderr, "store_full")
 
 
 def test_a_start_that_cannot_keep_its_key_is_one_line(tmp_path: Path) -> None:
@@ -128,4 +136,4 @@ def test_a_start_that_cannot_keep_its_key_is_one_line(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "redkey", "serve", "--data", str(tmp_path / "data"), "--port", "0"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1
-    assert [line.rpartition(" ")[2] for line in done.stderr.splitlines()] == ["[store_failed]"], done.stderr
+    _is_told(done.stderr, "store_failed")

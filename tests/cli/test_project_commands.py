@@ -76,7 +76,8 @@ def test_a_server_tells_who_it_is_in_a_few_lines(tmp_path: Path) -> None:
     assert told[1].split() == ["data", str(first.data), "(workspace", f"{first.workspace_id})"]
     assert told[2].split(maxsplit=1) == ["key", f"{first.data}/credentials.json (operator, admin)"]
     wanted = 'redkey task create --role researcher --title "Research Piers Gorman"'
-    assert told[3].split(maxsplit=1) == ["next", f"{wanted} --data {first.data}"]
+    assert told[3].split(maxsplit=1) == ["studio", f"redkey studio --data {first.data}"]
+    assert told[4].split(maxsplit=1) == ["next", f"{wanted} --data {first.data}"]
     assert first.key not in first.logs()
     (first.data / "credentials.json").unlink()
     # The harness waits for credentials, which this start cannot have.

@@ -261,6 +261,9 @@ async def _workflows(rk: Any, decider: Any) -> None:
     assert (await done(rk.definitions.validate(PLAN))).valid
     assert not (await done(rk.definitions.validate({"tasks": []}))).valid
     await done(rk.queues.create("episodes"))
+    assert (await done(rk.definitions.simulate(PLAN))).finished
+    code = (await done(rk.logins.create())).secret
+    assert (await done(rk.logins.exchange(code=code, scope="read"))).scopes == ("read",)
     draft = await done(rk.definitions.create(PLAN))
     changed = await done(rk.definitions.update(draft.definition_id, PLAN, revision=draft.revision))
     assert changed.revision > draft.revision

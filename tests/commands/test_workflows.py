@@ -29,7 +29,7 @@ def publish(desk: Desk, version: int, definition_id: str, revision: int = 1) -> 
 def draft(desk: Desk) -> str:
     definition_id = "def_" + desk.ids.ulid()
     plan = encoded(PLAN)
-    directly(desk.store)(lambda unit: create_draft(unit, desk.topic, definition_id, plan, ""))
+    directly(desk.store)(desk.topic, lambda unit: create_draft(unit, desk.topic, definition_id, plan, ""))
     return definition_id
 
 

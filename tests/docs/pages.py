@@ -204,7 +204,8 @@ def _as_installed(text: str) -> str:
     """A block of a clone, for a folder that is none."""
     text = re.sub(r"^make run$", "redkey serve", text, flags=re.MULTILINE)
     text = text.replace(".venv/bin/python examples/", '.venv/bin/python "$CHECKOUT"/examples/')
-    return text.replace(".venv/bin/", "")
+    # Not inside a longer path, which is meant as it stands.
+    return re.sub(r"(?<![\w/.-])\.venv/bin/", "", text)
 
 
 def key_of(page: Path, block: Block) -> tuple[str, str]:

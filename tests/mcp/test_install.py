@@ -164,7 +164,7 @@ def test_the_commands_write_show_and_undo(tmp_path: Path) -> None:
     done = redkey("install", "claude-code", "--no-start", "--role", "reviewer", directory=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "Wrote the server redkey to" in done.stdout
-    assert "next: start claude here" in done.stdout
+    assert "hint: start claude here" in done.stdout
     written = json.loads((tmp_path / ".mcp.json").read_text())["mcpServers"]["redkey"]
     assert written["args"] == ["-m", "redkey", "mcp", "--role", "reviewer"]
     assert (

@@ -26,15 +26,18 @@ from redkey.commands.claims import (
 from redkey.commands.policies import SetPolicy
 from redkey.commands.registry import (
     CreateKey,
+    CreateRole,
     DeactivateAgent,
     GrantCredits,
     HeartbeatAgent,
     ReadMessage,
+    RemoveRole,
     RevokeKey,
     RevokeRole,
     SendMessage,
     UpdateAgent,
     UpdateQueue,
+    UpdateRole,
 )
 from redkey.commands.tasks import AddMessage, CancelTask, RaiseConcern, RetryTask, UnblockTask
 from redkey.commands.webhooks import RemovePush, RemoveWebhook, SetPush, SetWebhook
@@ -106,6 +109,9 @@ def history() -> tuple[tuple[Wire, int], ...]:
     desk.do(RemovePush("psh_00000000000000000000000001", "task_00000000000000000000000001"))
     desk.do(HeartbeatAgent(ada, 3, 1))
     desk.do(RevokeRole("role_pm", ada))
+    desk.do(CreateRole("role_extra", ref_of("extra")))
+    desk.do(UpdateRole("role_extra", ref_of("more")))
+    desk.do(RemoveRole("role_extra"))
     desk.tick(2000)
     return tuple((one.wire, one.timestamp) for one in desk.records())
 

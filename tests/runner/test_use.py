@@ -217,6 +217,8 @@ def test_what_the_documentation_shows_is_there(tmp_path: Path) -> None:
     text = (files.root() / "docs" / "runner.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
     (tmp_path / "fleet.toml").write_text(block)
+    (tmp_path / "quinn.sh").write_text("#!/bin/sh\n")
+    (tmp_path / "quinn.sh").chmod(0o755)
     assert set(read_fleet(tmp_path / "fleet.toml")) == {"quinn", "ada"}
     commands = (["run"], ["prompt", "show"], ["card", "show"], ["task", "create"], ["task", "logs"])
     commands += (["workspace", "policy"], ["usage", "show"])

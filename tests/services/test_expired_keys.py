@@ -118,7 +118,7 @@ def test_a_directory_of_the_first_format_is_indexed_when_it_is_opened(tmp_path: 
     asyncio.run(ask())
     assert _run(tmp_path, lambda database: database.execute("PRAGMA user_version").fetchone()) == (VERSION,)
     assert wrong(tmp_path) == set()
-    _run(tmp_path, lambda database: database.execute("PRAGMA user_version = 1"))
+    _run(tmp_path, lambda database: database.executescript("DROP TABLE due; PRAGMA user_version = 1"))
     assert wrong(tmp_path) == {"index_wrong"}, "its records do not fit its format"
 
 

@@ -217,7 +217,9 @@ class Server:
         self.up = False
         self.crashes += 1
         self.store.close()
-        for task in [*self._handling, *self.timers._tasks]:
+        writers = self.coordinator._writers
+        resolving = writers._resolving if writers is not None else ()
+        for task in [*self._handling, *self.timers._tasks, *resolving]:
             task.cancel()
         self._handling.clear()
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import httpx2 as httpx
 import pytest
 
@@ -128,3 +131,12 @@ def test_a_code_gives_no_more_than_its_key_has(server: Server, rk: RedKey) -> No
     code = _link(server, key).partition("#code=")[2]
     refused = httpx.post(f"{server.url}/login-codes/exchange", json={"code": code, "scope": "admin"})
     assert (refused.status_code, refused.json()["code"]) == (400, "invalid_scope")
+
+
+def test_the_command_prints_a_link_that_logs_in(server: Server) -> None:
+    command = [sys.executable, "-m", "redkey", "studio", "--data", str(server.data)]
+    said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout.strip()
+    page, _, code = said.partition("#code=")
+    assert page == f"{server.url}/studio/"
+    found = httpx.post(f"{server.url}/login-codes/exchange", json={"code": code, "scope": "read"})
+    assert found.json()["scopes"] == ["read"]

@@ -24,7 +24,7 @@ def command(rk: RedKey, opens: bool, as_json: bool) -> None:
       redkey studio
       redkey studio --open
     """
-    made = rk.login_codes.create()
+    made = rk.logins.create()
     # The page as this machine reaches it: the server may be known to others by another address.
     link = f"{rk.settings.shown_url.rstrip('/')}/studio/#code={made.secret}"
     if as_json:

@@ -22,14 +22,14 @@ What there is, by the words of the API; `AsyncRedKey` has the same, awaited:
                 raise_concern events context
     claims      start heartbeat release complete complete_many fail block add_artifact plan report_usage
                 report_progress events
-    definitions validate create list get update create_version publish
+    definitions validate simulate create list get update create_version publish
     workflows   start list get state graph mermaid pause resume cancel approve reject events follow
     gates       list get approve reject          inbox        send list read
     ledger      query                            events       get follow
     receipts    get summary tlog_proof page      checkpoints  latest
     content     put get pieces erase             usage        get
     billing     credits grant set_prices         oauth        token metadata key_set
-    webhooks    create list get remove resume
+    webhooks    create list get remove resume    logins       create exchange
     server      health ready metrics openapi docs find_ids
 
 - Lists are walked (`for agent in rk.agents.list()`), a page at a time; `.page()` is the first page, with its cursor.

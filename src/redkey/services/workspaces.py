@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from hashlib import sha256
-from typing import Any
 
 import msgspec
 
@@ -91,13 +90,30 @@ def begin_workspace(
 
 
 def begin_directly(
-    store: SequencedStore, ids: Ids, signing: Signing, caller: Actor, key: CreateKey, **policies: Any
+    store: SequencedStore,
+    ids: Ids,
+    signing: Signing,
+    caller: Actor,
+    key: CreateKey,
+    *,
+    block_routes: Mapping[str, tuple[str, ...]] | None = None,
+    self_approval: bool = False,
 ) -> Begun:
-    """Begin a workspace where no coordinator runs, with the policies that `begin_workspace` takes."""
+    """Begin a workspace where no coordinator runs."""
     workspace_id = new_workspace_id(ids)
     topic = store.create_topic(fact=setting_of(workspace_id))
     with store.write(topic) as unit:
-        return begin_workspace(unit, topic, workspace_id, ids, signing, caller, key, **policies)
+        return begin_workspace(
+            unit,
+            topic,
+            workspace_id,
+            ids,
+            signing,
+            caller,
+            key,
+            block_routes=block_routes,
+            self_approval=self_approval,
+        )
 
 
 def check_visitor(unit: Reader, caller: Actor) -> None:

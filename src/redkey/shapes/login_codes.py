@@ -43,7 +43,7 @@ CREATE_LOGIN_CODE = Operation(
     summary="Make a link that opens the Studio.",
     description="Make a code that is good once and for ten minutes. A browser exchanges it for a token of your key.",
     idempotent=False,
-    method_name="login_codes.create",
+    method_name="logins.create",
 )
 EXCHANGE_LOGIN_CODE = Operation(
     "exchange_login_code",
@@ -55,5 +55,6 @@ EXCHANGE_LOGIN_CODE = Operation(
     description="Exchange a login code for a token of the key that made it, with its scopes or fewer.",
     replies={401: "The code is unknown, was used, or is older than ten minutes.", 429: "Too many logins failed."},
     idempotent=False,
-    method_name="login_codes.exchange",
+    example={"code": "the-code-of-the-link", "scope": "read"},
+    method_name="logins.exchange",
 )

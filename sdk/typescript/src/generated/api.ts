@@ -126,7 +126,7 @@ export interface Api {
     /** Query the ledger of the workspace. */
     query(query?: { limit?: number; after?: string; type?: string; order?: "asc" | "desc"; agentId?: string; taskId?: string; claimId?: string; workflowId?: string; queueId?: string; from?: string; to?: string }, options?: CallOptions): Pages<T.Event>;
   };
-  login_codes: {
+  logins: {
     /** Make a link that opens the Studio. */
     create(options?: CallOptions): Promise<T.LoginCode>;
     /** Exchange a login code for a token. */

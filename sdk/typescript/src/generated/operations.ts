@@ -74,7 +74,7 @@ export const OPERATIONS: Record<string, Record<string, string>> = {
   ledger: {
     query: "GET /ledger/query list",
   },
-  login_codes: {
+  logins: {
     create: "POST /login-codes -",
     exchange: "POST /login-codes/exchange public",
   },

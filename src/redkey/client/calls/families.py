@@ -15,7 +15,7 @@ from redkey.client.calls.gates import Gates
 from redkey.client.calls.inbox import Inbox
 from redkey.client.calls.keys import Keys
 from redkey.client.calls.ledger import Ledger
-from redkey.client.calls.login_codes import LoginCodes
+from redkey.client.calls.logins import Logins
 from redkey.client.calls.queues import Queues
 from redkey.client.calls.roles import Roles
 from redkey.client.calls.usage import Usage
@@ -46,7 +46,7 @@ class Families(Generic[Mode]):
         self.inbox: Inbox[Mode] = Inbox(sender)
         self.keys: Keys[Mode] = Keys(sender)
         self.ledger: Ledger[Mode] = Ledger(sender)
-        self.login_codes: LoginCodes[Mode] = LoginCodes(sender)
+        self.logins: Logins[Mode] = Logins(sender)
         self.oauth: OAuth[Mode] = OAuth(sender)
         self.queues: Queues[Mode] = Queues(sender)
         self.receipts: Receipts[Mode] = Receipts(sender)

@@ -231,8 +231,10 @@ class NetworkStore(MemoryStore):
                 network.travel()
                 # A server that is gone commits nothing.
                 self._check_open()
-                late = network.happens(weather.late_commit)
-                self._end(topic, unit, late=late)
+                lost = network.happens(weather.lost_commit)
+                # Only a commit that arrived can keep the lock.
+                late = not lost and network.happens(weather.late_commit)
+                self._end(topic, unit, lost=lost, late=late)
             finally:
                 unit.end()
                 self._open_units.pop(topic, None)
@@ -254,7 +256,7 @@ class NetworkStore(MemoryStore):
         self._open_units[topic] = unit = MemoryUnit(self._disk, tails, self._foreign.get(topic, 0))
         return unit
 
-    def _end(self, topic: str, unit: MemoryUnit, *, late: bool) -> None:
+    def _end(self, topic: str, unit: MemoryUnit, *, lost: bool, late: bool) -> None:
         """Commit, as far as the network lets it."""
         network, weather = self._network, self._network.weather
         name, head = network.new_unit(), unit.head(topic)
@@ -268,7 +270,7 @@ class NetworkStore(MemoryStore):
             for listener in list(self._disk.listeners):
                 listener.announce()
 
-        if network.happens(weather.lost_commit):
+        if lost:
             raise CommitInDoubt("the connection was lost before the commit arrived", doubt=doubt)
         if late:
             network.end_late(topic, commit)

@@ -10,7 +10,7 @@ from redkey.client.request import Request, post, without_key
 from redkey.shapes.login_codes import LoginCode, LoginToken
 
 
-class LoginCodes(Resource[Mode]):
+class Logins(Resource[Mode]):
     """Login codes: a link for a browser in place of a key. A code is exchanged once for a token."""
 
     @Operation
