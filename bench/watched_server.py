@@ -21,22 +21,30 @@ from bench.clocks import CELLS, CELLS_BYTES
 _COORDINATOR = "redkey.services.coordinator:Coordinator"
 # What is watched: the cell, and the methods that it counts. A watched method called in another one counts for both.
 # Acts (checkpoints, counting) are units too.
-UNIT = {"whole": f"{_COORDINATOR}._commit {_COORDINATOR}._perform", "answer": f"{_COORDINATOR}._answer"}
+UNIT = {
+    "whole": f"{_COORDINATOR}._commit {_COORDINATOR}._perform {_COORDINATOR}._perform_next",
+    "answer": f"{_COORDINATOR}._answer",
+}
 PARTS = {
-    "decide": f"{_COORDINATOR}._settle_all",
+    # A method of the coordinator in earlier versions.
+    "decide": f"{_COORDINATOR}._settle_all redkey.services.run_unit:settle_all",
     "finish": "redkey.services.unit_of_work:TopicWork.finish",
     "commit": "redkey.stores.sqlite.writer:Writer.commit",
 }
 
 
 def watch(place: str, cell: int, cells: memoryview[int]) -> None:
-    """Put a stopwatch around the method at `module:Class.method`; nanoseconds and calls are counted."""
+    """Put a stopwatch around `module:Class.method` or `module:function`; nanoseconds and calls are counted."""
     module, _, path = place.partition(":")
-    name, _, method = path.partition(".")
-    holder = getattr(importlib.import_module(module), name)
+    name, _, method = path.rpartition(".")
+    try:
+        holder: Any = importlib.import_module(module)
+    except ModuleNotFoundError:
+        return
+    holder = getattr(holder, name) if name else holder
     work: Callable[..., Any] | None = getattr(holder, method, None)
     if work is None:
-        # The first versions had no acts.
+        # Other versions have other names.
         return
 
     watched = work

@@ -23,6 +23,7 @@ from redkey.commands.draft import Ids
 from redkey.commands.due import next_time
 from redkey.errors import RedKeyError, StoreError, StoreFailed
 from redkey.ledger.ports import Unit
+from redkey.reducers.world import World
 from redkey.services.answers import Answers, KeepAnswer
 from redkey.services.documents import Documents
 from redkey.services.outcome import Outcome
@@ -64,6 +65,14 @@ class UnitRun:
 
 def run_unit(means: UnitMeans, unit: Unit, run: UnitRun) -> None:
     """Do what the submissions ask for, in their order, and hand everything to the unit."""
+    world = settle_all(means, unit, run)
+    if run.work is not None and world is not None:
+        run.work.finish()
+        unit.put_due(run.loan.topic, next_time(world))
+
+
+def settle_all(means: UnitMeans, unit: Unit, run: UnitRun) -> World | None:
+    """Record what is due, then decide and fold each submission; the world after it, None if it cannot be read."""
     topic, answers = run.loan.topic, run.answers
     means.documents.begin(unit, topic)
     try:
@@ -73,7 +82,7 @@ def run_unit(means: UnitMeans, unit: Unit, run: UnitRun) -> None:
     except RedKeyError as cause:
         # A workspace that cannot be read: everybody is told why.
         answers += [cause] * len(run.batch)
-        return
+        return None
     run.work = work = TopicWork(unit, topic, world, means.ids, run.loan.loaded_at, means.documents)
     work.run_due()
     for submission in run.batch:
@@ -81,8 +90,7 @@ def run_unit(means: UnitMeans, unit: Unit, run: UnitRun) -> None:
             answers.append(_settle(means, unit, work, submission))
         except Refused as refused:
             answers.append(refused)
-    work.finish()
-    unit.put_due(topic, next_time(world))
+    return world
 
 
 def _settle(means: UnitMeans, unit: Unit, work: TopicWork, submission: Submission) -> Answer:
