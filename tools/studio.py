@@ -71,8 +71,9 @@ def install() -> int:
     if node is None:
         print("the Studio is built with Node, which is not here")
         return 1
-    options = ["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
-    return subprocess.run([*node.npm, "ci", *options], cwd=SOURCES, check=False).returncode
+    # Not `npm ci`: it refuses a lock file that lacks an optional package which the registry does not have.
+    options = ["--ignore-scripts", "--no-save", "--omit-lockfile-registry-resolved", "--no-audit", "--no-fund"]
+    return subprocess.run([*node.npm, "install", *options, "--loglevel=error"], cwd=SOURCES, check=False).returncode
 
 
 def main() -> int:
