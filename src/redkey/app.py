@@ -54,6 +54,7 @@ from redkey.services.outbox import Means as OutboxMeans
 from redkey.services.outbox import Outbox
 from redkey.services.recovery import FIRST_KEY_SCOPES
 from redkey.services.signing import SigningSchedule
+from redkey.services.struct_types import build_struct_types
 from redkey.services.subscriptions import Subscriptions
 from redkey.services.timers import Timers
 from redkey.services.tokens import Tokens
@@ -78,6 +79,7 @@ class App:
 
     def __init__(self, config: Config, on_fatal: Callable[[BaseException], None]) -> None:
         self.config = config
+        build_struct_types()
         self.store = open_store(config.data)
         try:
             self._build(on_fatal)

@@ -3,7 +3,6 @@ network mode."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from redkey.errors import CommitInDoubt
@@ -68,37 +67,6 @@ def an_answer_for_a_unit_that_failed(patch: Patch) -> None:
 
 
 @bug
-def a_unit_in_doubt_is_run_again(patch: Patch) -> None:
-    """A commit whose answer was lost is taken for failed, and its requests without a key are done twice."""
-    real = Coordinator._unit_ended
-
-    def ended(self: Coordinator, writers: WriterThreads, run: Any, cause: BaseException | None) -> None:
-        if isinstance(cause, CommitInDoubt):
-            writers.busy.discard(run.topic)
-            self._unit_resolved(run, committed=False)
-            self._begin_draining()
-        else:
-            real(self, writers, run, cause)
-
-    patch.setattr(Coordinator, "_unit_ended", ended)
-
-
-@bug
-def a_lost_wake_up(patch: Patch) -> None:
-    """What others commit while a unit of the topic ends is not looked at again."""
-    real = Coordinator._answer
-
-    def answer(self: Coordinator, runs: Sequence[Any]) -> None:
-        self.look_at = lambda topic: None  # type: ignore[method-assign]
-        try:
-            real(self, runs)
-        finally:
-            del self.look_at
-
-    patch.setattr(Coordinator, "_answer", answer)
-
-
-@bug
 def a_notice_that_is_dropped(patch: Patch) -> None:
     """Commits of other servers are not announced."""
     real = NetworkStore.learn
@@ -117,13 +85,3 @@ def a_checkpoint_over_records_that_are_not_there(patch: Patch) -> None:
         self._disk.topics[topic].checkpoints[size] = note
 
     patch.setattr(MemoryUnit, "put_checkpoint", early)
-
-
-@bug
-def doubt_resolved_before_the_lock(patch: Patch) -> None:
-    """The ledger is looked at while the database may still commit."""
-
-    def resolve(self: NetworkStore, doubt: Any) -> str:
-        return "committed" if doubt.unit in self._network.committed else "failed"
-
-    patch.setattr(NetworkStore, "resolve", resolve)

@@ -42,12 +42,12 @@ class Doubted(NetworkStore):
         with super().write(topic, wait=wait) as unit:
             yield unit
 
-    def _end(self, topic: str, unit: Any, *, late: bool) -> None:
+    def _end(self, topic: str, unit: Any, *, lost: bool, late: bool) -> None:
         outcome = self._planned.pop(topic, "")
         # One commit at a time has the weather that was planned for it.
         with self._ending:
-            self._network.weather = Weather(lost_commit=outcome == "failed", done_commit=outcome == "committed")
-            super()._end(topic, unit, late=late)
+            self._network.weather = Weather(done_commit=outcome == "committed")
+            super()._end(topic, unit, lost=lost or outcome == "failed", late=late)
 
     def resolve(self, doubt: Any) -> Any:
         if not self.may_resolve.is_set():

@@ -15,6 +15,7 @@ def test_a_task_is_created_and_cancelled_and_tried_again(tab: Tab, rk: RedKey, s
     page.get_by_role("button", name="New task").click()
     page.get_by_label("Title").fill("From the page")
     page.get_by_label("What is to be done").fill("Something <b>bold</b>.")
+    page.get_by_role("combobox", name="Queue").select_option(scene.queue)
     page.get_by_label("Role that may claim it").select_option("role_writer")
     page.get_by_label("Input (JSON, optional)").fill("{wrong")
     tab.sees("The input is not JSON")

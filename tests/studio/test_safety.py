@@ -40,4 +40,5 @@ def test_the_policy_stops_what_a_fault_would_let_through(tab: Tab, scene: Scene)
     """Trusted Types: text cannot become markup, even by a mistake in the page."""
     refused = tab.page.evaluate("() => { try { document.body.innerHTML = '<b>x</b>'; } catch (e) { return e.name; } }")
     assert refused == "TypeError"
+    tab.page.close()
     tab.errors.clear()  # The browser writes of the violation.

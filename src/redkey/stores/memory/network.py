@@ -231,9 +231,9 @@ class NetworkStore(MemoryStore):
                 network.travel()
                 # A server that is gone commits nothing.
                 self._check_open()
-                lost = network.happens(weather.lost_commit)
+                late, lost = network.happens(weather.late_commit), network.happens(weather.lost_commit)
                 # Only a commit that arrived can keep the lock.
-                late = not lost and network.happens(weather.late_commit)
+                late = late and not lost
                 self._end(topic, unit, lost=lost, late=late)
             finally:
                 unit.end()
