@@ -6,7 +6,10 @@ import asyncio
 import json
 import os
 import random
+import re
+import select
 import socket
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +19,7 @@ import pytest
 from redkey.bus import AsyncBusClient, BusClient
 from redkey.bus.limits import BusLimits
 from tests.bus.test_http import Caller
+from tests.cli.test_bus_command import command
 from tests.harness.bus_process import BusProcess
 from tests.harness.running_bus import Running
 from tests.harness.weave import Link
@@ -23,7 +27,7 @@ from tests.harness.weave import Link
 LONG = os.environ.get("REDKEY_TEST_LONG") == "1"
 COUNT = 10_000
 SMALLEST, LARGEST = 500, 200_000
-READERS = ("raw", "blocking", "awaited")
+READERS = ("raw", "blocking", "awaited", "chat")
 
 
 def sizes() -> list[int]:
@@ -118,6 +122,29 @@ def test_the_asynchronous_client_gets_a_large_backlog(backlog: tuple[Running, st
                 return [(await bus.receive()).text for _ in range(COUNT)]
 
     assert numbers(asyncio.run(script())) == list(range(COUNT))
+
+
+def read_slowly(line: list[str], environment: dict[str, str], pattern: bytes) -> list[int]:
+    """Run a command, read 8 KB of its output at a time, and give the numbers of the backlog that it shows."""
+    found: list[int] = []
+    with subprocess.Popen(line, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        output, rest = process.stdout.fileno(), b""
+        while len(found) < COUNT:
+            ready, _, _ = select.select([output], [], [], 60)
+            data = os.read(output, 8192) if ready else b""
+            assert data, f"nothing came after {len(found)} messages"
+            *lines, rest = (rest + data).split(b"\n")
+            shown = (re.match(pattern, one[:200]) for one in lines)
+            found += [int(match[1]) for match in shown if match is not None]
+        process.terminate()
+    return found
+
+
+def test_chat_shows_a_large_backlog_to_a_terminal_that_reads_little_at_a_time(backlog: tuple[Running, str]) -> None:
+    running, session = backlog
+    line, environment = command(running.home, "chat", "--session", session, "--as", "chat")
+    assert read_slowly(line, environment, rb"ann: (\d+) ") == list(range(COUNT))
 
 
 def test_requests_wait_while_their_sender_does_not_read_and_are_answered_in_order(home: Path) -> None:

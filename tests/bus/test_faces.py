@@ -246,6 +246,11 @@ def play(face: Any) -> dict[str, Any]:
     face.confirm("mine", "bob", first)
     seen["mail left"] = [one["text"] for one in face.mail("mine", "bob")]
     seen["message"] = face.message("mine", first)
+    # A kind that this bus does not know is carried as it was sent, and read as `user`; case does not matter.
+    kinds = ("hint", "Reply", "")
+    sent = [face.send("mine", "ann", "bob", "strange", conversation_id="c", kind=kind) for kind in kinds]
+    seen["kinds"] = [face.message("mine", one)["kind"] for one in sent]
+    seen["kinds sent"] = [one["payload"]["codex"].get("kind") for one in face.events("mine", limit=3)]
     seen["no message"] = face.message("mine", "none")
     # The person at the machine asks, and is answered.
     face.send("mine", "user", "bob", "you?", conversation_id="q")

@@ -150,6 +150,27 @@ def test_an_agents_key_neither_closes_a_session_nor_reads_what_others_say(
         assert own.post(f"{base}/close", {}).json["status"] == "closed"
 
 
+def test_an_agents_key_does_not_read_the_actions_of_others(
+    server: Server, api: Client, admin: Client, session: str
+) -> None:
+    base, agent = f"/api/sessions/{session}", register(api, "Curious")["agentId"]
+    admin.post(f"{base}/agents", {"id": agent})
+    path = server.data / "bus" / "coord.sock"
+    with join(path, session, "ann") as ann, join(path, session, "bob"):
+        for dst in ("bob", agent):
+            action = {"type": "message", "dst": dst, "text": f"words for {dst}"}
+            ann.ask("action.submit", "ann", v=1, session=session, payload={"group_id": dst, "actions": [action]})
+        for dst in ("bob", agent):
+            result = {"group_id": "g", "action_id": "a", "status": "completed", "detail": f"detail for {dst}"}
+            ann.ask("action.result", "ann", v=1, session=session, dst=dst, payload=result)
+        ann.ask("task.updated", "ann", v=1, session=session, payload={"task_id": "t", "status": "running"})
+    with bus(server, key_of(api, server, "agent", agent_id=agent)) as own:
+        for text in (own.get(f"{base}/events").text, own.get(f"{base}/events/stream?follow=false").text):
+            assert (f"words for {agent}" in text, f"detail for {agent}" in text, "task.updated" in text) == (True,) * 3
+            assert "for bob" not in text
+    assert "words for bob" in admin.get(f"{base}/events").text
+
+
 def test_the_bus_is_in_the_openapi_document(server: Server, api: Client) -> None:
     found = api.get("/openapi.json").json
     paths = {path: sorted(methods) for path, methods in found["paths"].items() if path.startswith("/api/")}

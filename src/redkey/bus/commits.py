@@ -55,7 +55,10 @@ class Commits:
 
     def add_taken(self, agent: int, seq: int) -> None:
         """An agent has confirmed a message: its row may go with any later commit."""
-        self._taken.setdefault(seq, []).append(agent)
+        agents = self._taken.get(seq)
+        if agents is None:
+            agents = self._taken[seq] = []
+        agents.append(agent)
         if not self._committing and self._timer is None and not self.stopped:
             self._timer = asyncio.get_running_loop().call_later(_LAZY_SECONDS, self._begin)
 

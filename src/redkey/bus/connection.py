@@ -92,7 +92,7 @@ class Connection(asyncio.Protocol):
             self._linger = None
         if not self._buffer and data.endswith(b"\n") and len(data) <= LINE_LIMIT:
             # Whole lines, as nearly always.
-            for whole in data.split(b"\n"):
+            for whole in data[:-1].split(b"\n"):
                 self._line(whole)
             return
         self._buffer += data
@@ -142,11 +142,11 @@ class Connection(asyncio.Protocol):
         if self._closing:
             return
         if not self._outgoing:
-            self._loop.call_soon(self._flush)
+            self._face.flush_later(self)
         self._outgoing.append(line)
         self._outgoing_bytes += len(line)
         if self._outgoing_bytes > self.bus.limits.output_bytes:
-            self._flush()
+            self.flush()
 
     def deliver(self, parcel: Parcel) -> None:
         """Send a message in the version that the reader speaks."""
@@ -157,7 +157,8 @@ class Connection(asyncio.Protocol):
         else:
             self.write(parcel.line)
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Hand over to the transport what was written in this turn."""
         if self._outgoing:
             lines, self._outgoing = self._outgoing, []
             self._written += self._outgoing_bytes
@@ -254,7 +255,7 @@ class Connection(asyncio.Protocol):
         """End the connection after what was written; its agents are away from now on."""
         if not self._closing:
             self._closing = True
-            self._flush()
+            self.flush()
             self._transport.close()
             self._depart()
 
@@ -273,7 +274,8 @@ class Connection(asyncio.Protocol):
 
     def _line(self, line: bytes) -> None:
         line = line.rstrip()
-        if not line or self._closing or (b'"message.ack"' in line and self._acknowledges(line)):
+        # `find`, because `in` tries bytes as a number first, and costs ten times as much.
+        if not line or self._closing or (line.find(b'"message.ack"') >= 0 and self._acknowledges(line)):
             return
         if self.paused or self._deferred:
             self._defer(line)
@@ -321,7 +323,7 @@ class Connection(asyncio.Protocol):
             self._deferred_bytes -= len(line)
             self._run(line)
             # Write now, so that the next one knows whether there is room.
-            self._flush()
+            self.flush()
         if was_full and self._deferred_bytes <= self.bus.limits.input_bytes and not self._closing:
             self._transport.resume_reading()
 

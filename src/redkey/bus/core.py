@@ -176,7 +176,7 @@ class Core:
         self._known.forget(session.number)
         del self._feeds[session.key]
 
-    def _take(self, session: Session, agent: Agent, seq: int) -> None:
+    def _take(self, agent: Agent, seq: int) -> None:
         self._state.taken(agent)
         self.commits.add_taken(agent.number, seq)
 

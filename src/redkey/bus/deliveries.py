@@ -16,8 +16,8 @@ from redkey.bus.limits import BusLimits
 from redkey.bus.mailbox import InFlight, Mailbox, Outlet, Parcel, ack_seconds
 from redkey.bus.state import Agent, Record, Session
 
-# A message was taken: the session, the agent and the place of the message.
-Taken = Callable[[Session, Agent, int], None]
+# A message was taken: the agent and the place of the message.
+Taken = Callable[[Agent, int], None]
 # A message was given to a connection as often as it may be: also its id and how often.
 GivenUp = Callable[[Session, Agent, str, int], None]
 
@@ -28,6 +28,8 @@ class Delivery(msgspec.Struct, eq=False):
     session: Session
     agent: Agent
     mailbox: Mailbox
+    # What a message to everybody begins with when this agent gets it.
+    address: bytes
 
 
 class _Addressed(msgspec.Struct, gc=False):
@@ -70,7 +72,7 @@ class Deliveries:
             return parcel(record, agent.id) if record is not None else None
 
         mailbox = Mailbox(fetch, self._limits.window, self._limits.deliveries, waiting)
-        self._all[agent.number] = Delivery(session, agent, mailbox)
+        self._all[agent.number] = Delivery(session, agent, mailbox, _address(agent.id))
 
     def close(self, agent: Agent) -> None:
         self._all.pop(agent.number, None)
@@ -105,15 +107,16 @@ class Deliveries:
         once, to_all = ack is not None and ack.mode == "none", addressed.topic == EVERYBODY
         tail = (record.envelope[1:] if to_all else record.envelope) + b"\n"
         flights: Flights = []
+        seq, message_id, kind, find = record.seq, record.id, record.type, self._all.get
         for agent in agents:
-            delivery = self._all.get(agent.number)
+            delivery = find(agent.number)
             if delivery is None:
                 continue
-            line = b'{"dst":%b,%b' % (_quoted(agent.id), tail) if to_all else tail
-            flight = InFlight(record.seq, Parcel(record.id, line, ack, record.type, newer), due)
-            if delivery.mailbox.offer(flight, once=once):
+            line = delivery.address + tail if to_all else tail
+            flight = InFlight(seq, Parcel(message_id, line, ack, kind, newer), due)
+            if delivery.mailbox.offer(flight, once):
                 if once:
-                    self._taken(delivery.session, agent, record.seq)
+                    self._taken(agent, seq)
                 else:
                     flights.append((delivery, flight))
         if flights:
@@ -129,7 +132,7 @@ class Deliveries:
         delivery = self._all.get(agent.number)
         places = self.places(agent)
         if delivery is not None and places and delivery.mailbox.withdraw(places[0]):
-            self._taken(delivery.session, agent, places[0])
+            self._taken(agent, places[0])
 
     def progress(self, agent: Agent, seq: int, message_id: str) -> str:
         """How far a message has come to an agent: waiting, delivered (to its connection) or acknowledged."""
@@ -144,21 +147,24 @@ class Deliveries:
         seq = seq_of(message_id) if delivery is not None else None
         if delivery is None or seq is None or not delivery.mailbox.withdraw(seq):
             return False
-        self._taken(delivery.session, agent, seq)
+        self._taken(agent, seq)
         self.pump(agent)
         return True
 
     def confirm_sent(self, agent: Agent, message_id: str) -> bool:
         """As `confirm`, for a message that was sent to the agent's present connection."""
         delivery = self._all.get(agent.number)
-        seq = delivery.mailbox.confirm(message_id) if delivery is not None else None
-        if delivery is None or seq is None:
+        if delivery is None:
             return False
-        self._taken(delivery.session, agent, seq)
+        mailbox = delivery.mailbox
+        seq = mailbox.confirm(message_id)
+        if seq is None:
+            return False
+        self._taken(agent, seq)
         self._confirmed += 1
         if self._confirmed > _KEPT and self._confirmed * 2 > self._tracked:
             self._let_go()
-        if delivery.mailbox.has_more:
+        if mailbox.waiting:
             self.pump(agent)
         return True
 
@@ -191,7 +197,7 @@ class Deliveries:
         for flight in sent:
             self._track(flight.due, [(delivery, flight)])
         for seq in over:
-            self._taken(delivery.session, agent, seq)
+            self._taken(agent, seq)
 
     def _set_timer(self) -> None:
         """Wake when the first message is due."""
@@ -223,9 +229,8 @@ class Deliveries:
             self._timer = None
 
 
-@lru_cache(maxsize=4096)
-def _quoted(agent_id: str) -> bytes:
-    return orjson.dumps(agent_id)
+def _address(agent_id: str) -> bytes:
+    return b'{"dst":%b,' % orjson.dumps(agent_id)
 
 
 def parcel(record: Record, agent_id: str) -> Parcel:
@@ -233,5 +238,5 @@ def parcel(record: Record, agent_id: str) -> Parcel:
     addressed = _read(record.envelope)
     line = record.envelope
     if addressed.topic == EVERYBODY:
-        line = b'{"dst":%b,%b' % (_quoted(agent_id), line[1:])
+        line = _address(agent_id) + line[1:]
     return Parcel(record.id, line + b"\n", addressed.ack, record.type, addressed.v != VERSION)

@@ -7,7 +7,7 @@ other agent and every follower of the session must be able to read.
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import orjson
@@ -152,11 +152,10 @@ class _Acked(msgspec.Struct, gc=False):
     acked: str | None = None
 
 
-class _AckLine(msgspec.Struct, gc=False):
+class _AckLine(msgspec.Struct, gc=False, tag_field="type", tag="message.ack"):
     """What of a `message.ack` matters. Nothing of it is kept, so it need not be read strictly."""
 
-    v: int
-    type: str
+    v: Literal[0, 1]
     id: str
     ts: str
     src: str
@@ -175,9 +174,7 @@ def read_ack(line: bytes) -> tuple[str | None, str, str] | None:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     acked = (found.payload.acked if found.payload is not None else None) or found.corr
-    if found.type != "message.ack" or found.v not in VERSIONS or acked is None or len(line) > LINE_LIMIT:
-        return None
-    return found.session, found.src, acked
+    return (found.session, found.src, acked) if acked is not None and len(line) <= LINE_LIMIT else None
 
 
 def _read_slowly(line: bytes) -> Envelope:

@@ -58,29 +58,30 @@ class Mailbox:
 
     def __init__(self, fetch: Fetch, window: int, deliveries: int, waiting: Iterable[int] = ()) -> None:
         self._fetch, self._window, self._deliveries = fetch, window, deliveries
-        self._waiting: deque[int] = deque(waiting)
+        # The places of messages that were not sent yet.
+        self.waiting: deque[int] = deque(waiting)
         self._in_flight: dict[str, InFlight] = {}
         # Given to this connection as often as it may be; the next connection gets them again.
         self._parked: dict[str, int] = {}
         self.outlet: Outlet | None = None
 
     def __len__(self) -> int:
-        return len(self._waiting) + len(self._in_flight) + len(self._parked)
+        return len(self.waiting) + len(self._in_flight) + len(self._parked)
 
     @property
     def places(self) -> list[int]:
         """Every message that is not confirmed, in order."""
         sent = [one.seq for one in self._in_flight.values()]
-        return sorted([*sent, *self._parked.values(), *self._waiting])
+        return sorted([*sent, *self._parked.values(), *self.waiting])
 
     def progress(self, seq: int, message_id: str) -> str:
         """How far a message has come: waiting, delivered or acknowledged."""
         if message_id in self._in_flight or message_id in self._parked:
             return "delivered"
-        return "waiting" if seq in self._waiting else "acknowledged"
+        return "waiting" if seq in self.waiting else "acknowledged"
 
     def arrive(self, seq: int) -> None:
-        self._waiting.append(seq)
+        self.waiting.append(seq)
 
     def attach(self, outlet: Outlet) -> None:
         """A connection takes the messages from now on: all that are not confirmed, from the oldest."""
@@ -88,23 +89,19 @@ class Mailbox:
         self.outlet = outlet
 
     def detach(self) -> None:
-        self._waiting = deque(self.places)
+        self.waiting = deque(self.places)
         self._in_flight.clear()
         self._parked.clear()
         self.outlet = None
 
-    @property
-    def has_more(self) -> bool:
-        return bool(self._waiting)
-
-    def offer(self, flight: InFlight, *, once: bool) -> bool:
+    def offer(self, flight: InFlight, once: bool) -> bool:
         """Send a message at once if nothing is ahead of it and there is room; else it waits, and the answer is false.
 
         `once` means that it needs no confirmation.
         """
         outlet = self.outlet
-        if outlet is None or self._waiting or len(self._in_flight) >= self._window or outlet.paused:
-            self._waiting.append(flight.seq)
+        if outlet is None or self.waiting or len(self._in_flight) >= self._window or outlet.paused:
+            self.waiting.append(flight.seq)
             return False
         outlet.deliver(flight.parcel)
         if not once:
@@ -125,8 +122,8 @@ class Mailbox:
         sent: list[InFlight] = []
         over: list[int] = []
         outlet = self.outlet
-        while outlet is not None and self._waiting and len(self._in_flight) < self._window and not outlet.paused:
-            seq = self._waiting.popleft()
+        while outlet is not None and self.waiting and len(self._in_flight) < self._window and not outlet.paused:
+            seq = self.waiting.popleft()
             parcel = self._fetch(seq)
             flight = self.send(seq, parcel, now) if parcel is not None else None
             if flight is None:
@@ -143,7 +140,7 @@ class Mailbox:
     def withdraw(self, seq: int) -> bool:
         """Confirm a message that was sent by an earlier connection only; false when it does not wait here."""
         try:
-            self._waiting.remove(seq)
+            self.waiting.remove(seq)
         except ValueError:
             return False
         return True

@@ -282,10 +282,10 @@ class State:
         relayed = () if receivers or envelope.dst or envelope.topic else route(session, envelope)
         if not receivers and not relayed:
             raise BusRefused("nobody is there that this message could go to", code="no_destination", pointer="/dst")
-        posts = [(envelope, receivers)]
+        posts, everybody = [(envelope, receivers)], receivers
         if relayed:
             posts += [(one, self._receivers(session, one, since)) for one in relayed]
-        everybody = [agent for _, some in posts for agent in some]
+            everybody = tuple(agent for _, some in posts for agent in some)
         self._check_room(everybody)
         decided = Decided(session, writes=list(guard(session, envelope)))
         self._take_room(everybody)
@@ -319,8 +319,9 @@ class State:
 
     def _receivers(self, session: Session, envelope: Envelope, since: str) -> tuple[Agent, ...]:
         if envelope.topic == EVERYBODY:
-            others = (agent for agent in session.agents.values() if agent.id != envelope.src)
-            return tuple(agent for agent in others if agent.online or (agent.seen_at or since) >= since)
+            src, agents = envelope.src, session.agents.values()
+            here = [one for one in agents if (one.online or (one.seen_at or since) >= since) and one.id != src]
+            return tuple(here)
         if envelope.dst is None:
             return ()
         found = session.agents.get(envelope.dst) if envelope.dst != USER else session.user
@@ -329,8 +330,9 @@ class State:
         return (found,)
 
     def _check_room(self, receivers: Sequence[Agent]) -> None:
+        room = self._limits.mailbox
         for agent in receivers:
-            if agent.waiting >= self._limits.mailbox and agent.id != USER:
+            if agent.waiting >= room and agent.id != USER:
                 message = f"{agent.waiting:,} messages wait for {agent.id}; it must take some first"
                 raise BusRefused(message, code="mailbox_full", pointer="/dst")
         if self.pending + len(receivers) > self._limits.pending:

@@ -33,6 +33,8 @@ class UdsFace:
         self._listeners: dict[str, tuple[socket.socket, Path]] = {}
         self._servers: dict[str, asyncio.Server] = {}
         self._starting: set[asyncio.Task[None]] = set()
+        # Connections that were written to in this turn of the loop.
+        self._written: list[Connection] = []
         # The random part of a UUID, and a counter for the rest.
         self._prefix, self._count = str(uuid.uuid4())[:24].encode(), 0
         self.run = commands.run
@@ -64,6 +66,17 @@ class UdsFace:
     @property
     def connections(self) -> int:
         return len(self._connections)
+
+    def flush_later(self, connection: Connection) -> None:
+        """Flush a connection at the end of this turn: one call for all of them, however many a message goes to."""
+        if not self._written:
+            asyncio.get_running_loop().call_soon(self._flush)
+        self._written.append(connection)
+
+    def _flush(self) -> None:
+        connections, self._written = self._written, []
+        for connection in connections:
+            connection.flush()
 
     def admit(self, connection: Connection) -> bool:
         if len(self._connections) >= self._room:

@@ -21,6 +21,7 @@ from redkey.bus.core import Also
 from redkey.bus.envelope import EVERYBODY
 from redkey.bus.polls import Poll
 from redkey.bus.state import MESSAGE, Agent, Decided, Record, Session, Write
+from redkey.bus.weave1 import CARRIED
 from redkey.errors import BusRefused
 from redkey.http.exchange import Exchange
 from redkey.services.caller import Caller
@@ -145,9 +146,12 @@ class Call:
     def sees(self, record: Record) -> bool:
         """Whether the caller may read a record: an agent's own key sees events, and messages from and to its agent."""
         own = self.caller.agent_id
-        if self.caller.reads_all or not record.type.startswith("message.") or self.leads:
+        if self.caller.reads_all or record.type.startswith(("session.", "agent.")) or self.leads:
             return True
         envelope = orjson.loads(record.envelope)
+        if record.type in CARRIED and "dst" not in envelope and "topic" not in envelope:
+            # A task event of Weave v1 that its sender told to everybody.
+            return True
         payload = envelope.get("payload")
         told = payload if record.type != MESSAGE and isinstance(payload, dict) else {}
         parties = (envelope.get("src"), envelope.get("dst"), told.get("src"), told.get("dst"))

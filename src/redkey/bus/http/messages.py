@@ -7,7 +7,7 @@ import msgspec
 from redkey.bus.envelope import EVERYBODY, USER, VERSION, Envelope
 from redkey.bus.http.call import Answer, Call
 from redkey.bus.http.shapes import BusMessageTaken, NewBusMessage
-from redkey.bus.runtime.events import Message, payload_of
+from redkey.bus.runtime.events import META, Message, kind_of, payload_of
 from redkey.bus.shown import find_message, show_envelope, show_mail, show_message
 from redkey.bus.state import MESSAGE, Session
 from redkey.errors import BusRefused
@@ -60,7 +60,7 @@ def _envelope(call: Call, session: Session, src: str, body: NewBusMessage, dst: 
         session_id=session.id,
         src=src,
         dst=dst,
-        kind=body.kind,
+        kind=kind_of(body.kind),
         text=body.text,
         conversation_id=body.conversation_id or key,
         conversation_owner=body.conversation_owner or src,
@@ -68,10 +68,14 @@ def _envelope(call: Call, session: Session, src: str, body: NewBusMessage, dst: 
         reply_to=body.reply_to,
         created_at=now,
     )
+    payload = payload_of(message)
+    if body.kind != message.kind:
+        # A kind that the runtime does not know is carried as it was sent, as on the socket.
+        payload[META]["kind"] = body.kind
     topic = EVERYBODY if body.to == "agents" else None
     return Envelope(
         v=VERSION, type=MESSAGE, id=key, ts=now, src=src, dst=dst, topic=topic, session=session.id,
-        payload=payload_of(message), ack=body.ack,
+        payload=payload, ack=body.ack,
     )  # fmt: skip
 
 

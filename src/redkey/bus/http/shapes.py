@@ -93,7 +93,8 @@ class NewBusMessage(msgspec.Struct, frozen=True):
     agent_ids: list[str] = []
     to: Literal["leads", "agents"] | None = None
     src: str = USER
-    kind: Kind = "user"
+    # user, reply, control or system; another kind is carried as it is, and read as user.
+    kind: str = "user"
     conversation_id: str | None = None
     conversation_owner: str | None = None
     parent_message_id: str | None = None
