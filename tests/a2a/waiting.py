@@ -6,11 +6,22 @@ import asyncio
 from typing import Any
 from uuid import uuid4
 
-from a2a.types import CancelTaskRequest, Part, SubscribeToTaskRequest
+from a2a.types import CancelTaskRequest, Part, SubscribeToTaskRequest, Task
 from a2a.utils import errors
 
 from tests.a2a.scene import Scene, first_of, listed, refused
 from tests.a2a.talk import asked, state
+
+
+async def _sending(scene: Scene) -> tuple[asyncio.Future[Task], str]:
+    """A send that waits, and the id of the task that it began."""
+    context = str(uuid4())
+    sending = asyncio.ensure_future(scene.talk.send(immediately=False, message={"context_id": context}))
+    async with asyncio.timeout(60):
+        while not (found := (await listed(scene.streaming, context_id=context)).tasks):
+            assert not sending.done(), "it did not wait"
+            await asyncio.sleep(0.02)
+    return sending, found[0].id
 
 
 async def a_terminal_task_cannot_be_followed(scene: Scene) -> None:
@@ -21,34 +32,28 @@ async def a_terminal_task_cannot_be_followed(scene: Scene) -> None:
 
 
 async def a_send_waits_until_the_task_needs_its_client(scene: Scene) -> None:
-    context, worker = str(uuid4()), await scene.worker()
-    sending = asyncio.ensure_future(scene.talk.send(immediately=False, message={"context_id": context}))
-    while not (found := (await listed(scene.streaming, context_id=context)).tasks):
-        assert not sending.done(), "it did not wait"
-        await asyncio.sleep(0.02)
-    await asyncio.to_thread(worker.take, found[0].id)
+    worker = await scene.worker()
+    sending, task_id = await _sending(scene)
+    await asyncio.to_thread(worker.take, task_id)
     await asyncio.to_thread(worker.block)
     assert state(await asyncio.wait_for(sending, 60)) == "INPUT_REQUIRED"
 
 
 async def a_send_waits_for_every_kind_of_end(scene: Scene) -> None:
     for end in ("FAILED", "REJECTED", "CANCELED", "AUTH_REQUIRED"):
-        context, worker = str(uuid4()), await scene.worker()
-        sending = asyncio.ensure_future(scene.talk.send(immediately=False, message={"context_id": context}))
-        while not (found := (await listed(scene.streaming, context_id=context)).tasks):
-            assert not sending.done(), "it did not wait"
-            await asyncio.sleep(0.02)
-        await asyncio.to_thread(worker.take, found[0].id)
+        worker = await scene.worker()
+        sending, task_id = await _sending(scene)
+        await asyncio.to_thread(worker.take, task_id)
         assert not sending.done(), "it did not wait"
         if end == "CANCELED":
-            wanted = CancelTaskRequest(id=found[0].id)
+            wanted = CancelTaskRequest(id=task_id)
             await scene.streaming.client.cancel_task(wanted, context=scene.streaming.context())
         elif end == "AUTH_REQUIRED":
             await asyncio.to_thread(worker.block, "Whose key?", "auth")
         else:
             await asyncio.to_thread(worker.fail, "No.", "rejected" if end == "REJECTED" else "error")
         done = await asyncio.wait_for(sending, 60)
-        assert (state(done), done.id) == (end, found[0].id)
+        assert (state(done), done.id) == (end, task_id)
 
 
 async def a_streamed_message_is_refused_as_a_sent_one(scene: Scene) -> None:
@@ -132,14 +137,11 @@ async def a_question_does_not_end_a_subscription(scene: Scene) -> None:
 
 
 async def a_send_that_waits_answers_with_everything(scene: Scene) -> None:
-    context, worker = str(uuid4()), await scene.worker()
-    sending = asyncio.ensure_future(scene.talk.send(immediately=False, message={"context_id": context}))
-    while not (found := (await listed(scene.streaming, context_id=context)).tasks):
-        assert not sending.done(), "it did not wait"
-        await asyncio.sleep(0.02)
-    await asyncio.to_thread(worker.take, found[0].id)
+    worker = await scene.worker()
+    sending, task_id = await _sending(scene)
+    await asyncio.to_thread(worker.take, task_id)
     await asyncio.to_thread(worker.artifact, name="report", content="x")
     await asyncio.to_thread(worker.complete, output={"all": 1}, summary="Done.")
     done = await asyncio.wait_for(sending, 60)
-    assert done == await scene.talk.get(found[0].id)
+    assert done == await scene.talk.get(task_id)
     assert (state(done), [one.name for one in done.artifacts]) == ("COMPLETED", ["report", "output"])

@@ -61,7 +61,7 @@ def test_work_of_many_lands_one_after_the_other_though_runners_are_killed(stage:
         return int(git(origin, "rev-list", "--count", "main")) - 2
 
     for count, name in ((1, "ada"), (max(2, TASKS // 2), "bob")):
-        stage.wait(lambda count=count: landed() >= count, 300, *tasks)
+        stage.wait(lambda count=count: landed() >= count, 900 if LONG else 300, *tasks)
         runners[name].stop(signal.SIGKILL)
         runners[name] = start(stage, origin, name)
     stage.wait(lambda: all(stage.state(task_id) == "completed" for task_id in tasks), 900 if LONG else 300, *tasks)
@@ -113,6 +113,27 @@ echo '{output(summary="Mine.")}'
     assert (origin / "ok").exists()
     (event,) = [one for one in stage.rk.tasks.events(task.task_id) if one.type == "task.complete"]
     assert event.data["verification"]["attempts"] == 2
+
+
+def test_work_that_conflicts_again_and_again_gets_its_turn(stage: Scene) -> None:
+    """Another runner lands before each end of this agent's work, as long as the merge queue is free."""
+    origin = shop(stage)
+    rival = f"""
+cd {origin} && touch items/r$1.txt && echo r$1 > new && cat items.txt >> new && mv new items.txt \\
+  && git add . && git -c user.name=x -c user.email=x@example.com commit -q -m r$1
+"""
+    script = f"""
+n=$(cat {stage.directory}/n 2>/dev/null || echo 0); echo $((n + 1)) > {stage.directory}/n
+queue=$(ls {stage.directory}/work/repositories/*.queue 2>/dev/null || echo {stage.directory}/none)
+flock --nonblock "$queue" {stage.script("rival.sh", rival)} $n
+touch items/mine.txt; echo mine > new; cat items.txt >> new; mv new items.txt
+echo '{output(summary="Mine.")}'
+"""
+    agent = stage.script("agent.sh", script)
+    stage.start(options(stage, origin, "ada", "--tries", "1", "--exec", agent))
+    task = stage.ends(stage.task("Add mine", retry={"maxAttempts": 1}), "completed")
+    assert (origin / "items.txt").read_text().split() == ["mine", "r2", "r1", "r0", "first"]
+    assert task.attempt == 1
 
 
 def test_checks_hold_work_back_and_what_is_asked_for_must_be_there(stage: Scene) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
 
 import msgspec
 
@@ -43,6 +44,9 @@ class Attempt(msgspec.Struct):
     conflicts: int = 0
     # The last of these, as the brief tells it.
     conflict: Remark | None = None
+    # Gives the merge queue back when the attempt ends, if it holds it.
+    turn: AsyncExitStack = msgspec.field(default_factory=AsyncExitStack)
+    has_turn: bool = False
     # What was sent: another try that says the same says it once.
     sent: set[Mail] = msgspec.field(default_factory=set)
     # The files that were there when the attempt began, and when the try did; empty in a directory that others use too.

@@ -94,7 +94,8 @@ class Cycle:
         log = self._agent.logs.open(ctx.task.task_id, ctx.task.attempt, ctx.claim_id)
         attempt.log = log
         try:
-            done = await self._try(ctx, attempt)
+            async with attempt.turn:
+                done = await self._try(ctx, attempt)
         except (Block, Fail, WorkplaceRefused) as ended:
             reason = ended.message if isinstance(ended, WorkplaceRefused) else ended.reason
             end = LoggedEnd(

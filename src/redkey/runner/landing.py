@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import nullcontext
 from typing import Final
 
 from redkey.client.worker import Done, Fail
@@ -24,6 +25,8 @@ from redkey.runner.words import repeatable
 _log = logging.getLogger("redkey.runner")
 # How often work may conflict with what has landed before the attempt fails.
 _CONFLICTS: Final = 20
+# After so many it holds the merge queue until it has landed.
+_PATIENCE: Final = 3
 
 
 async def landed_before(agent: Agent, attempt: Attempt) -> Done | None:
@@ -48,7 +51,8 @@ async def land(agent: Agent, attempt: Attempt, work: Work) -> Work:
     branch, commit = said["branch"], said["commit"]
     if merging.merge_into is not None:
         title = attempt.task.title or attempt.brief.goal
-        branch, commit = place.target, await merging.land(place, commit, title, attempt.task.task_id)
+        async with nullcontext() if attempt.has_turn else merging.turn(place):
+            branch, commit = place.target, await merging.land(place, commit, title, attempt.task.task_id)
         where = place.url
     else:
         where = await merging.publish(place, branch, commit)
@@ -61,8 +65,14 @@ async def begin_anew(agent: Agent, attempt: Attempt, conflict: Conflict) -> None
     attempt.conflicts += 1
     if attempt.conflicts > _CONFLICTS:
         raise Fail(repeatable(f"Conflicts {_CONFLICTS} times: {conflict.reason}"), kind="verification")
-    patch = await agent.merging.patch(attempt.place, conflict.commit)
-    attempt.place = await agent.merging.begin_anew(attempt.place, conflict.base, attempt.conflicts + 1)
+    merging, base = agent.merging, conflict.base
+    patch = await merging.patch(attempt.place, conflict.commit)
+    if attempt.conflicts >= _PATIENCE and not attempt.has_turn:
+        # Others land faster than this agent works: from now on they wait for it, and it begins at the last commit.
+        await attempt.turn.enter_async_context(merging.turn(attempt.place))
+        attempt.has_turn = True
+        base = await merging.tip(attempt.place)
+    attempt.place = await merging.begin_anew(attempt.place, base, attempt.conflicts + 1)
     attempt.findings = [f"conflict: {conflict.reason}"]
     attempt.conflict = Remark("merge queue", f"conflict {attempt.conflicts}", conflict.reason)
     try:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -133,27 +134,32 @@ class Merging:
         found = (await git(*asked, place.base, within=place.top)).output.decode().strip()
         return found or None
 
+    def turn(self, place: Place) -> AbstractAsyncContextManager[None]:
+        """Hold the merge queue of a branch: no other runner with this work directory lands there meanwhile."""
+        name = hashlib.sha256(f"{place.url}\0{place.target}".encode()).hexdigest()[:16]
+        return locked_in_thread(self._root / "repositories" / f"{name}.queue")
+
     async def land(self, place: Place, commit: str, title: str, task_id: str) -> str:
-        """Merge a commit into the target branch, as one commit; Conflict when it does not fit any more."""
+        """Merge a commit into the target branch, as one commit; Conflict when it does not fit any more.
+
+        The caller holds the merge queue (`turn`).
+        """
         if place.clone is None:
             raise WorkplaceRefused("only work in a worktree can be merged")
-        name = hashlib.sha256(f"{place.url}\0{place.target}".encode()).hexdigest()[:16]
-        async with locked_in_thread(self._root / "repositories" / f"{name}.queue"):
-            squashed = await self._squash(place, commit, title, task_id)
-            for _ in range(_PUSHES):
-                tip = await self._tip(place)
-                landed = await self._rebase(place, squashed, tip)
-                sent = await git(
-                    "push", "--quiet", _RECEIVE, place.url, f"{landed}:refs/heads/{place.target}",
-                    within=place.top, check=False,
-                )  # fmt: skip
-                if not sent.code:
-                    await self._forget(place)
-                    return landed
-                if "non-fast-forward" not in sent.complaint and "fetch first" not in sent.complaint:
-                    said = sent.complaint.strip()[-300:]
-                    text = f"{place.target} of {place.url[:200]!r} does not take the work: {said}"
-                    raise WorkplaceRefused(text, code="push_refused")
+        squashed = await self._squash(place, commit, title, task_id)
+        for _ in range(_PUSHES):
+            landed = await self._rebase(place, squashed, await self.tip(place))
+            sent = await git(
+                "push", "--quiet", _RECEIVE, place.url, f"{landed}:refs/heads/{place.target}",
+                within=place.top, check=False,
+            )  # fmt: skip
+            if not sent.code:
+                await self._forget(place)
+                return landed
+            if "non-fast-forward" not in sent.complaint and "fetch first" not in sent.complaint:
+                said = sent.complaint.strip()[-300:]
+                text = f"{place.target} of {place.url[:200]!r} does not take the work: {said}"
+                raise WorkplaceRefused(text, code="push_refused")
         raise WorkplaceRefused(f"{place.target} moved {_PUSHES} times while the work was to land", code="push_refused")
 
     async def publish(self, place: Place, branch: str, commit: str) -> str:
@@ -193,7 +199,8 @@ class Merging:
         made = await git("commit-tree", f"{commit}^{{tree}}", "-p", place.base, "-m", message, within=place.top)
         return made.output.decode().strip()
 
-    async def _tip(self, place: Place) -> str:
+    async def tip(self, place: Place) -> str:
+        """The last commit of the target branch."""
         # Into no branch of the clone: tasks that begin meanwhile fetch too, and git refuses the second of two that
         # change one branch at the same time. FETCH_HEAD is the worktree's own.
         await git("fetch", "--quiet", "--no-tags", place.url, f"refs/heads/{place.target}", within=place.top)

@@ -879,7 +879,7 @@ export interface NewBusMessage {
   agent_ids?: string[];
   to?: "agents" | "leads" | null;
   src?: string;
-  kind?: "control" | "reply" | "system" | "user";
+  kind?: string;
   conversation_id?: string | null;
   conversation_owner?: string | null;
   parent_message_id?: string | null;
