@@ -67,6 +67,38 @@ def an_answer_for_a_unit_that_failed(patch: Patch) -> None:
 
 
 @bug
+def a_unit_in_doubt_is_run_again(patch: Patch) -> None:
+    """A commit whose answer was lost is taken for failed, and its requests without a key are recorded twice."""
+    real = Coordinator._unit_ended
+
+    def ended(self: Coordinator, writers: WriterThreads, run: Any, cause: BaseException | None) -> None:
+        if isinstance(cause, CommitInDoubt):
+            writers.busy.discard(run.topic)
+            self._unit_resolved(run, committed=False)
+            self._begin_draining()
+        else:
+            real(self, writers, run, cause)
+
+    patch.setattr(Coordinator, "_unit_ended", ended)
+
+
+@bug
+def a_lost_wake_up(patch: Patch) -> None:
+    """What other servers commit while a workspace is busy is not looked at afterwards."""
+    patch.setattr(Coordinator, "_look_again", lambda self, topic: None)
+
+
+@bug
+def a_doubt_resolved_before_the_lock(patch: Patch) -> None:
+    """The ledger is looked at while the database may still commit."""
+
+    def resolve(self: NetworkStore, doubt: Any) -> str:
+        return "committed" if doubt.unit in self._network.committed else "failed"
+
+    patch.setattr(NetworkStore, "resolve", resolve)
+
+
+@bug
 def a_notice_that_is_dropped(patch: Patch) -> None:
     """Commits of other servers are not announced."""
     real = NetworkStore.learn

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from collections import Counter
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
@@ -28,9 +29,17 @@ from redkey.commands.claims import (
 from redkey.commands.decide import decide
 from redkey.commands.decision import Refused
 from redkey.commands.past import NOTHING
-from redkey.commands.registry import CreateQueue, CreateRole, CreateWorkspace, GrantRole, HeartbeatAgent, RegisterAgent
+from redkey.commands.registry import (
+    CreateQueue,
+    CreateRole,
+    CreateWorkspace,
+    GrantCredits,
+    GrantRole,
+    HeartbeatAgent,
+    RegisterAgent,
+)
 from redkey.commands.tasks import CancelTask, CreateTask, RetryTask, UnblockTask
-from redkey.errors import RedKeyError
+from redkey.errors import CommitInDoubt, RedKeyError, StoreMisused
 from redkey.ledger.checkpoint import open_checkpoint
 from redkey.readmodel.rows import load_world
 from redkey.services import timers
@@ -50,6 +59,8 @@ ENDED = ("completed", "failed", "cancelled")
 LIVENESS_SECONDS = 1800
 # How long a task may lie there while somebody waits for it, once nothing goes wrong any more.
 STARVING_SECONDS = 4.5
+# How often one server waits for a task while another creates it, and how long the task may stay unclaimed then.
+WAKE_UPS, WAKE_SECONDS = 12, 3.0
 
 
 @dataclass
@@ -73,6 +84,8 @@ class Space:
         self.admin = Actor(workspace_id, ADMIN_KEY, frozenset({"admin"}))
         self.agents: list[str] = []
         self.tasks: list[str] = []
+        # What became of each grant of credits, by its amount: "recorded", "not recorded" or "unknown".
+        self.grants: dict[int, str] = {}
 
     def key_of(self, agent_id: str) -> Actor:
         return Actor(self.admin.workspace_id, "key_" + agent_id[4:], frozenset({"agent"}), agent_id)
@@ -116,8 +129,13 @@ class Run:
                 if server.up and server.store is cause.args[0]:
                     server.crash()
                     loop.call_later(self.random.uniform(0, self.faults.down_seconds), server.boot)
-        elif isinstance(cause, BaseException):
+        elif isinstance(cause, BaseException) and not self._is_of_the_dead(cause):
             self.broken.append(cause)
+
+    def _is_of_the_dead(self, cause: BaseException) -> bool:
+        """What a crashed server had begun goes on here until it next asks its store, which is closed."""
+        crashed = any(server.crashes for server in self.servers)
+        return crashed and isinstance(cause, StoreMisused) and cause.code == "store_closed"
 
     async def _whole(self) -> None:
         loop = asyncio.get_running_loop()
@@ -137,6 +155,7 @@ class Run:
             self.network.weather = storm
         busy = [self._worker(space, agent_id) for space in self.spaces for agent_id in space.agents]
         busy += [self._owner(space) for space in self.spaces]
+        busy += [self._grant(space) for space in self.spaces]
         work = [asyncio.ensure_future(one) for one in busy]
         shaking = asyncio.ensure_future(self._shake())
         if self.network is not None:
@@ -158,6 +177,12 @@ class Run:
         await asyncio.gather(*work, return_exceptions=True)
         while not all(server.up for server in self.servers):
             await asyncio.sleep(5)
+        if self.network is not None:
+            # Copies of claims that are still waiting would take the tasks.
+            while any(server.coordinator.waiting for server in self.servers):
+                await asyncio.sleep(5)
+            for _ in range(WAKE_UPS):
+                await self._wake_up(self.random.choice(self.spaces), self.network.weather)
         for server in self.servers:
             await server.timers.stop()
             await server.coordinator.stop()
@@ -255,6 +280,51 @@ class Run:
             elif self.random.random() < 0.4:
                 kind = self.random.choice([CancelTask, RetryTask, UnblockTask])
                 await self._call(space, kind(task_id))
+
+    async def _grant(self, space: Space) -> None:
+        """Grant credits, each time another amount, with one request that has no key: it is recorded once or not."""
+        while True:
+            await asyncio.sleep(self.random.uniform(0, 8))
+            if not self.wild:
+                continue
+            # Large amounts: credits never run out.
+            amount, server = 10**9 + len(space.grants), self.random.choice(self.servers)
+            space.grants[amount] = "unknown"
+            if not server.up:
+                space.grants[amount] = "not recorded"
+                continue
+            try:
+                await server.handle(space.topic, space.admin, GrantCredits(amount), (), "", "", 0)
+                space.grants[amount] = "recorded"
+            except (CommitInDoubt, Gone):
+                pass
+            except RedKeyError:
+                space.grants[amount] = "not recorded"
+
+    async def _wake_up(self, space: Space, weather: Weather) -> None:
+        """One server waits for a task while it writes something else, and another server creates one."""
+        waiting, creating = self.random.sample(self.servers, 2)
+        agent_id, task_id = "agt_" + self.ids.ulid(), "task_" + self.ids.ulid()
+        caller, delay = space.key_of(agent_id), weather.delay_seconds + weather.notice_seconds
+        registering = RegisterAgent(agent_id, "waits" + agent_id[-6:].lower(), ref_of("card"))
+        await waiting.handle(space.topic, space.admin, registering, (), "", "", 0)
+
+        async def later(server: Server, command: Any, actor: Actor) -> Any:
+            await asyncio.sleep(self.random.uniform(0, 2 * weather.delay_seconds))
+            return await server.handle(space.topic, actor, command, (), "", "", 0)
+
+        claim = asyncio.ensure_future(
+            waiting.handle(space.topic, caller, ClaimNext(QUEUES[0], agent_id, 60), (), "", "", 1000)
+        )
+        while not waiting.coordinator.waiting:
+            await asyncio.sleep(0.1)
+        await asyncio.gather(
+            later(waiting, HeartbeatAgent(agent_id), caller),
+            later(creating, CreateTask(task_id, QUEUES[0], ref_of(task_id)), space.admin),
+        )
+        done, _ = await asyncio.wait([claim], timeout=WAKE_SECONDS + 20 * delay)
+        assert done, "a server that waits was not woken by a task of another server"
+        await waiting.handle(space.topic, caller, CompleteClaim(_won(claim.result())), (), "", "", 0)
 
     async def _worker(self, space: Space, agent_id: str) -> None:
         random, caller = self.random, space.key_of(agent_id)
@@ -395,6 +465,7 @@ class Run:
             self._judge_dependencies(wires)
             self._judge_leases(space, wires)
             _judge_checkpoints(reader, space.topic)
+            _judge_grants(space, wires)
             records += len(wires)
             head.update(reader.head(space.topic).running_hash)
         calls = [call for found in self.calls.values() for call in found]
@@ -435,6 +506,14 @@ class Run:
                 done.add(stream.split(":")[1])
             elif kind == "task.available":
                 assert waits[stream] <= done, f"{place}: {stream} opened before {waits[stream] - done}"
+
+
+def _judge_grants(space: Space, wires: list[dict[str, Any]]) -> None:
+    """A request without a key is recorded once at most: once when it was answered, never when it was refused."""
+    recorded = Counter(wire["payload"]["amount"] for wire in wires if wire["type"] == "credits.granted")
+    for amount, outcome in space.grants.items():
+        allowed = {"recorded": (1,), "not recorded": (0,), "unknown": (0, 1)}[outcome]
+        assert recorded[amount] in allowed, f"a grant that was {outcome} is on the ledger {recorded[amount]} times"
 
 
 def _judge_checkpoints(reader: MemoryStore, topic: str) -> None:

@@ -264,7 +264,7 @@ class Coordinator:
         """Fold what others wrote, and wake those for whom something is still offered."""
         self._looking.discard(topic)
         if topic not in self._waiters.topics or (self._writers is not None and topic in self._writers.busy):
-            # Nobody waits, or the unit that runs will look when it has ended.
+            # No caller waits; or a unit or an act runs, and `_look_again` follows it.
             return
         try:
             self._worlds.peek(topic, self._store.known_head(topic))
@@ -471,6 +471,7 @@ class Coordinator:
             self._fail(run.batch, partial(store_failure, cause))
         elif isinstance(cause, Exception):
             self._units_failed(run.batch, [run], cause)
+        self._look_again(run.topic)
         self._begin_draining()
 
     def _act_ended(self, writers: WriterThreads, act: AnyAct, cause: BaseException | None) -> None:
@@ -480,7 +481,16 @@ class Coordinator:
             self._doubt(writers, act.topic, cause, (), partial(self._act_resolved, act))
         elif isinstance(cause, Exception):
             self._acts_failed([act], cause)
+        self._look_again(act.topic)
         self._begin_draining()
+
+    def _look_again(self, topic: str) -> None:
+        """Look for commits of other servers that were announced while a unit or an act kept the workspace busy."""
+        if topic not in self._waiters.topics:
+            return
+        world = self._worlds.get(topic)
+        if world is None or self._store.known_head(topic) > world.sequence:
+            self.look_at(topic)
 
     def _doubt(
         self,
@@ -499,6 +509,7 @@ class Coordinator:
             self._doubtful.discard(topic)
             _log.info("a commit was resolved", topic=topic, committed=committed)
             resolved(committed)
+            self._look_again(topic)
             self._begin_draining()
 
         writers.resolve(topic, cause, end)
@@ -551,10 +562,6 @@ class Coordinator:
             if run.work is not None and run.work.records:
                 self.announce(run.topic, run.work.records)
             self._wake(run.topic)
-            world = self._worlds.get(run.topic)
-            if self._writers is not None and world is not None and self._store.known_head(run.topic) > world.sequence:
-                # Others committed after this unit did: they were announced while nobody could look.
-                self.look_at(run.topic)
         self._worlds.let_go_surplus(self._waiters.topics)
 
     def _wake(self, topic: str) -> None:

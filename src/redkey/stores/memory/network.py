@@ -244,6 +244,8 @@ class NetworkStore(MemoryStore):
         finally:
             if not late:
                 network.unlock(topic, self)
+        # The lock is free before the answer arrives: another server may commit meanwhile.
+        network.travel()
 
     def _begin(self, topic: str) -> MemoryUnit:
         tails = self._topic_tails.get(topic)
