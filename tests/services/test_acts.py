@@ -32,9 +32,10 @@ OPENERS = {
     "services/coordinator.py": "commands",
     "services/acts.py": "acts, and what works on a data directory by itself",
     "services/simulation.py": "a store of its own",
-    "services/workspaces.py": "the first workspace, before there is a coordinator",
     "services/backup.py": "offline: restore",
+    "services/ledger_copy.py": "offline: ledger copy",
     "services/load.py": "offline: load",
+    "services/ordered/rebuild.py": "offline: ledger import",
     "services/reconcile.py": "offline: reads while writers wait",
     "services/recovery.py": "offline: key recover",
 }
@@ -56,14 +57,15 @@ def sources() -> dict[str, ast.Module]:
 
 
 def opens_a_unit(tree: ast.Module) -> bool:
-    """True when a module enters `something.write(...)`, which only a store's is for."""
+    """True when a module names `store.write` or `write_store` of anything."""
+
+    def owner(node: ast.Attribute) -> str:
+        return getattr(node.value, "attr", "") or getattr(node.value, "id", "")
+
     return any(
-        isinstance(item.context_expr, ast.Call)
-        and isinstance(item.context_expr.func, ast.Attribute)
-        and item.context_expr.func.attr in ("write", "write_store")
+        node.attr == "write_store" or (node.attr == "write" and owner(node).endswith("store"))
         for node in ast.walk(tree)
-        if isinstance(node, ast.With)
-        for item in node.items
+        if isinstance(node, ast.Attribute)
     )
 
 

@@ -18,6 +18,7 @@ from redkey.shapes.operation import Operation
 
 if TYPE_CHECKING:
     from redkey.api.endpoint import Endpoint
+    from redkey.api.signup import Signups
 
 T = TypeVar("T")
 
@@ -29,6 +30,7 @@ class Services(Means):
     metrics: Metrics
     limiter: Limiter
     logins: Logins
+    signups: Signups
     # Every operation of the server, as its documentation lists them.
     operations: tuple[Operation, ...]
 

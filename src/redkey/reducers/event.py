@@ -28,6 +28,7 @@ class Event(msgspec.Struct, gc=False):
     changes: Changes
     payer: str
     structure: dict[str, Any] | None = None
+    extensions: dict[str, Any] | None = None
 
 
 def event(
@@ -51,4 +52,5 @@ def event(
         changes,
         payer,
         structure,
+        wire.extensions,
     )

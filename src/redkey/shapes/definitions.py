@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 from msgspec import Meta
 
-from redkey.shapes.fields import Body, Page, PageQuery, Reply, one_of
+from redkey.shapes.fields import Body, Extended, Identified, Page, PageQuery, Reply, one_of
 from redkey.shapes.operation import PRODUCE, READ, Operation
 
 Plan = dict[str, Any]
@@ -135,9 +135,10 @@ class Version(Reply, frozen=True, kw_only=True):
     event_id: str
 
 
-class DefinitionSummary(Reply, frozen=True, kw_only=True):
+class DefinitionSummary(Identified, frozen=True, kw_only=True):
     """A definition in a list. `version` is the last published one, `draftVersion` the one that is being edited."""
 
+    SPECIFIC: ClassVar[str] = "definition_id"
     definition_id: str
     name: str = ""
     status: Annotated[str, one_of("draft", "published")]
@@ -313,6 +314,7 @@ PUBLISH_DEFINITION = Operation(
     "POST",
     "/workflow-definitions/{definition_id}/publish",
     PRODUCE,
+    body=Extended,
     reply=Published,
     summary="Publish the draft.",
     description="Publish the draft: from now on it can be run, and never changes.",

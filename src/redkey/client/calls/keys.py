@@ -5,7 +5,8 @@ Written by `python -m tools.sdk` from the declared operations; `make verify` pro
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from redkey.client.operation import Listing, Mode, Operation, Resource
 from redkey.client.request import Request, at, delete, get, post
@@ -18,10 +19,23 @@ class Keys(Resource[Mode]):
 
     @Operation
     def create(
-        self, workspace_id: str, *, scopes: Sequence[Scope], name: str | None = None, agent_id: str | None = None
+        self,
+        workspace_id: str,
+        *,
+        scopes: Sequence[Scope],
+        name: str | None = None,
+        agent_id: str | None = None,
+        extensions: Mapping[str, Any] | None = None,
     ) -> Request[CreatedKey]:
         """Make a key; its secret is shown once."""
-        return post(at("workspaces", workspace_id, "api-keys"), CreatedKey, scopes=scopes, name=name, agent_id=agent_id)
+        return post(
+            at("workspaces", workspace_id, "api-keys"),
+            CreatedKey,
+            scopes=scopes,
+            name=name,
+            agent_id=agent_id,
+            extensions=extensions,
+        )
 
     @Listing
     def list(self, workspace_id: str, *, limit: int | None = None, after: str | None = None) -> Request[Page[Key]]:
@@ -29,6 +43,8 @@ class Keys(Resource[Mode]):
         return get(at("workspaces", workspace_id, "api-keys"), Page[Key], limit=limit, after=after)
 
     @Operation
-    def revoke(self, workspace_id: str, key_id: str) -> Request[RevokedKey]:
+    def revoke(
+        self, workspace_id: str, key_id: str, *, extensions: Mapping[str, Any] | None = None
+    ) -> Request[RevokedKey]:
         """Make a key invalid, at once and for good; its tokens with it."""
-        return delete(at("workspaces", workspace_id, "api-keys", key_id), RevokedKey)
+        return delete(at("workspaces", workspace_id, "api-keys", key_id), RevokedKey, extensions=extensions)

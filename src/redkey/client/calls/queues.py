@@ -5,6 +5,9 @@ Written by `python -m tools.sdk` from the declared operations; `make verify` pro
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from redkey.client.operation import Listing, Mode, Operation, Resource
 from redkey.client.request import Request, at, get, patch, post
 from redkey.shapes.claims import ClaimNextOutcome
@@ -18,7 +21,14 @@ class Queues(Resource[Mode]):
 
     @Operation
     def claim_next(
-        self, queue: str, agent_id: str, *, lease_seconds: int | None = None, count: int | None = None, wait: float = 0
+        self,
+        queue: str,
+        agent_id: str,
+        *,
+        lease_seconds: int | None = None,
+        count: int | None = None,
+        wait: float = 0,
+        extensions: Mapping[str, Any] | None = None,
     ) -> Request[ClaimNextOutcome]:
         """Claim the next task of a queue, waiting for one if asked to; it comes with its input and brief."""
         return post(
@@ -29,6 +39,7 @@ class Queues(Resource[Mode]):
             lease_seconds=lease_seconds,
             count=count,
             wait=wait or None,
+            extensions=extensions,
         )
 
     @Operation
@@ -46,6 +57,7 @@ class Queues(Resource[Mode]):
         max_live_claims: int | None = None,
         max_lease_losses: int | None = None,
         idle_seconds: int | None = None,
+        extensions: Mapping[str, Any] | None = None,
     ) -> Request[CreatedQueue]:
         """Create a queue; without an id it is named after its name."""
         return post(
@@ -62,6 +74,7 @@ class Queues(Resource[Mode]):
             max_live_claims=max_live_claims,
             max_lease_losses=max_lease_losses,
             idle_seconds=idle_seconds,
+            extensions=extensions,
         )
 
     @Listing
@@ -89,6 +102,7 @@ class Queues(Resource[Mode]):
         max_live_claims: int | None = None,
         max_lease_losses: int | None = None,
         idle_seconds: int | None = None,
+        extensions: Mapping[str, Any] | None = None,
     ) -> Request[Queue]:
         """Change a queue: its settings, its limits, its name; pause it or let it go on."""
         return patch(
@@ -104,4 +118,5 @@ class Queues(Resource[Mode]):
             max_live_claims=max_live_claims,
             max_lease_losses=max_lease_losses,
             idle_seconds=idle_seconds,
+            extensions=extensions,
         )

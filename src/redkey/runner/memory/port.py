@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import msgspec
+
+# How many memories that were written without vectors get theirs with one recall.
+CATCH_UP: Final = 256
 
 
 class Owner(msgspec.Struct, frozen=True):
@@ -28,6 +31,8 @@ class Embedder(Protocol):
 
     # Vectors of different names do not compare.
     name: str
+    # The cosine similarity below which texts have nothing to do with each other.
+    floor: float
 
     def embed(self, texts: Sequence[str]) -> Any:
         """A float32 array of one unit vector for each text."""
@@ -42,5 +47,12 @@ class Memories(Protocol):
         ...
 
     def recall(self, owner: Owner, about: str, limit: int = 8) -> list[Memory]:
-        """The owner's memories that are nearest to a text, the nearest first."""
+        """The owner's memories that are nearest to a text, the nearest first, none below the relevance floor."""
         ...
+
+
+def floor_of(embedder: Embedder | None, floor: float | None) -> float:
+    """The relevance floor that counts: the one that was set, else the embedder's own."""
+    if floor is not None:
+        return floor
+    return embedder.floor if embedder is not None else 0.0
