@@ -12,7 +12,7 @@ STUDIO := studio/node_modules/.ready
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install setup run demo demo-cluster demo-hedera test test-long seeds check format verify generate screens bench bench-quick build clean
+.PHONY: help install setup run demo test test-long seeds check format verify generate screens bench bench-quick build clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -48,12 +48,6 @@ run: $(RUN)  ## serve the API on this machine, data in .redkey
 
 demo: $(RUN)  ## see agents race, one killed, a receipt verified
 	@$(BIN)/redkey demo
-
-demo-cluster: $(READY)  ## see three servers on one PostgreSQL, one killed in a race, nothing lost
-	@$(BIN)/python -m tools.demo_cluster
-
-demo-hedera: $(READY)  ## see a receipt anchored on a stand-in Hedera network and verified
-	@$(BIN)/python -m examples.hedera_demo
 
 # The same order and the same examples each time, so that what passed once passes again; the long run draws others.
 test: $(MODELS) $(NODE) $(STUDIO)  ## run every test

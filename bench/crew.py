@@ -17,7 +17,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any
-from uuid import uuid4
 
 from bench.load import Lane, Work
 from bench.served import Site, stop, uninterrupted
@@ -25,7 +24,7 @@ from bench.served import Site, stop, uninterrupted
 QUEUE, ROLE = "queue_bench", "role_bench"
 TASK: dict[str, Any] = {"title": "Research a guest", "input": {"guest": "x" * 256}}
 BATCH = 50
-_CARD = {"name": "bench", "description": "Works.", "version": "1", "skills": [], "capabilities": {}}
+_CARD = {"name": "bench", "description": "Works.", "url": "https://bench.example/a", "version": "1"}
 _CLAIM_ID = re.compile(rb'"claimId": ?"([^"]+)"')
 _DRAIN = """
 import socket, sys
@@ -75,8 +74,7 @@ class Agent:
     """An agent with its key and its prepared requests."""
 
     def __init__(self, site: Site, task: dict[str, Any]) -> None:
-        # The same card is the same agent, so each has a card of its own.
-        body = {"agentCard": {**_CARD, "url": f"https://bench.example/{uuid4()}"}, "issueKey": True}
+        body = {"agentCard": {**_CARD, "skills": [], "capabilities": {}}, "issueKey": True}
         made = call(site, "POST", "/agents/register-card", body)
         self.agent_id, self.key = made["agentId"], made["apiKey"]
         call(site, "POST", f"/roles/{ROLE}/agents/{self.agent_id}", {})

@@ -43,14 +43,14 @@ def _in_turns(peer: Peer, redkey: Place, sizes: tuple[int, ...], quick: bool) ->
             for turn in range(TURNS if workers == AIMED and not quick else 1):
                 probe_disk()
                 pair = [(REDKEY, redkey), (peer, place)]
-                rates = {one.name: rate_of(one, at, workers, quick) for one, at in (pair[::-1] if turn % 2 else pair)}
+                rates = {one.name: _rate(one, at, workers, quick) for one, at in (pair[::-1] if turn % 2 else pair)}
                 _tell(peer, workers, rates)
                 if peer.name == BATCHED and workers == AIMED:
-                    rate, theirs = rate_of(REDKEY_BATCH, redkey, workers, quick), rates[peer.name]
+                    rate, theirs = _rate(REDKEY_BATCH, redkey, workers, quick), rates[peer.name]
                     row(f"RedKey, 50 a request, over {peer.name}", rate, beside=theirs, share_aim=AIM_BATCHED)
 
 
-def rate_of(peer: Peer, place: Place, workers: int, quick: bool) -> float:
+def _rate(peer: Peer, place: Place, workers: int, quick: bool) -> float:
     """Cycles a second in one turn."""
     seconds = SECONDS / 3 if quick else SECONDS
     said = peer.run(place, workers=workers, tasks=max(workers, int(peer.rate * seconds)), seconds=seconds)

@@ -80,19 +80,11 @@ class Served(Site):
 
 @contextmanager
 def redkey(
-    directory: Path,
-    name: str = "server",
-    *,
-    tree: Path = ROOT,
-    watched: Literal["", "unit", "parts"] = "",
-    config: str = "",
+    directory: Path, name: str = "server", *, tree: Path = ROOT, watched: Literal["", "unit", "parts"] = ""
 ) -> Iterator[Served]:
-    """`redkey serve` on `directory/data`, with further settings as TOML. See `watched_server` about `watched`."""
+    """`redkey serve` on `directory/data`. See `watched_server` for what may be watched."""
     ready, cells = directory / f"{name}.ready", directory / f"{name}.cells" if watched else None
     serve = ["serve", "--data", str(directory / "data"), "--port", "0", "--ready-file", str(ready)]
-    if config:
-        (directory / f"{name}.toml").write_text(config)
-        serve += ["--config", str(directory / f"{name}.toml")]
     module = ["-m", "bench.watched_server", watched, str(cells)] if watched else ["-m", "redkey"]
     # `bench` is this checkout's whatever the server's is: its stopwatch is the same for both.
     with _process([*module, *serve], ready, [tree / "src", ROOT]) as (process, url, seconds):

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections import Counter
-from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -30,26 +28,12 @@ settings.register_profile(
 settings.load_profile("redkey")
 
 
-@pytest.fixture
-def postgres_url() -> Iterator[str]:
-    """The address of an empty PostgreSQL database."""
-    # Few tests need a database server, and its driver is slow to import.
-    from tests.harness.postgres import database
-
-    with database() as url:
-        yield url
-
-
 def pytest_addoption(parser: pytest.Parser) -> None:
     proofs.pytest_addoption(parser)
 
 
 def pytest_configure(config: pytest.Config) -> None:
     proofs.pytest_configure(config)
-    # Agents of workers and of MCP clients keep their keys in the state directory of the user: never in the real one.
-    state = tempfile.TemporaryDirectory(prefix="rk-state")
-    os.environ["XDG_STATE_HOME"] = state.name
-    config.add_cleanup(state.cleanup)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

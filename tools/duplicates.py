@@ -29,8 +29,7 @@ RUN_LINES = 6
 COMMON_PLACES = 8
 DECLARATIONS = "redkey/shapes/"
 # The most pairs that the source may have, by the way in which they are alike.
-# PostgreSQL is a second adapter of the same ports, and Hedera, logins and projects brought doors of the usual shape.
-LIMITS = {"same": 14, "shape": 167}
+LIMITS = {"same": 10, "shape": 140}
 
 # What the docstring of every generated module says.
 _GENERATED = "`make verify` proves it current"

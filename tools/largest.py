@@ -150,8 +150,6 @@ def _agree(wire: Wire) -> Iterator[Wire]:
         stream["causation_id"] = _other(wire["wire_id"])
     if "winning_claim_id" in payload:
         payload["winning_claim_id"] = _other(payload["claim_id"])
-    if "by_artifact_id" in payload:
-        payload["by_artifact_id"] = _other(place.subject)
     for name in ("waits_for", "depends_on"):
         payload.update({name: [_other(task_id) for task_id in payload[name]]} if name in payload else {})
     if "parent_task_id" in stream:

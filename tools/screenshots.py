@@ -62,7 +62,7 @@ def _shoot(folder: Path) -> Iterator[tuple[str, bytes]]:
             page = context.new_page()
             page.goto(server.url)
             page.fill("input[name=key]", server.key)
-            page.get_by_role("button", name="Log in with the key").click()
+            page.get_by_role("button", name="Log in").click()
             page.get_by_text("live", exact=True).wait_for()
             page.goto(f"{server.url}/studio/#/{place.format(**places)}")
             page.locator("main h1").first.wait_for(state="attached")

@@ -8,7 +8,6 @@ import pwd
 import shutil
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -91,17 +90,7 @@ def postgres() -> Iterator[Place]:
         _done([str(programs / "initdb"), "-D", str(data), "-U", "postgres", "-A", "trust", "-E", "UTF8"], run)
         options = ["-D", str(data), "-p", str(port), "-h", "127.0.0.1", "-k", str(folder), "-c", "max_connections=200"]
         with _process([str(programs / "postgres"), *options], port, run):
-            # It listens before it takes connections.
-            _done([str(programs / "pg_isready"), "-h", "127.0.0.1", "-p", str(port)], run, START_SECONDS)
             yield {"dsn": f"postgresql://postgres@127.0.0.1:{port}/postgres", "folder": str(folder), "port": port}
-
-
-@contextlib.contextmanager
-def delayed(place: Place, milliseconds: float) -> Iterator[Place]:
-    """The same PostgreSQL behind a slow network: every byte comes so much later, in both directions."""
-    port = _free_port()
-    with _process([sys.executable, "-m", "bench.delay", str(port), str(place["port"]), str(milliseconds)], port):
-        yield {**place, "dsn": f"postgresql://postgres@127.0.0.1:{port}/postgres"}
 
 
 def _lent_user(folder: Path) -> dict[str, Any]:
@@ -126,14 +115,8 @@ def _free_port() -> int:
         return port
 
 
-def _done(command: list[str], run: dict[str, Any], patience_seconds: float = 0) -> None:
-    """Run a program to its end; one that fails is run again until the patience is over."""
-    deadline = time.monotonic() + patience_seconds
-    while True:
-        ended = subprocess.run(command, capture_output=True, text=True, timeout=START_SECONDS * 2, **run)
-        if not ended.returncode or time.monotonic() >= deadline:
-            break
-        time.sleep(0.05)
+def _done(command: list[str], run: dict[str, Any]) -> None:
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=START_SECONDS * 2, **run)
     if ended.returncode:
         raise Missing(ended.stderr.strip().splitlines()[-1] if ended.stderr.strip() else command[0])
 

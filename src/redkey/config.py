@@ -23,8 +23,7 @@ DEFAULT_PORT = 8700
 # Variables of the same prefix that are not settings of the server.
 _OTHER_VARIABLES = frozenset(
     {
-        *("BOOTSTRAP_KEY", "CONFIG", "URL", "API_KEY", "AGENT_ID", "WORKER_LOG", "TEST_LONG"),
-        *("STORE_KEY", "MEMORY_STORE"),
+        *("BOOTSTRAP_KEY", "CONFIG", "URL", "API_KEY", "AGENT_ID", "TEST_LONG"),
         # What a runner's agent finds its step by; an agent may well start a server of its own.
         *("INPUT_FILE", "PROMPT_FILE", "OUTPUT_FILE", "OUTBOX_FILE", "USAGE_FILE"),
     }
@@ -88,42 +87,6 @@ class Logins(Rate, frozen=True):
     burst: Count = 100
 
 
-class Login(_Table, frozen=True):
-    """How people log in."""
-
-    # A session ends when it was not used for so long.
-    session_days: Annotated[int, msgspec.Meta(ge=1, le=365)] = 30
-    # How long a one-time code is valid.
-    code_hours: Annotated[int, msgspec.Meta(ge=1, le=720)] = 72
-    # A program that sends mail, such as `sendmail -t -i`: it gets a message with its headers. Without one, admins hand
-    # over the codes.
-    mail_command: str = ""
-    mail_from: str = "RedKey <redkey@localhost>"
-
-
-class Oidc(_Table, frozen=True):
-    """An identity provider by which invited people may log in (OpenID Connect)."""
-
-    # Its address, where /.well-known/openid-configuration is found; none when empty.
-    issuer: Annotated[str, msgspec.Meta(pattern="^(https?://[^/?#]+[^?#]*)?$")] = ""
-    client_id: str = ""
-    # A file with the secret of this client; a provider may do without.
-    client_secret_file: Path | None = None
-    # How the login page names it.
-    name: Annotated[str, msgspec.Meta(min_length=1, max_length=60)] = "your identity provider"
-
-
-class Signup(_Table, frozen=True):
-    """Workspaces that anyone may create (POST /signup)."""
-
-    enabled: bool = False
-    # What a new workspace may spend.
-    credits: Annotated[int, msgspec.Meta(ge=1, le=1_000_000_000)] = 1000
-    # New workspaces for one address, and for all addresses together.
-    per_hour: Count = 5
-    all_per_hour: Count = 100
-
-
 class Cards(_Table, frozen=True):
     """Where Agent Cards may be fetched from, and whose signatures count."""
 
@@ -169,31 +132,6 @@ class A2a(_Table, frozen=True):
     grpc_port: Annotated[int, msgspec.Meta(ge=0, le=65535)] | None = None
 
 
-class Hedera(_Table, frozen=True):
-    """A Hedera network on which checkpoints are anchored; no secret is ever a setting, only the file that holds it."""
-
-    # Nothing is anchored when absent; `local` is a network at `nodes` and `mirror_url`, such as the stand-in.
-    network: Literal["mainnet", "testnet", "previewnet", "local"] | None = None
-    # The account that pays, and the file with its private key, which only its owner may read.
-    operator: Annotated[str, msgspec.Meta(pattern=r"^(\d+\.\d+\.\d+)?$")] = ""
-    key_file: Path | None = None
-    # The topic that checkpoints are submitted to; `redkey hedera topic create` creates one.
-    topic: Annotated[str, msgspec.Meta(pattern=r"^(\d+\.\d+\.\d+)?$")] = ""
-    # How often a workspace with new records is anchored, at most.
-    anchor_seconds: Seconds = 60.0
-    # What may be spent on fees in an hour and in a day (UTC), in dollars; anchoring waits when it is used up.
-    budget_usd_per_hour: Annotated[float, msgspec.Meta(ge=0)] = 1.0
-    budget_usd_per_day: Annotated[float, msgspec.Meta(ge=0)] = 10.0
-    # The highest fee of one message, and the highest that a topic may ask for itself (HIP-991).
-    max_fee_usd: Annotated[float, msgspec.Meta(gt=0)] = 0.01
-    max_custom_fee_usd: Annotated[float, msgspec.Meta(ge=0)] = 0.0
-    # Warn when the account has less.
-    low_balance_hbar: Annotated[float, msgspec.Meta(ge=0)] = 10.0
-    # Consensus nodes as `HOST:PORT=ACCOUNT`, and the mirror's REST address; those of the public networks are known.
-    nodes: tuple[str, ...] = ()
-    mirror_url: str = ""
-
-
 class Witness(_Table, frozen=True):
     """Somebody who cosigns this log's checkpoints: where, and by which verifier key (`redkey witness init` prints it).
 
@@ -204,28 +142,10 @@ class Witness(_Table, frozen=True):
     key: str
 
 
-class Retry(_Table, frozen=True):
-    """How tasks of new workspaces are retried that say nothing else; later the workspace's own policy says it."""
-
-    max_attempts: Annotated[int, msgspec.Meta(ge=1, le=100)] = 1
-    # The pause after the first failure; it is multiplied by `backoff` for each further one.
-    delay_seconds: Annotated[float, msgspec.Meta(ge=0, le=86_400)] = 0
-    backoff: Annotated[float, msgspec.Meta(ge=1, le=10)] = 2
-    # The share of the pause of which a random part is left out.
-    jitter: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0
-    longest_delay_seconds: Annotated[float, msgspec.Meta(ge=0, le=86_400)] = 3600
-
-
 class Config(_Table, frozen=True):
     """Everything that `redkey serve` can be told."""
 
     data: Path = Path(".redkey")
-    # Where the ledger is: postgresql://user@host/database for several servers; in the data directory when empty.
-    store: str = ""
-    # A file with the key that seals the secrets in a database: 32 bytes in base64. REDKEY_STORE_KEY goes before it.
-    store_key_file: Path | None = None
-    # Of several servers on a database one hosts the bus: the first, until another one starts with this.
-    bus_here: bool = False
     host: str = "127.0.0.1"
     port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = DEFAULT_PORT
     uds: Path | None = None
@@ -253,14 +173,9 @@ class Config(_Table, frozen=True):
     rate: Rate = Rate()
     cost: Cost = Cost()
     logins: Logins = Logins()
-    login: Login = Login()
-    oidc: Oidc = Oidc()
-    signup: Signup = Signup()
     cards: Cards = Cards()
     a2a: A2a = A2a()
     outbox: Outbox = Outbox()
-    retry: Retry = Retry()
-    hedera: Hedera = Hedera()
 
     @property
     def new_block_routes(self) -> dict[str, tuple[str, ...]]:
@@ -292,20 +207,14 @@ def read_credentials(data: Path) -> Credentials | None:
         return None
 
 
-# The tables of the file, by their names.
-TABLES: Mapping[str, type[_Table]] = {
+_TABLES: Mapping[str, type[_Table]] = {
     "limits": Limits,
     "rate": Rate,
     "cost": Cost,
     "logins": Logins,
-    "login": Login,
-    "oidc": Oidc,
-    "signup": Signup,
     "cards": Cards,
     "a2a": A2a,
     "outbox": Outbox,
-    "retry": Retry,
-    "hedera": Hedera,
 }
 
 
@@ -348,11 +257,11 @@ def load_explained(file: Path | None, environment: Mapping[str, str], arguments:
     settings = _read(file) if file is not None else {}
     sources: dict[str, str] = {}
     for name, value in settings.items():
-        nested = value if name in TABLES and isinstance(value, dict) else None
+        nested = value if name in _TABLES and isinstance(value, dict) else None
         sources.update({f"{name}.{part}": str(file) for part in nested} if nested is not None else {name: str(file)})
     for name, value in _variables(environment).items():
         table, _, rest = name.partition("_")
-        if table in TABLES and rest:
+        if table in _TABLES and rest:
             before = settings.get(table)
             settings[table] = {**(before if isinstance(before, dict) else {}), rest: value}
             sources[f"{table}.{rest}"] = PREFIX + name.upper()
@@ -372,15 +281,15 @@ def load_explained(file: Path | None, environment: Mapping[str, str], arguments:
 
 def setting_names() -> list[str]:
     """Every setting; those of a table with its name before them: `limits.body_bytes`."""
-    top = [field.name for field in msgspec.structs.fields(Config) if field.name not in TABLES]
-    return top + [f"{name}.{field.name}" for name, table in TABLES.items() for field in msgspec.structs.fields(table)]
+    top = [field.name for field in msgspec.structs.fields(Config) if field.name not in _TABLES]
+    return top + [f"{name}.{field.name}" for name, table in _TABLES.items() for field in msgspec.structs.fields(table)]
 
 
 def _check_names(sources: Mapping[str, str]) -> None:
     """Refuse a setting that does not exist, with the one that was probably meant."""
     known = setting_names()
     for name, source in sources.items():
-        if name in known or name in TABLES:
+        if name in known or name in _TABLES:
             continue
         is_variable = source.startswith(PREFIX)
         meant = next(iter(get_close_matches(name, known, cutoff=0.7)), None)

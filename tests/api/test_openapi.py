@@ -130,13 +130,8 @@ def test_examples_are_valid_and_whatever_has_a_body_has_one(server: Server) -> N
         for what, media, content in contents:
             if "json" in media and content["schema"].get("$ref") and "example" in content:
                 held.validate(content["schema"], content["example"])
-            if what == "body" and media == "application/json" and _own_fields(found, content["schema"]):
+            if what == "body" and media == "application/json" and not content["schema"]["$ref"].endswith("/Empty"):
                 assert "example" in content, f"{method} {path} has no example of its body"
-
-
-def _own_fields(found: dict[str, Any], schema: dict[str, Any]) -> set[str]:
-    """The fields of a body beside `extensions`, which every recorded request may carry."""
-    return set(found["components"]["schemas"][schema["$ref"].rpartition("/")[2]]["properties"]) - {"extensions"}
 
 
 def _bodies(operation: dict[str, Any]) -> list[tuple[str, Any]]:

@@ -44,8 +44,7 @@ WHOLE: dict[str, Any] = {
 
 
 def agent_with(client: Client, *roles: str) -> str:
-    # The same card is the same agent: agents with other roles have another slot.
-    agent_id = str(register(client, slot="-".join(roles))["agentId"])
+    agent_id = str(register(client)["agentId"])
     for role in roles:
         client.post("/roles", {"name": role})
         assert client.post(f"/roles/{role}/agents/{agent_id}").status == 200
@@ -322,8 +321,8 @@ def test_messages_and_concerns_stay_with_the_task(workspace: Workspace) -> None:
     parts = [
         {"kind": "text", "text": "See the plan"},
         {"kind": "data", "data": {"n": [1, None]}},
-        {"kind": "file_ref", "uri": "https://example.com/a.pdf", "sha256": "a" * 64, "media_type": "application/pdf"},
-        {"kind": "artifact_ref", "artifact_id": "art_01JTMX9A2B3C4D5E6F7G8H9JKP", "name": "plan"},
+        {"kind": "file_ref", "uri": "https://example.com/a.pdf", "sha256": "a" * 64, "mediaType": "application/pdf"},
+        {"kind": "artifact_ref", "artifactId": "art_01JTMX9A2B3C4D5E6F7G8H9JKP", "name": "plan"},
     ]
     path = f"/tasks/{task_id}/messages"
     first = workspace.admin.post(path, {"parts": parts, "metadata": {"source": "host"}})

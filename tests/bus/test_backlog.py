@@ -69,7 +69,7 @@ def numbers(texts: list[str]) -> list[int]:
     return [int(text.split()[0]) for text in texts]
 
 
-def read_little(path: Path, session: str, agent: str, count: int = COUNT, seconds: float = 30.0) -> list[str]:
+def read_little(path: Path, session: str, agent: str, seconds: float = 30.0) -> list[str]:
     """Read 8 KB, confirm each message of it by a write that may block, read on."""
     texts: list[str] = []
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as link:
@@ -82,7 +82,7 @@ def read_little(path: Path, session: str, agent: str, count: int = COUNT, second
 
         tell("agent.add", "add", payload={"id": agent})
         rest = b""
-        while len(texts) < count:
+        while len(texts) < COUNT:
             data = link.recv(8192)
             assert data, f"cut off after {len(texts)} messages"
             *lines, rest = (rest + data).split(b"\n")

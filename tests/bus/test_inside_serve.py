@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from redkey.api.openapi import response_of
-from tests.bus.test_backlog import read_little
 from tests.harness.acts import begin_queue, claim, create_task, register, until
 from tests.harness.client import Client
 from tests.harness.secret_samples import with_checksum
@@ -186,29 +185,6 @@ def test_the_socket_of_the_data_directory_serves_the_first_workspace(server: Ser
     with Link(server.data / "bus" / "coord.sock") as link:
         made = link.ask("session.create", "codex-cli", payload={"name": "local"})["session"]
     assert made in [one["id"] for one in admin.get("/api/sessions").json]
-
-
-def test_what_the_bridge_has_told_an_agent_that_was_away_reaches_it_though_it_reads_little(
-    server: Server, api: Client, admin: Client, session: str
-) -> None:
-    path, queue = server.data / "bus" / "coord.sock", begin_queue(api, "queue_away")
-    join(path, session, "slow").close()
-    admin.put(f"/api/sessions/{session}/ledger", b"")
-    for start in range(0, 400, 100):
-        tasks = [{"title": f"{number:03} ".ljust(500, "x")} for number in range(start, start + 100)]
-        assert api.post(f"/queues/{queue}/tasks/batch", {"tasks": tasks}).status == 200
-    records: list[dict[str, Any]] = []
-
-    def all_told() -> bool:
-        after = records[-1]["payload"]["seq"] if records else 0
-        records.extend(admin.get(f"/api/sessions/{session}/events?after={after}&limit=500").json)
-        return any("399 x" in one["payload"]["envelope"]["payload"].get("text", "") for one in records[-3:])
-
-    until(all_told)
-    count = sum(one["type"] == "message.send" for one in records)
-    texts = read_little(path, session, "slow", count, 60)
-    created = [int(text.split('"')[1][:3]) for text in texts if text.startswith("task.created")]
-    assert created == list(range(400))
 
 
 def told(link: Link, agent: str, kind: str) -> dict[str, Any]:

@@ -51,7 +51,6 @@ class Scene:
             self.does(words)
         ada, bo = (json.loads(self.does(f"agent register {name} --json")) for name in ("ada", "bo"))
         self.does("role grant writer ada")
-        self.does("agent register cy --role writer --no-key")
         # As an agent that works by its own key is: the ledger says so.
         agent = {**self._account, "REDKEY_API_KEY": ada["apiKey"]}
         self.held = self.task("--queue jobs --role writer --output report")

@@ -266,7 +266,12 @@ MISTAKES = [
         USED_WRONGLY,
         ("no agent is named", "give --agent, or set REDKEY_AGENT_ID", "redkey agent list"),
     ),
-    Mistake("a claim of a held task", "claim take {held} --agent cy", NO, ("missed: ada was first",)),
+    Mistake(
+        "a claim of a held task",
+        "claim take {held} --agent bo",
+        NO,
+        ("rejected: missing role: writer", "next: redkey role grant writer "),
+    ),
     Mistake(
         "a claim in a paused queue",
         "claim take {parked} --agent ada",

@@ -39,7 +39,6 @@ NAMES = [
     "NoTasks",
     "NotFound",
     "Page",
-    "PendingTask",
     "RateLimited",
     "Receipt",
     "RedKey",
@@ -54,7 +53,6 @@ NAMES = [
     "TimedOut",
     "Unauthorized",
     "Unreachable",
-    "WorkFailed",
     "WorkInterrupted",
 ]
 RESOURCES = [
@@ -70,12 +68,10 @@ RESOURCES = [
     "keys",
     "ledger",
     "oauth",
-    "people",
     "queues",
     "receipts",
     "roles",
     "server",
-    "signup",
     "tasks",
     "usage",
     "webhooks",

@@ -19,7 +19,6 @@ from redkey.commands.claims import BlockClaim, ClaimNext
 from redkey.commands.decision import Refused
 from redkey.commands.tasks import CreateTask, RetryTask, UnblockTask
 from redkey.commands.workflows import CancelWorkflow, PauseWorkflow, ResumeWorkflow
-from redkey.reducers import claim
 from redkey.reducers.run import Run
 from redkey.reducers.world import World
 from redkey.services import unit_of_work
@@ -198,12 +197,12 @@ def test_the_wrappers_notice_a_decision_that_changes_the_world(twice: Twice, mon
     """What the first version did: a task was set aside while others were looked for."""
     desk = Desk()
     agent, task = desk.agent("ada"), desk.task()
-    real = claim.best_tasks
+    real = claims.best_tasks
 
     def marks(world: World, *rest: Any) -> Any:
         world.tasks[task].reserved = "chosen"
         return real(world, *rest)
 
-    monkeypatch.setattr(claim, "best_tasks", marks)
+    monkeypatch.setattr(claims, "best_tasks", marks)
     with pytest.raises(AssertionError, match="changed something"):
         desk.do(ClaimNext(QUEUE, agent))

@@ -53,7 +53,7 @@ def test_a_page_does_what_it_says(page: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=_name)
 def test_every_block_says_what_it_is(page: Path) -> None:
-    known = {*RUNNABLE, "text", "mermaid", "sql"}
+    known = {*RUNNABLE, "text", "mermaid"}
     strange = [f"{_name(page)}:{block.line}" for block in blocks(page) if block.language not in known]
     assert strange == []
 

@@ -21,16 +21,6 @@ LONG = os.environ.get("REDKEY_TEST_LONG") == "1"
 thorough = settings(max_examples=2000 if LONG else 150, deadline=None)
 
 REASONS = {
-    "attempt_exists",
-    "attempt_ended",
-    "context_changed",
-    "project_exists",
-    "phase_exists",
-    "unknown_project",
-    "unknown_phase",
-    "project_completed",
-    "phase_completed",
-    "already_completed",
     "not_created",
     "terminal",
     "transition_refused",
@@ -91,19 +81,10 @@ def sequences(draw: st.DrawFn) -> list[Wire]:
     return wires
 
 
-def subject(wire: Wire) -> str:
-    """What a wire decides about: a task, whose attempts and gates follow each other; projects; or its own stream."""
-    stream_id: str = wire["stream"]["stream_id"]
-    kind = stream_id.partition(":")[0]
-    if wire["type"].startswith("gate."):
-        return f"task:{wire['payload']['task_id']}"
-    return "projects" if kind in ("project", "phase") else stream_id.partition(":attempt:")[0]
-
-
-def by_subject(wires: list[Wire]) -> dict[str, list[Wire]]:
+def by_stream(wires: list[Wire]) -> dict[str, list[Wire]]:
     found: dict[str, list[Wire]] = {}
     for wire in wires:
-        found.setdefault(subject(wire), []).append(wire)
+        found.setdefault(wire["stream"]["stream_id"], []).append(wire)
     return found
 
 
@@ -173,23 +154,17 @@ def test_a_prefix_and_the_rest_are_the_whole(wires: list[Wire], data: st.DataObj
 @thorough
 @given(sequences(), st.data())
 def test_weaving_streams_otherwise_changes_no_stream(wires: list[Wire], data: st.DataObject) -> None:
-    # What a workspace decides holds for all that comes after it, so its wires have no other order.
-    wires = [wire for wire in wires if not wire["type"].startswith("workspace.")]
-    subjects = {name: iter(own) for name, own in by_subject(wires).items()}
-    order = data.draw(st.permutations([subject(wire) for wire in wires]))
-    woven = replay(next(subjects[name]) for name in order)
+    streams = {stream_id: iter(own) for stream_id, own in by_stream(wires).items()}
+    order = data.draw(st.permutations([wire["stream"]["stream_id"] for wire in wires]))
+    woven = replay(next(streams[stream_id]) for stream_id in order)
     base = replay(wires)
     assert pictures(woven) == pictures(base)
     assert sorted(map(repr, woven.void)) == sorted(map(repr, base.void))
     assert canonical(woven.as_json()["projects"]) == canonical(base.as_json()["projects"])
-    for own in by_subject(wires).values():
-        streams = {wire["stream"]["stream_id"] for wire in own}
-        expected = {key: value for key, value in pictures(base).items() if key in streams}
-        assert pictures(replay(own)) == expected
-        if len(streams) == 1:
-            alone = replay_stream(wires, *streams)
-            assert pictures(alone) == expected
-            assert alone.wires == sum(wire["stream"]["stream_id"] in streams for wire in wires)
+    for stream_id, own in by_stream(wires).items():
+        alone = replay_stream(wires, stream_id)
+        assert pictures(alone) == {key: value for key, value in pictures(base).items() if key == stream_id}
+        assert alone.wires == len(own)
 
 
 @thorough

@@ -32,10 +32,9 @@ OPENERS = {
     "services/coordinator.py": "commands",
     "services/acts.py": "acts, and what works on a data directory by itself",
     "services/simulation.py": "a store of its own",
+    "services/workspaces.py": "the first workspace, before there is a coordinator",
     "services/backup.py": "offline: restore",
-    "services/ledger_copy.py": "offline: ledger copy",
     "services/load.py": "offline: load",
-    "services/ordered/rebuild.py": "offline: ledger import",
     "services/reconcile.py": "offline: reads while writers wait",
     "services/recovery.py": "offline: key recover",
 }
@@ -57,15 +56,14 @@ def sources() -> dict[str, ast.Module]:
 
 
 def opens_a_unit(tree: ast.Module) -> bool:
-    """True when a module names `store.write` or `write_store` of anything."""
-
-    def owner(node: ast.Attribute) -> str:
-        return getattr(node.value, "attr", "") or getattr(node.value, "id", "")
-
+    """True when a module enters `something.write(...)`, which only a store's is for."""
     return any(
-        node.attr == "write_store" or (node.attr == "write" and owner(node).endswith("store"))
+        isinstance(item.context_expr, ast.Call)
+        and isinstance(item.context_expr.func, ast.Attribute)
+        and item.context_expr.func.attr in ("write", "write_store")
         for node in ast.walk(tree)
-        if isinstance(node, ast.Attribute)
+        if isinstance(node, ast.With)
+        for item in node.items
     )
 
 

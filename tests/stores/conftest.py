@@ -13,7 +13,6 @@ from redkey.ledger.ports import Clock, SequencedStore
 from redkey.stores.clock import SystemClock
 from redkey.stores.memory import MemoryDisk, MemoryStore
 from redkey.stores.memory.network import Network, NetworkStore, Weather
-from redkey.stores.postgres import PostgresStore
 from redkey.stores.sqlite import SqliteStore
 
 
@@ -59,20 +58,5 @@ def network_maker() -> Iterator[ClosingMaker]:
 def memory_maker() -> Iterator[ClosingMaker]:
     disk = MemoryDisk()
     maker = ClosingMaker(lambda clock: MemoryStore(clock, disk))
-    yield maker
-    maker.close()
-
-
-@pytest.fixture
-def postgres_maker(postgres_url: str) -> Iterator[ClosingMaker]:
-    set_by_hand: list[Clock] = []
-
-    def make(clock: Clock) -> SequencedStore:
-        # Time is the database's, unless a test sets it: then for all stores that are opened from there on.
-        if not isinstance(clock, SystemClock):
-            set_by_hand.append(clock)
-        return PostgresStore(postgres_url, set_by_hand[-1] if set_by_hand else None)
-
-    maker = ClosingMaker(make)
     yield maker
     maker.close()

@@ -64,7 +64,7 @@ class Tab:
         """Log in with a key, and wait until the page lives."""
         self.page.goto(f"{self.server.url}/")
         self.page.fill("input[name=key]", key or self.server.key)
-        self.page.get_by_role("button", name="Log in with the key").click()
+        self.page.get_by_role("button", name="Log in").click()
         self.page.get_by_text("live", exact=True).wait_for()
         return self
 

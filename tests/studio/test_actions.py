@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import re
 
-import httpx2 as httpx
-
-from redkey.client import Claimed, RedKey
+from redkey.client import RedKey
 from tests.harness.server import Server
 from tests.studio.conftest import OpenTab, Tab
 from tests.studio.scene import PLAN, Scene
@@ -112,61 +109,17 @@ def test_a_plan_is_checked_simulated_started_paused_and_cancelled(tab: Tab, rk: 
     tab.done("The run is paused.")
     assert rk.workflows.get(run.workflow_id).status == "paused"
     page.get_by_role("button", name="Resume").click()
-    tab.done("The run was resumed.")
+    tab.done("The run goes on.")
     page.get_by_role("button", name="Cancel").click()
     tab.done("The run is cancelled.")
     assert rk.workflows.get(run.workflow_id).status == "cancelled"
-
-
-def test_one_speaks_on_the_bus_to_one_agent_and_to_all(tab: Tab, rk: RedKey, server: Server, scene: Scene) -> None:
-    bus = f"{server.url}/api/sessions"
-    headers = {"authorization": f"Bearer {server.key}"}
-    assert httpx.post(bus, headers=headers, json={"id": "studio-talk", "name": "Planning"}).status_code == 201
-    for name in ("ann", "bob"):
-        made = httpx.post(f"{bus}/studio-talk/agents", headers=headers, json={"id": name, "name": name.title()})
-        assert made.status_code == 201
-    tab.go("bus")
-    tab.page.get_by_role("button", name="Planning").click()
-    tab.page.get_by_text("Bob", exact=True).first.wait_for()
-    tab.page.locator("form select").select_option("bob")
-    tab.page.get_by_label("Say something").fill("Only for Bob")
-    tab.page.get_by_role("button", name="Send").click()
-    tab.sees("Only for Bob")
-    tab.page.locator("form select").select_option("")
-    tab.page.get_by_label("Say something").fill("For all of you")
-    tab.page.get_by_role("button", name="Send").click()
-    tab.sees("For all of you")
-    events = httpx.get(f"{bus}/studio-talk/events", headers=headers).json()
-    sent = [one["payload"]["envelope"] for one in events if one["type"] == "message.send"]
-    assert [(one["payload"]["text"], one.get("dst"), one.get("topic")) for one in sent] == [
-        ("Only for Bob", "bob", None),
-        ("For all of you", None, "agents"),
-    ]
-
-
-def test_progress_is_shown_with_its_text_and_queues_with_their_throughput(tab: Tab, rk: RedKey, scene: Scene) -> None:
-    queue = rk.queues.create(name="pace").queue_id
-    agent = rk.agents.register(card={"name": "Pacer"}).agent_id
-    task = rk.tasks.create(queue, title="Slow work").task_id
-    hold = rk.tasks.claim(task, agent)
-    assert isinstance(hold, Claimed)
-    rk.claims.start(hold.claim_id)
-    rk.claims.report_progress(hold.claim_id, text="Read 3 of 10 <b>sources</b>", percent=30)
-    tab.go(f"task/{task}")
-    tab.sees("Read 3 of 10 <b>sources</b>")
-    tab.sees("30 %")
-    tab.go("queues")
-    rk.claims.complete(hold.claim_id, summary="Done.")
-    row = tab.page.get_by_role("row").filter(has=tab.page.get_by_role("link", name="pace"))
-    # The seventh column: completed tasks a minute. There was none before.
-    row.get_by_role("cell").nth(6).filter(has_not_text=re.compile("^0$")).wait_for()
 
 
 def test_queues_are_created_and_paused(tab: Tab, rk: RedKey, scene: Scene) -> None:
     tab.go("queues")
     tab.page.get_by_label("New queue").fill("fresh")
     tab.page.get_by_role("button", name="Create").click()
-    tab.done("The queue was created.")
+    tab.done("The queue is there.")
     row = tab.page.get_by_role("row").filter(has=tab.page.get_by_role("link", name="fresh"))
     row.get_by_role("button", name="Pause").click()
     tab.done("The queue is paused")

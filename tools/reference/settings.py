@@ -22,7 +22,13 @@ is refused. `redkey config show` lists every setting, its value and where it com
 `{KEY_SHAPE.replace(": ", "`: ", 1)}.
 """
 _FIELD = re.compile(r"    (\w+): (.+?) = (.+)$")
-_HEADINGS = {config.Config: "Top level"} | {kind: f"[{name}]" for name, kind in config.TABLES.items()}
+_HEADINGS = {
+    config.Config: "Top level",
+    config.Limits: "[limits]",
+    config.Rate: "[rate]",
+    config.Cost: "[cost]",
+    config.Cards: "[cards]",
+}
 
 
 def page() -> str:

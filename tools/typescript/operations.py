@@ -6,7 +6,6 @@ import inspect
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, Literal
 from urllib.parse import parse_qsl
 
@@ -192,15 +191,8 @@ class _Recorder:
     def pages(self, built: Any) -> tuple[Kind, Any]:
         return "list", built
 
-    def take(self, steps: Any) -> tuple[Kind, Any]:
-        return "call", next(steps)
-
     def stream(self, built: Any) -> tuple[Kind, Any]:
-        # What is made of several operations is written by hand in each SDK.
-        return "stream", built.begin.args[0] if isinstance(built.begin, partial) else None
-
-    def wait(self, task_ids: Any, timeout: Any) -> tuple[Kind, Any]:
-        return "call", None
+        return "stream", built.begin.args[0]
 
 
 def _named_by_the_sdk(described: dict[tuple[str, str], Schema]) -> Iterator[Operation]:
@@ -226,8 +218,6 @@ def _recorded(family: str, name: str, call: Any, described: dict[tuple[str, str]
         if one.default is one.empty and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)
     }
     kind, request = call(**needed)
-    if request is None:
-        return None
     assert isinstance(request, Request)
     if kind == "stream" and request.accept != EVENT_STREAM:
         # Bodies in pieces: WebCrypto cannot hash as they come, so that nothing could be checked.

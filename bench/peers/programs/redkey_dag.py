@@ -8,7 +8,6 @@ import json
 import sys
 import time
 from typing import Any
-from uuid import uuid4
 
 from bench.connection import Connection
 from bench.workflows import plan
@@ -27,9 +26,7 @@ async def work(connection: Connection, key: str, agent: str) -> None:
 
 
 async def join(admin: Connection) -> tuple[Connection, str, str]:
-    # The same card is the same agent, so each has a card of its own.
-    url = f"https://bench.example/{uuid4()}"
-    card = {"name": "bench", "description": "Works.", "url": url, "version": "1", "skills": []}
+    card = {"name": "bench", "description": "Works.", "url": "https://bench.example/a", "version": "1", "skills": []}
     body = {"agentCard": {**card, "capabilities": {}}, "issueKey": True}
     made = await admin.call("POST", "/agents/register-card", PLACE["key"], body)
     await admin.call("POST", f"/roles/writer/agents/{made['agentId']}", PLACE["key"], {})

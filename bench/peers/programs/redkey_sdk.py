@@ -7,13 +7,13 @@ import json
 import os
 import sys
 import time
-from uuid import uuid4
 
 from redkey.client import AsyncRedKey, Claimed
 
 ASKED = json.loads(sys.argv[1])
 PLACE = ASKED["place"]
-CARD: dict[str, object] = {"name": "bench", "description": "Works.", "version": "1", "skills": [], "capabilities": {}}
+CARD: dict[str, object] = {"name": "bench", "description": "Works.", "url": "https://bench.example/a", "version": "1"}
+CARD |= {"skills": [], "capabilities": {}}
 
 
 async def work(admin: AsyncRedKey, queue: str, agent_id: str, key: str, cycles: int) -> None:
@@ -30,9 +30,7 @@ async def main() -> None:
     async with AsyncRedKey(PLACE["url"], PLACE["key"]) as admin:
         # A queue of this run's own: the server may have seen others.
         queue = (await admin.queues.create(f"bench-{os.getpid()}")).queue_id
-        # The same card is the same agent, so each has a card of its own.
-        cards = [{**CARD, "url": f"https://bench.example/{uuid4()}"} for _ in range(workers)]
-        joined = [await admin.agents.register(card=card, issue_key=True) for card in cards]
+        joined = [await admin.agents.register(card=CARD, issue_key=True) for _ in range(workers)]
         begun = time.perf_counter()
         await asyncio.gather(*(work(admin, queue, one.agent_id, one.api_key or "", each) for one in joined))
         print(json.dumps({"cycles": workers * each, "seconds": time.perf_counter() - begun}))

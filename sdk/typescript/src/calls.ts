@@ -112,7 +112,7 @@ function build(connection: Connection, words: string[], args: unknown[], after?:
   } else if (marks.includes("form")) {
     [body, query] = [encodeQuery({ ...fixed, ...input }), {}];
     headers["content-type"] = "application/x-www-form-urlencoded";
-  } else if (method !== "GET" && (method !== "DELETE" || Object.keys(input).length)) {
+  } else if (method !== "GET" && method !== "DELETE") {
     [body, query] = [encodeBody(input), {}];
     headers["content-type"] = JSON_TYPE;
   }

@@ -27,10 +27,7 @@ type Task = Awaited<ReturnType<Api["tasks"]["get"]>>;
 
 /** What the SDK adds to the operations of tasks. */
 interface Waiting {
-  /**
-   * Wait until a task is completed, failed for good or cancelled. One that was completed and still needs an approval
-   * is `awaiting_approval`, and `gateId` names that approval.
-   */
+  /** Wait until a task is completed, failed for good or cancelled. `gateId` names an approval that it still needs. */
   wait(taskId: string, options?: CallOptions): Promise<Task>;
 }
 
@@ -38,7 +35,7 @@ export interface RedKey extends Omit<Api, "tasks"> {
   tasks: Api["tasks"] & Waiting;
 }
 
-const ENDED = ["completed", "awaiting_approval", "failed", "cancelled"];
+const ENDED = ["completed", "failed", "cancelled"];
 
 export class RedKey {
   readonly url: string;
@@ -68,12 +65,6 @@ export class RedKey {
   withOptions(options: CallOptions): RedKey {
     const { url, apiKey, fetch: send, options: before } = this.#connection;
     return new RedKey({ ...before, ...options, url, apiKey, fetch: send, log: this.log } as Settings);
-  }
-
-  /** The same client with another key. @internal */
-  withKey(apiKey: string): RedKey {
-    const { url, fetch: send, options } = this.#connection;
-    return new RedKey({ ...options, url, apiKey, fetch: send, log: this.log } as Settings);
   }
 
   /** Declare a handler for the tasks of a queue; `run` begins the work. */

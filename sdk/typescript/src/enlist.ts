@@ -4,7 +4,7 @@
  * A named agent is found by its name and stays. Without a name the agent is this process alone: two processes of one
  * script must not be one agent, because both would be told of the same claim.
  */
-import { newKey, type CallOptions } from "./calls.js";
+import { newKey } from "./calls.js";
 import type { RedKey } from "./client.js";
 import { CallMisused, Conflict, Forbidden, NotFound } from "./errors.js";
 import type { Api } from "./generated/api.js";
@@ -43,24 +43,6 @@ export async function enlist(
   for (const role of roles) await grant(rk, found, `role_${role.replace(/^roles\./, "").replace(/^role_/, "")}`);
   await findQueue(rk, queue);
   return found.agentId;
-}
-
-/** A client that acts as the agent, under a key that `end` revokes. */
-export interface Acting {
-  rk: RedKey;
-  end(options: CallOptions): Promise<unknown>;
-}
-
-/** Get the agent a key of its own; where the given key may create none, such as an agent's, it is used as it is. */
-export async function actAs(rk: RedKey, agentId: string): Promise<Acting> {
-  try {
-    const workspace = (await rk.workspaces.list({ own: true }).page()).items[0]?.workspaceId ?? "";
-    const { apiKey, keyId } = await rk.keys.create(workspace, { scopes: ["agent"], agentId, name: "worker" });
-    return { rk: rk.withKey(apiKey), end: (options) => rk.keys.revoke(workspace, keyId, options) };
-  } catch (error) {
-    if (!(error instanceof Forbidden || error instanceof NotFound)) throw error;
-    return { rk, end: () => Promise.resolve() };
-  }
 }
 
 async function findAgent(

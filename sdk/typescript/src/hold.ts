@@ -228,14 +228,14 @@ export class Hold implements Held {
 
   /** Give the task back for others. */
   release(options: CallOptions = {}) {
-    return this.#tell((keyed) => this.rk.claims.release(this.claimId, {}, keyed), options);
+    return this.#tell((keyed) => this.rk.claims.release(this.claimId, keyed), options);
   }
 
   /** Give the task back before its handler ended, and interrupt the handler. */
   async giveBack(options: CallOptions): Promise<boolean> {
     if (this.told || this.#telling || this.lease.end) return false;
     try {
-      await this.#tell((keyed) => this.rk.claims.release(this.claimId, {}, keyed), options, true);
+      await this.#tell((keyed) => this.rk.claims.release(this.claimId, keyed), options, true);
     } finally {
       this.#end("stopped");
     }

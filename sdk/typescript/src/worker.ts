@@ -21,7 +21,7 @@ import {
   WorkInterrupted,
 } from "./errors.js";
 import { newTally, type Tally, type WorkerOptions } from "./declared.js";
-import { actAs, enlist, type Acting } from "./enlist.js";
+import { enlist } from "./enlist.js";
 import type { Claimed, ClaimNextOutcome, Hold } from "./hold.js";
 import { now } from "./lease.js";
 import {
@@ -39,8 +39,6 @@ interface Enlisted extends Required<Omit<WorkerOptions, "agent" | "roles">> {
   agentId: string;
   /** Whether the agent was registered for this run alone. */
   passing: boolean;
-  /** The client under the agent's own key. */
-  acting: Acting;
 }
 
 interface Won {
@@ -102,7 +100,6 @@ export class Crew {
           ...options,
           agentId,
           passing: agent === undefined,
-          acting: await actAs(this.rk, agentId),
         };
         enlisted.push(worker);
         for (let slot = 0; slot < worker.concurrency; slot++) slots.push(this.#slot(worker));
@@ -148,7 +145,7 @@ export class Crew {
           await this.#nap(backOffSeconds(++failures));
         }
       }
-      if (won) await this.#giveBack(worker.acting.rk.held(won.claimed, worker.leaseSeconds, won.askedAt));
+      if (won) await this.#giveBack(this.rk.held(won.claimed, worker.leaseSeconds, won.askedAt));
     } catch (cause) {
       this.#error ??= { cause };
       this.#stopping.abort();
@@ -156,13 +153,13 @@ export class Crew {
   }
 
   async #claim(
-    { queue, agentId, leaseSeconds, acting }: Enlisted,
+    { queue, agentId, leaseSeconds }: Enlisted,
     idempotencyKey: string,
     askedAt: number,
   ): Promise<Won | undefined> {
     // The hold may have begun as early as the request was sent: most of the lease must be left when it is answered.
     const wait = Math.min(WAIT_SECONDS, leaseSeconds / 3);
-    const found = await acting.rk.queues.claimNext(queue, { agentId, leaseSeconds, wait }, { idempotencyKey });
+    const found = await this.rk.queues.claimNext(queue, { agentId, leaseSeconds, wait }, { idempotencyKey });
     if (found.status === "claimed") return { claimed: found, askedAt };
     if (found.status !== "no_tasks") {
       this.#tally[found.status]++;
@@ -174,12 +171,11 @@ export class Crew {
 
   /** Start, handle, tell the end: the claim that came with the telling. */
   async #work(worker: Enlisted, { claimed, askedAt }: Won): Promise<Won | undefined> {
-    const { rk } = worker.acting;
-    const hold = rk.held(claimed, worker.leaseSeconds, askedAt, this.#stopping.signal);
+    const hold = this.rk.held(claimed, worker.leaseSeconds, askedAt, this.#stopping.signal);
     this.#tally.claimed++;
     this.#holds.add(hold);
     try {
-      await rk.keep(hold);
+      await this.rk.keep(hold);
       const verdict = (await this.#start(hold)) ? await this.#judge(worker, hold) : undefined;
       if (!verdict || hold.told) return undefined;
       const goOn = !this.#stopping.signal.aborted && worker.pause() <= 0;
@@ -190,7 +186,7 @@ export class Crew {
       if (verdict instanceof Release) await this.#nap(1);
       return next?.status === "claimed" ? { claimed: next, askedAt: toldAt } : undefined;
     } finally {
-      rk.pulse.delete(hold);
+      this.rk.pulse.delete(hold);
       this.#holds.delete(hold);
     }
   }
@@ -288,11 +284,10 @@ export class Crew {
 
   /** Tell of each agent that it lives, and how much work it can take and has; workers may share one. */
   async #showPresence(enlisted: readonly Enlisted[]): Promise<void> {
-    const acting = new Map(enlisted.map((worker) => [worker.agentId, worker.acting.rk]));
-    for (const [agentId, rk] of acting) {
+    for (const agentId of new Set(enlisted.map((worker) => worker.agentId))) {
       const capacity = enlisted.reduce((sum, one) => sum + (one.agentId === agentId ? one.concurrency : 0), 0);
       const inUse = [...this.#holds].filter((hold) => hold.agentId === agentId).length;
-      await rk.agents.heartbeat(agentId, { capacity, inUse }, BRIEF).catch((error: unknown) => {
+      await this.rk.agents.heartbeat(agentId, { capacity, inUse }, BRIEF).catch((error: unknown) => {
         this.rk.log(`${agentId} could not be shown as alive: ${String(error)}`);
       });
     }
@@ -314,12 +309,11 @@ export class Crew {
     // A claim-next that waits may be about to win: it is heard to its end, and what it won is given back.
     await patience(Math.max(2, begun + WAIT_SECONDS + 1 - now()));
     over.abort();
-    for (const { agentId, passing, acting } of enlisted) {
-      try {
-        if (passing) await this.rk.agents.deactivate(agentId, {}, BRIEF);
-        await acting.end(BRIEF);
-      } catch (error) {
-        this.rk.log(`${agentId} could not be deactivated: ${String(error)}`);
+    for (const { agentId, passing } of enlisted) {
+      if (passing) {
+        await this.rk.agents.deactivate(agentId, BRIEF).catch((error: unknown) => {
+          this.rk.log(`${agentId} could not be deactivated: ${String(error)}`);
+        });
       }
     }
   }

@@ -377,7 +377,7 @@ describe("side by side", { concurrency: true }, () => {
     const waiting = admin.tasks.wait(taskId);
     const { gateId } = await admin.claims.complete(won.claimId, { output: 1 });
     const task = await waiting;
-    assert.equal(task.state, "awaiting_approval");
+    assert.equal(task.state, "completed");
     assert.equal(task.gateId, gateId);
     await assert.rejects(admin.tasks.wait("task_01J00000000000000000000000"), redkey.NotFound);
   });

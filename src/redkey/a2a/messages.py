@@ -76,7 +76,6 @@ def new_task(request: SendMessage, sent: Sent, roles: tuple[str, ...], context_i
     parent = _lineage(request, "parentTaskId")
     if parent and not _TASK_ID.fullmatch(parent):
         raise invalid("The parent task does not exist.", _place("parentTaskId"), "there is no such task")
-    correlation = _lineage(request, "correlationId")
     kind, _, named = context_id.partition(":")
     return NewTask(
         title=title or "A2A message",
@@ -87,12 +86,11 @@ def new_task(request: SendMessage, sent: Sent, roles: tuple[str, ...], context_i
         workflow_id=named if kind == "workflow" else None,
         reference_task_ids=tuple(references),
         parent_task_id=parent or None,
-        correlation_id=ledger_context(correlation, "", _place("correlationId")) if correlation else "",
         completion_criteria=_criteria(request.configuration),
     )
 
 
-def ledger_context(context_id: str | None, generated: str, place: str = "contextId") -> str:
+def ledger_context(context_id: str | None, generated: str) -> str:
     """A context as the ledger names it: one of RedKey's own by its full name, any other under the prefix of A2A."""
     if not context_id:
         return CONTEXT + generated
@@ -101,12 +99,15 @@ def ledger_context(context_id: str | None, generated: str, place: str = "context
     if _ANY_CONTEXT.fullmatch(context_id) and not context_id.startswith(CONTEXT):
         return context_id
     text = "1 to 36 letters, digits, dots, dashes and underscores, or a context of this workspace such as workflow:ID"
-    raise refused("InvalidParamsError", f"This {place.rpartition('.')[2]} is not accepted.", (place, text))
+    raise refused("InvalidParamsError", "This contextId is not accepted.", ("contextId", text))
 
 
 def wanted_context(request: SendMessage) -> str:
-    """The context of a message that begins a task: its own, else its correlation."""
-    return request.message.context_id or _lineage(request, "correlationId")
+    """The context of a message that begins a task; its correlation is another name of it."""
+    context, correlation = request.message.context_id or "", _lineage(request, "correlationId")
+    if context and correlation and context != correlation:
+        raise invalid("A task has one context.", _place("correlationId"), "not the contextId of the message")
+    return context or correlation
 
 
 def _lineage(request: SendMessage, name: str) -> str:

@@ -127,14 +127,13 @@ class Api:
 
     def _run(self, call: Call, data: bytes, body: Any) -> Any:
         endpoint, exchange = call.endpoint, call.exchange
-        operation = endpoint.operation
-        key = idempotency_key(exchange.headers, body) if endpoint.takes_key else ""
-        if key:
-            call.identify(operation, key, b"%b?%b" % (exchange.path.encode(), exchange.query), data)
-        if extensions := getattr(body, "extensions", None):
-            call.extensions = call.extended(extensions)
-        if key and operation.repeats != "records":
-            return repeats.answer_once(call, partial(endpoint.handler, call, body), partial(render, call))
+        if endpoint.takes_key:
+            key = idempotency_key(exchange.headers, body)
+            if key:
+                operation = endpoint.operation
+                call.identify(operation, key, b"%b?%b" % (exchange.path.encode(), exchange.query), data)
+                if operation.repeats != "records":
+                    return repeats.answer_once(call, partial(endpoint.handler, call, body), partial(render, call))
         return endpoint.handler(call, body)
 
     async def _receive(self, call: Call) -> Any:

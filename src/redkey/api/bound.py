@@ -27,7 +27,7 @@ def answered() -> list[Route]:
 def _handler(use: UseCase[Any, Any]) -> Handler:
     """Call the use case with the parameters of the path, then the body, then the query."""
     run, names = use.run, use.operation.path_names
-    if use.operation.takes_body:
+    if use.operation.body is not None:
         if use.operation.query is not None:
             return lambda call, body: run(call, *map(call.path.__getitem__, names), body, call.query)
         if len(names) == 1:

@@ -18,7 +18,6 @@ from redkey.shapes.operation import Operation
 
 if TYPE_CHECKING:
     from redkey.api.endpoint import Endpoint
-    from redkey.api.signup import Signups
 
 T = TypeVar("T")
 
@@ -30,7 +29,6 @@ class Services(Means):
     metrics: Metrics
     limiter: Limiter
     logins: Logins
-    signups: Signups
     # Every operation of the server, as its documentation lists them.
     operations: tuple[Operation, ...]
 

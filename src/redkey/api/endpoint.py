@@ -51,7 +51,7 @@ class Endpoint:
         self.is_open, self.looks = not operation.scopes, not operation.writes
         kind = Any if operation.loose else operation.body or Empty
         self.body = BodyReader(kind) if operation.writes and not operation.streamed else None
-        takes_body = operation.takes_body and self.body is not None
+        takes_body = operation.body is not None and self.body is not None
         self.handler: Callable[[Call, Any], Any] = route.handler if takes_body else _without_body(route)
         self.query = QueryReader(operation.query)
         self.body_limit: int = getattr(services.config.limits, operation.body_limit)

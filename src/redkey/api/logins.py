@@ -10,7 +10,6 @@ whoever sends them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from hashlib import sha256
 from ipaddress import IPv6Address, ip_address
 
 import structlog
@@ -24,32 +23,15 @@ from redkey.services.keys import PUBLIC_ID
 _log = structlog.get_logger("redkey.logins")
 # Whoever has one address of IPv6 has all that share its first 64 bits.
 _PREFIX_BITS = 64
-# Messages with codes that one sender may ask for, and that one e-mail address gets, in an hour.
-_MESSAGES = 10
 
 
 class Logins:
     """Counts the failed logins of one server."""
 
-    def __init__(
-        self, rate: Rate, now: Callable[[], float], metrics: Metrics, servers: Callable[[], int] = lambda: 1
-    ) -> None:
-        self._buckets = Buckets(rate, now, servers)
-        self._messages = Buckets(Rate(per_second=_MESSAGES / 3600, burst=_MESSAGES), now, servers)
+    def __init__(self, rate: Rate, now: Callable[[], float], metrics: Metrics) -> None:
+        self._buckets = Buckets(rate, now)
         self._refused = metrics.counter("logins_refused", "Failed logins.")
         self._limited = metrics.counter("logins_limited", "Failed logins beyond the limit.")
-
-    def asked_for_code(self, address: str, email: str) -> None:
-        """Count a message with a code; Declined when there were too many for its e-mail address or its sender.
-
-        Addresses that nobody has count alike, so that the limit shows nothing.
-        """
-        names = (f"from {source_of(address)}", f"to {sha256(email.strip().lower().encode()).hexdigest()}")
-        left = min(self._messages.take(name) for name in names)
-        if left < 0:
-            wait = self._messages.wait_seconds(left)
-            detail = f"Too many codes were sent; wait {wait} s."
-            raise Declined(429, "codes_limited", detail, headers={"retry-after": str(wait)})
 
     def failed(self, address: str, client_id: str) -> None:
         """Note a failed login; Declined when there were too many from its address, or for its client.
@@ -57,7 +39,7 @@ class Logins:
         `client_id` is what the caller says, the public part of a key: it is told only when it has the shape of one.
         """
         client = client_id if PUBLIC_ID.fullmatch(client_id) else ""
-        names = [f"address {source_of(address)}", *([f"client {client}"] if client else [])]
+        names = [f"address {_source(address)}", *([f"client {client}"] if client else [])]
         left = min(self._buckets.take(name) for name in names) if self._buckets.per_second else 0.0
         if left < 0:
             # Not in the log: that is what is bounded.
@@ -69,7 +51,7 @@ class Logins:
         _log.warning("a login failed", address=address, client_id=client)
 
 
-def source_of(address: str) -> str:
+def _source(address: str) -> str:
     """What one caller can speak from, as far as an address tells."""
     try:
         found = ip_address(address)

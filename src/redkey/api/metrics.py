@@ -5,23 +5,15 @@ Requests are counted in plain integers, which cost almost nothing, and become Pr
 
 from __future__ import annotations
 
-import time
 from bisect import bisect_left
-from collections import Counter as Counted
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
-
-from redkey.services.figures import COMMIT_SECONDS, UNIT_SIZES, Happened, WorkFigures, age_seconds
 
 MEDIA_TYPE = CONTENT_TYPE_LATEST
 _BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0, 60.0)
-
-_CLAIMS = {"task.claimed": "won", "task.claim_missed": "missed", "task.claim_rejected": "rejected"}
-_ENDS = {"task.complete": "completed", "task.failed": "failed", "task.cancelled": "cancelled"}
-_LEASES = {"task.lease_expired": "expired", "task.stalled": "stalled"}
 
 
 class Observer:
@@ -42,12 +34,9 @@ class Observer:
 
 
 class Metrics:
-    """The figures of one server. Names of queues and roles are shown only where the figures are closed to strangers."""
+    """The figures of one server."""
 
-    def __init__(self, *, named: bool = False) -> None:
-        self._named = named
-        self.happened = Happened()
-        self.work: Callable[[], Iterable[WorkFigures]] = tuple
+    def __init__(self) -> None:
         self._registry = CollectorRegistry()
         self._observers: list[Observer] = []
         self._registry.register(self)
@@ -83,54 +72,13 @@ class Metrics:
                 seconds.add_metric((one.method, one.route), _cumulative(one.buckets), one.total)
         yield requests
         yield seconds
-        yield from self._happened()
-        yield from self._work(time.time_ns())
-
-    def _happened(self) -> Iterator[Metric]:
-        types = self.happened.types
-        for name, text, label, found in (
-            ("claims", "Claims by their outcome.", "outcome", _CLAIMS),
-            ("tasks_ended", "Attempts at tasks that ended.", "how", _ENDS),
-            ("leases_ended", "Holds that ended without their holder.", "how", _LEASES),
-        ):
-            family = CounterMetricFamily(f"redkey_{name}", text, labels=(label,))
-            for type_, value in found.items():
-                family.add_metric((value,), types[type_])
-            yield family
-        units = HistogramMetricFamily("redkey_unit_records", "Records of one unit.")
-        units.add_metric((), _cumulative(self.happened.units.counts, UNIT_SIZES), self.happened.units.total)
-        yield units
-        commits = HistogramMetricFamily("redkey_commit_seconds", "Time to make units durable.")
-        commits.add_metric((), _cumulative(self.happened.commits.counts, COMMIT_SECONDS), self.happened.commits.total)
-        yield commits
-
-    def _work(self, now: int) -> Iterator[Metric]:
-        labels = ("queue", "role") if self._named else ()
-        depth = GaugeMetricFamily("redkey_queue_tasks", "Tasks that wait for an agent.", labels=labels)
-        age = GaugeMetricFamily("redkey_queue_oldest_seconds", "Age of the oldest task that waits.", labels=labels)
-        figures = list(self.work())
-        waiting: dict[tuple[str, ...], tuple[int, int]] = {} if self._named else {(): (0, now)}
-        for one in (waits for found in figures for waits in found.waiting):
-            name: tuple[str, ...] = (one.queue, one.role) if self._named else ()
-            tasks, oldest = waiting.get(name, (0, now))
-            waiting[name] = tasks + one.tasks, min(oldest, one.oldest)
-        for named, (tasks, oldest) in waiting.items():
-            depth.add_metric(named, tasks)
-            age.add_metric(named, age_seconds(oldest, now))
-        states = GaugeMetricFamily("redkey_tasks", "Tasks by state; ended ones of the last minute.", labels=("state",))
-        total = sum((Counted(found.states) for found in figures), Counted())
-        for state, count in total.items():
-            states.add_metric((state,), count)
-        workers = GaugeMetricFamily("redkey_workers", "Agents that are active and were seen lately.")
-        workers.add_metric((), sum(found.workers for found in figures))
-        yield from (depth, age, states, workers)
 
 
-def _cumulative(buckets: list[int], bounds: Sequence[float] = _BUCKETS) -> list[tuple[str, float]]:
+def _cumulative(buckets: list[int]) -> list[tuple[str, float]]:
     """Counts up to each bound, as Prometheus wants them."""
     found: list[tuple[str, float]] = []
     count = 0
-    for bound, one in zip((*bounds, float("inf")), buckets, strict=True):
+    for bound, one in zip((*_BUCKETS, float("inf")), buckets, strict=True):
         count += one
         found.append(("+Inf" if bound == float("inf") else str(bound), count))
     return found

@@ -21,25 +21,19 @@ STYLE = (
     "h2{margin-top:2.5rem}h3{margin-bottom:.3rem}"
     ".method{display:inline-block;min-width:4.5rem;font-weight:700}"
     "details{margin:.3rem 0}summary{cursor:pointer}"
-    "form{max-width:26rem}label{display:block;margin:.8rem 0}"
-    "input:not([type=radio]){display:block;box-sizing:border-box;width:100%;font:inherit;padding:.4rem .5rem}"
-    "button{font:inherit;padding:.4rem 1rem;margin:.4rem .6rem .4rem 0}"
-    ".alert{border-left:.25rem solid #c33;padding-left:.8rem}"
 )
 _STYLE_HASH = b64encode(sha256(STYLE.encode()).digest()).decode()
 _POLICY = f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; base-uri 'none'; frame-ancestors 'none'"
 
 
-def page(title: str, body: Iterable[str], *, status: int = 200, forms: str = "'none'") -> Raw:
-    """A whole page; the parts of its body are HTML already. `forms` is where its forms may lead, as CSP sources."""
+def page(title: str, body: Iterable[str]) -> Raw:
+    """A whole page; the parts of its body are HTML already."""
     text = (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8">'
         f'<meta name="viewport" content="width=device-width"><title>{escape(title)}</title>'
         f"<style>{STYLE}</style></head><body>{''.join(body)}</body></html>"
     )
-    policy = f"{_POLICY}; form-action {forms}"
-    headers = ((b"content-security-policy", policy.encode()), (b"referrer-policy", b"same-origin"))
-    return Raw(text.encode(), "text/html; charset=utf-8", status, headers)
+    return Raw(text.encode(), "text/html; charset=utf-8", headers=((b"content-security-policy", _POLICY.encode()),))
 
 
 def table(rows: Iterable[tuple[str, str]]) -> str:

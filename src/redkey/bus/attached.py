@@ -1,16 +1,13 @@
 """The bus inside a server: beside its API, with its keys, each session of a workspace, bridged to its ledger.
 
-A data directory may have several servers and has one bus: the first server holds it, the others say so. Servers of one
-database, each with a data directory of its own, have one bus too, and the others name the server that hosts it.
+A data directory may have several servers and has one bus: the first server holds it, the others say so.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-import msgspec
 import structlog
 
 from redkey.bus.bridge import Bridge
@@ -36,13 +33,8 @@ class AttachedBus:
         hosts: KnownHosts,
         notices: Notices,
         on_fatal: Callable[[BaseException], None],
-        elsewhere: Callable[[], str] | None = None,
     ) -> None:
-        """`workspace_id` is where sessions belong that are made through the Unix socket, by this machine's owner.
-
-        `elsewhere` is the address of the server that hosts the bus, empty for this one; it is called in a thread.
-        """
-        self._elsewhere = elsewhere
+        """`workspace_id` is where sessions belong that are made through the Unix socket, by this machine's owner."""
         self._home, self._workspace_id, self._gate, self._on_fatal = home, workspace_id, gate, on_fatal
         self._hosts, self._notices = hosts, notices
         self._standing: StandingBus | None = None
@@ -50,9 +42,6 @@ class AttachedBus:
         self._bridge: Bridge | None = None
 
     async def start(self) -> None:
-        if url := await self._host():
-            _log.info("another server hosts the bus", url=url)
-            return
         try:
             standing = StandingBus(self._home, self._on_fatal, workspace=self._workspace_id, listens=False)
         except CannotListen as refused:
@@ -68,16 +57,10 @@ class AttachedBus:
         self._face = HttpFace(bus, self._gate, self._hosts, self._bridge)
 
     async def __call__(self, exchange: Exchange) -> None:
-        if url := await self._host():
-            body = {"error": f"another server hosts the bus: call {url}", "code": "bus_elsewhere", "url": url}
-            exchange.reply(421, b"content-type: application/json\r\n", msgspec.json.encode(body))
-        elif self._face is None:
+        if self._face is None:
             exchange.reply(503, b"content-type: application/json\r\nretry-after: 5\r\n", _ABSENT)
         else:
             await self._face(exchange)
-
-    async def _host(self) -> str:
-        return await asyncio.to_thread(self._elsewhere) if self._elsewhere is not None else ""
 
     def begin_stop(self) -> None:
         """End those who follow."""

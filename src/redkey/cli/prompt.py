@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from redkey.cli.run import with_memory_options
 from redkey.cli.screen import print_item
 from redkey.cli.session import daily
 
@@ -29,7 +28,7 @@ def command() -> None:
     "--skills", "skills_dirs", multiple=True, type=click.Path(exists=True, file_okay=False), help="Where skills are."
 )
 @click.option("--work", type=click.Path(file_okay=False), help="The runner's directory, whose memories count.")
-@with_memory_options
+@click.option("--memory", type=click.Choice(["auto", "words", "off"]), help="What it remembers by [auto].")
 @click.option("--budget", "budget_tokens", type=click.IntRange(1), help="Tokens that the prompt may take.")
 @daily
 def show(rk: RedKey, task_id: str, as_json: bool, **options: Any) -> None:

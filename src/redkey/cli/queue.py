@@ -16,17 +16,7 @@ if TYPE_CHECKING:
     from redkey.client import RedKey
     from redkey.shapes.queues import Queue
 
-STATES = (
-    "created",
-    "available",
-    "claimed",
-    "working",
-    "blocked",
-    "awaiting_approval",
-    "completed",
-    "failed",
-    "cancelled",
-)
+STATES = ("created", "available", "claimed", "working", "blocked", "completed", "failed", "cancelled")
 _PAGE = 500
 _TITLES = ("QUEUE", "STATE", "LEASE", "ATTEMPTS", "PRIORITY", "NAME")
 

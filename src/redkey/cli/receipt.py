@@ -12,7 +12,6 @@ from redkey.cli.documents import FILE, decode_document
 from redkey.cli.keys import log_key_option, witness_key_option
 from redkey.cli.report import print_json, shown
 from redkey.cli.session import connected
-from redkey.cli.store import STORE
 from redkey.errors import JsonRefused, ProofRefused
 from redkey.ledger.checkpoint import Checkpoint
 from redkey.ledger.mirror import MirrorRow, parse_row, rows_in
@@ -71,7 +70,7 @@ def keys_command(rk: RedKey) -> None:
 
 
 @command.command()
-@click.argument("directory", metavar="STORE", type=STORE)
+@click.argument("directory", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.argument("event_id", metavar="EVENT_ID")
 @click.option("--topic", metavar="TOPIC", help="The topic; all are looked through when it is not given.")
 @click.option("--content", is_flag=True, help="Put the bodies that the wire names into the receipt.")
@@ -79,9 +78,9 @@ def keys_command(rk: RedKey) -> None:
 @click.option("--url", default="http://127.0.0.1:8700", show_default=True, help="Where receipts can be fetched.")
 @click.option("--out", type=click.File("wb", lazy=True), default="-", help="A file [standard output].")
 def export(
-    directory: str | Path, event_id: str, topic: str | None, content: bool, bare: bool, url: str, out: IO[bytes]
+    directory: Path, event_id: str, topic: str | None, content: bool, bare: bool, url: str, out: IO[bytes]
 ) -> None:
-    """Write the receipt of an event in STORE, a data directory or the URL of a database, without a server.
+    """Write the receipt of an event in the data directory DIR, without a server.
 
     A checkpoint is signed at once when none covers the event yet, so this needs the log's keys. EVENT_ID is as the
     API gives it (evt_...), or a wire id.
@@ -102,7 +101,7 @@ def export(
 @click.option("--key", "keys", multiple=True, metavar="KEY", help="A log's verifier key, or a file of such keys.")
 @click.option("--witness", "witnesses", multiple=True, metavar="KEY", help="A witness's verifier key, or a file.")
 @click.option("--witness-quorum", "quorum", type=click.IntRange(min=1), help="How many witnesses are enough [all].")
-@click.option("--mirror", "mirrors", multiple=True, metavar="FILE|URL", help="A mirror's answer, or a mirror to ask.")
+@click.option("--mirror", "mirrors", multiple=True, type=FILE, help="A mirror node's answer that you fetched yourself.")
 @click.option("--leaf", type=FILE, help="For a bare proof: the file whose bytes are the leaf.")
 @click.option("--record", type=FILE, help="For a bare proof: JSON with `wire` and `internal`, as in a receipt.")
 @click.option("--json", "as_json", is_flag=True, help="Report as one JSON document.")
@@ -122,9 +121,8 @@ def verify(
 
     Four levels are reported, each with its reason. integrity: the record is in the tree of the checkpoint, and
     everything the receipt says follows from it. signed: a key that you gave signed that checkpoint and the
-    receipt. witnessed: the witnesses that you gave cosigned it. anchored: the mirror that you named, or its answer
-    that you saved, shows it on a public topic. Keys that come with a receipt prove nothing. Only --mirror URL uses
-    the network.
+    receipt. witnessed: the witnesses that you gave cosigned it. anchored: the mirror answers that you gave
+    show it on a public topic. Keys that come with a receipt prove nothing.
 
     KEY is a C2SP verifier key (name+id+base64) or a file with one a line; `KEY retired SIZE` in such a file
     says that a key signs no checkpoint of that size or above. FILE may also be a C2SP tlog-proof.
@@ -135,7 +133,7 @@ def verify(
         keys=tuple(log_key_option(keys)),
         witnesses=tuple(witness_key_option(witnesses)),
         quorum=quorum,
-        mirror=tuple(row for place in mirrors for row in _mirror_rows(place, file)),
+        mirror=tuple(row for path in mirrors for row in _rows(path)),
     )
     if quorum is not None and quorum > len(policy.witnesses):
         raise click.UsageError(f"--witness-quorum is {quorum}, but {len(policy.witnesses)} witnesses were given")
@@ -162,17 +160,6 @@ def _verdict(data: bytes, policy: Policy, leaf: str | None, record: str | None) 
         return verify_record_proof(proof, *read_extra(_read(record) if record else proof.extra), policy)
     except ProofRefused as refused:
         return nothing_holds(*refused.findings())
-
-
-def _mirror_rows(place: str, receipt: str) -> list[MirrorRow]:
-    """The rows of a saved answer; or those that a mirror at a URL shows at the place that the receipt names."""
-    if not place.startswith(("http://", "https://")):
-        return _rows(place)
-    from redkey.cli.anchor_rows import fetched_rows
-
-    if receipt == "-":
-        raise click.UsageError("--mirror URL needs the receipt in a file, not on standard input")
-    return fetched_rows(place, _read(receipt))
 
 
 def _rows(path: str) -> list[MirrorRow]:

@@ -24,30 +24,6 @@ _DIRECTORY = click.Path(exists=True, file_okay=False)
 _FILE = click.Path(exists=True, dir_okay=False)
 
 
-def memory_options() -> list[Any]:
-    """The options that say what an agent remembers by, and where; `redkey prompt show` has them too."""
-    return [
-        click.option("--memory", type=click.Choice(["auto", "words", "off"]), help="What it remembers by [auto]."),
-        click.option(
-            "--memory-store",
-            metavar="URL",
-            help="A PostgreSQL for memories, which runners share [REDKEY_MEMORY_STORE, else a file under --work].",
-        ),
-        click.option(
-            "--memory-floor",
-            type=click.FloatRange(0, 1),
-            help="How near a memory must be to be recalled, 0 to 1 [the model's own].",
-        ),
-    ]
-
-
-def with_memory_options(function: Any) -> Any:
-    """Add the options of memory to a command."""
-    for option in reversed(memory_options()):
-        function = option(function)
-    return function
-
-
 def agent_options(function: Any) -> Any:
     """The options that say how an agent is run; what is not given keeps its default."""
     options = [
@@ -89,7 +65,7 @@ def agent_options(function: Any) -> Any:
         click.option("--sandbox-write", multiple=True, type=_DIRECTORY, help="A directory they may write there."),
         click.option("--keep-days", type=float, help="Days that logs of failed attempts are kept [7]."),
         click.option("--env", multiple=True, metavar="NAME", help="A variable that the agent gets; may be repeated."),
-        *memory_options(),
+        click.option("--memory", type=click.Choice(["auto", "words", "off"]), help="What it remembers by [auto]."),
         click.option("--tries", type=click.IntRange(1, 99), help="Tries until the verification passes [2]."),
         click.option("--lease", "lease_seconds", type=click.IntRange(5, 86400), help="Seconds of a lease [60]."),
         click.option("--limit", "limit_seconds", type=float, help="Seconds that one run may take [3600]."),

@@ -19,7 +19,6 @@ _REFUSED = ("data", "port", "uds")
     help="A TOML file with settings [REDKEY_CONFIG, else redkey.toml here].",
 )
 @click.option("--data", type=click.Path(path_type=Path, file_okay=False), help="The data directory (.redkey).")
-@click.option("--store", help="Where the ledger is, for several servers: postgresql://user@host/database.")
 @click.option("--host", help="Where to listen (127.0.0.1).")
 @click.option("--port", type=click.IntRange(0, 65535), help="The port; 0 takes a free one (8700).")
 @click.option("--uds", type=click.Path(path_type=Path), help="Listen on this Unix socket too.")
@@ -28,7 +27,6 @@ _REFUSED = ("data", "port", "uds")
 def command(
     file: Path | None,
     data: Path | None,
-    store: str | None,
     host: str | None,
     port: int | None,
     uds: Path | None,
@@ -47,7 +45,6 @@ def command(
 
     arguments = {
         "data": data,
-        "store": store,
         "host": host,
         "port": port,
         "uds": uds,

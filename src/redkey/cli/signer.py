@@ -9,10 +9,11 @@ from pathlib import Path
 import click
 
 from redkey.cli.documents import FILE
+from redkey.cli.fsck import DIRECTORY
 from redkey.cli.keys import witness_key_option
 from redkey.cli.report import print_json, shown
 from redkey.cli.session import ids_option, json_option
-from redkey.cli.store import STORE, chosen_topic
+from redkey.cli.store import chosen_topic
 from redkey.errors import LedgerError
 from redkey.ledger.checkpoint import open_checkpoint
 from redkey.ledger.note import NOTE_LIMIT
@@ -22,7 +23,7 @@ from redkey.services.log_facts import signer_terms
 from redkey.services.signing import Signing
 from redkey.stores.opening import OpenStore, open_signing, open_store
 
-_DIR = click.argument("directory", metavar="STORE", type=STORE)
+_DIR = click.argument("directory", metavar="DIR", type=DIRECTORY)
 _TOPIC = click.option("--topic", metavar="TOPIC", help="The topic; not needed where there is only one.")
 
 
@@ -39,7 +40,7 @@ def command() -> None:
 @_TOPIC
 @ids_option
 @json_option
-def list_signers(directory: str | Path, topic: str | None, ids_only: bool, as_json: bool) -> None:
+def list_signers(directory: Path, topic: str | None, ids_only: bool, as_json: bool) -> None:
     """Print the verifier keys that sign now, to be published, and what the ledger tells of all signers."""
     with _opened(directory) as (store, signing):
         for signer in signing.signers:
@@ -60,7 +61,7 @@ def list_signers(directory: str | Path, topic: str | None, ids_only: bool, as_js
 
 @command.command()
 @_DIR
-def rotate(directory: str | Path) -> None:
+def rotate(directory: Path) -> None:
     """Begin a rotation: make a new key, which signs beside the old one from now on.
 
     Publish the new verifier key, which is printed; when everybody has it, end the rotation with redkey signer retire.
@@ -72,7 +73,7 @@ def rotate(directory: str | Path) -> None:
 @command.command()
 @_DIR
 @click.argument("key", metavar="KEY")
-def retire(directory: str | Path, key: str) -> None:
+def retire(directory: Path, key: str) -> None:
     """End a rotation: KEY (a verifier key, or its id of eight digits) signs no more and its secret is deleted."""
     with _opened(directory) as (_, signing):
         keys = {signer.verifier.key_id.hex(): signer.verifier for signer in signing.signers}
@@ -88,7 +89,7 @@ def retire(directory: str | Path, key: str) -> None:
 @_DIR
 @_TOPIC
 @click.option("--old", type=click.IntRange(min=0), help="As a witness's request, continuing this size.")
-def checkpoint(directory: str | Path, topic: str | None, old: int | None) -> None:
+def checkpoint(directory: Path, topic: str | None, old: int | None) -> None:
     """Print the newest signed checkpoint, signed at once when records have come since.
 
     With --old it is a C2SP tlog-witness request: the proof that it continues the size that the witness cosigned last
@@ -120,7 +121,7 @@ def checkpoint(directory: str | Path, topic: str | None, old: int | None) -> Non
 @click.argument("answer", type=FILE)
 @_TOPIC
 @click.option("--witness", "witnesses", multiple=True, required=True, metavar="KEY", help="A witness's key, or a file.")
-def cosigned(directory: str | Path, answer: str, topic: str | None, witnesses: tuple[str, ...]) -> None:
+def cosigned(directory: Path, answer: str, topic: str | None, witnesses: tuple[str, ...]) -> None:
     """Keep a witness's cosignature (the line that it answered) with its checkpoint: receipts carry it from now on."""
     keys = witness_key_option(witnesses)
     with click.open_file(answer, "rb") as stream:
@@ -132,6 +133,6 @@ def cosigned(directory: str | Path, answer: str, topic: str | None, witnesses: t
 
 
 @contextmanager
-def _opened(directory: str | Path) -> Iterator[tuple[OpenStore, Signing]]:
+def _opened(directory: Path) -> Iterator[tuple[OpenStore, Signing]]:
     with open_store(directory, create=False) as store:
         yield store, open_signing(store)

@@ -19,16 +19,7 @@ if TYPE_CHECKING:
 _MOST = 50
 _SECONDS = 2.0
 # The states in which a task is most often meant, first.
-_STATES: tuple[Any, ...] = (
-    "available",
-    "claimed",
-    "working",
-    "blocked",
-    "created",
-    "failed",
-    "awaiting_approval",
-    "completed",
-)
+_STATES: tuple[Any, ...] = ("available", "claimed", "working", "blocked", "created", "failed", "completed")
 Found = Iterable[tuple[str, str]]
 
 

@@ -31,7 +31,7 @@ from redkey.cli.session import daily, ids_option, limit_option, queue_option, sl
 from redkey.cli.short_ids import whole_id
 from redkey.cli.task_logs import logs
 from redkey.cli.task_results import messages, result
-from redkey.cli.values import document_file, json_value, retry_value
+from redkey.cli.values import document_file, json_value
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from redkey.shapes.tasks import Task, TaskSummary
 
 _TITLES = ("TASK", "STATE", "TRY", "ROLE", "AGENT", "SINCE", "TITLE")
-_OPEN_STATES = ("created", "available", "claimed", "working", "blocked", "awaiting_approval")
+_OPEN_STATES = ("created", "available", "claimed", "working", "blocked")
 _EARLIER = 5
 # A completion is followed by little: its approval, at most.
 _LAST_EVENTS = 20
@@ -70,7 +70,6 @@ for written in (logs, messages, report, result):
 @click.option("--criterion", "criteria", multiple=True, metavar="TEXT", help="When it is done; repeat.")
 @click.option("--priority", type=click.Choice(["urgent", "high", "normal", "low"]), help="[normal]")
 @click.option("--max-attempts", type=int, metavar="N", help="How often it is tried.")
-@click.option("--retry", type=retry_value, metavar="NAME=NUMBER,...", help="Its retries, as in attempts=3,delay=10.")
 @click.option("--lease", "lease_seconds", type=int, metavar="SECONDS", help="How long a claim of it lasts.")
 @click.option("--deadline", "deadline_seconds", type=int, metavar="SECONDS", help="Fails when it takes longer.")
 @click.option("--gate", is_flag=True, help="A human approves its result.")
@@ -83,7 +82,6 @@ def create(
     capabilities: tuple[str, ...],
     criteria: tuple[str, ...],
     max_attempts: int | None,
-    retry: dict[str, float] | None,
     gate: bool,
     as_json: bool,
     **settings: Any,
@@ -102,7 +100,7 @@ def create(
         "required_roles": roles,
         "required_capabilities": capabilities,
         "completion_criteria": criteria,
-        "retry": {**(retry or {}), **({"maxAttempts": max_attempts} if max_attempts is not None else {})} or None,
+        "retry": {"maxAttempts": max_attempts} if max_attempts is not None else None,
         "approval_gate": gate or None,
         **settings,
     }
@@ -174,7 +172,7 @@ def show(rk: RedKey, task_id: str, at: int | None, as_json: bool) -> None:
 
 def _verification(rk: RedKey, task: Task) -> list[tuple[str, str]]:
     """What was checked before the task was completed, as its completion says."""
-    if task.state not in ("completed", "awaiting_approval") or task.sequence is not None:
+    if task.state != "completed" or task.sequence is not None:
         return []
     events = rk.tasks.events(task.task_id, order="desc", limit=_LAST_EVENTS).page().items
     completion = next((event.data for event in events if event.type == "task.complete"), {})

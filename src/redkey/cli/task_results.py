@@ -34,7 +34,7 @@ def result(ctx: click.Context, rk: RedKey, task_id: str, as_json: bool) -> None:
       redkey task result TASK | jq .guest
     """
     found = rk.tasks.get(task_id)
-    if found.state not in ("completed", "awaiting_approval"):
+    if found.state != "completed":
         why = f"{found.failure.kind}: {found.failure.reason}" if found.failure else found.cancelled_because
         click.echo(f"redkey: {task_id} is {found.state}" + (f": {shown(why)}" if why else ""), err=True)
         ctx.exit(1)
@@ -72,4 +72,4 @@ def _part(part: Mapping[str, Any]) -> str:
         return " ".join(str(part["text"]).split())
     if part["kind"] == "data":
         return json.dumps(part["data"], ensure_ascii=False)
-    return str(part.get("artifact_id") or part.get("uri"))
+    return str(part.get("artifactId") or part.get("uri"))

@@ -11,7 +11,6 @@ from redkey.cli.declared import add_declared
 from redkey.cli.look import Look
 from redkey.cli.screen import print_item, print_table
 from redkey.cli.session import daily
-from redkey.cli.store import STORE
 
 if TYPE_CHECKING:
     from redkey.client import RedKey
@@ -61,23 +60,16 @@ def _figures(one: Any, counted: tuple[str, ...]) -> tuple[str, ...]:
 @command.command()
 @click.option(
     "--data",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
     default=Path(".redkey"),
     show_default=True,
     envvar="REDKEY_DATA",
     help="The data directory.",
 )
-@click.option("--store", envvar="REDKEY_STORE", type=STORE, help="The URL of a database, in place of --data.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a workspace.")
-@click.option(
-    "--config",
-    "file",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="A TOML file with the table [hedera]: compare the fees with the network's records too.",
-)
 @click.pass_context
-def reconcile(ctx: click.Context, data: Path, store: str | Path | None, as_json: bool, file: Path | None) -> None:
-    """Count the ledger again and compare with the meter; with --config, fees with the network's records.
+def reconcile(ctx: click.Context, data: Path, as_json: bool) -> None:
+    """Count the ledger again and compare with the meter.
 
     Works beside a running server. Exit code 1: the two differ; each figure that does is named.
     """
@@ -86,8 +78,8 @@ def reconcile(ctx: click.Context, data: Path, store: str | Path | None, as_json:
     from redkey.stores.opening import open_store
 
     differences = 0
-    with open_store(store or data, create=False) as opened:
-        for one in count_again(opened):
+    with open_store(data, create=False) as store:
+        for one in count_again(store):
             differences += len(one.differences)
             if as_json:
                 print_json(_as_json(one))
@@ -96,34 +88,7 @@ def reconcile(ctx: click.Context, data: Path, store: str | Path | None, as_json:
             click.echo(f"{one.workspace_id}: {told}")
             for wrong in one.differences:
                 click.echo(f"  {wrong.name}: the meter has {wrong.meter:,}, the ledger {wrong.ledger:,}")
-        if file is not None:
-            differences += _reconcile_fees(opened, file, as_json=as_json)
     ctx.exit(1 if differences else 0)
-
-
-def _reconcile_fees(store: Any, file: Path, *, as_json: bool) -> int:
-    """Compare what was booked with what the network's mirror shows, to the tinybar; return 1 if they differ."""
-    import os
-
-    from redkey.cli.report import print_json
-    from redkey.config import load
-    from redkey.hedera.opening import open_network
-    from redkey.hedera.reconciling import charged
-    from redkey.services.network_fees import read_book
-
-    settings = load(file, os.environ, {}).hedera
-    network = open_network(settings)
-    try:
-        messages, tinybars = charged(network, settings.topic)
-    finally:
-        network.close()
-    books = [read_book(store, topic) for topic in store.topics()]
-    booked = sum(book.messages for book in books), sum(book.tinybars for book in books)
-    if as_json:
-        print_json({"network": [messages, tinybars], "booked": list(booked)})
-    else:
-        click.echo(f"fees: {messages:,} messages and {tinybars:,} tinybars on the network, booked {booked}")
-    return int(booked != (messages, tinybars))
 
 
 def _as_json(reconciled: object) -> object:
@@ -141,7 +106,6 @@ add_declared(
                 "granted": lambda one: f"{one.granted:,}",
                 "used": lambda one: f"{one.used:,}",
                 "balance": lambda one: "unlimited" if one.balance is None else f"{one.balance:,} {one.unit}",
-                "fees": lambda one: f"${one.ledger_fees.amount:,.6f} for {one.ledger_fees.messages:,} network messages",
             }
         ),
         "grant": Look(told="{amount:,} {unit} granted to {workspace_id}"),

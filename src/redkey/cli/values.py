@@ -44,29 +44,6 @@ def document_file(path: str) -> Any:
         raise click.BadParameter(f"{path} cannot be read: {cause}") from cause
 
 
-_RETRY_NAMES = ("attempts", "delay", "backoff", "jitter", "longest")
-_RETRY_FIELDS = ("maxAttempts", "delaySeconds", "backoff", "jitter", "longestDelaySeconds")
-_RETRY = dict(zip(_RETRY_NAMES, _RETRY_FIELDS, strict=True))
-
-
-def retry_value(text: str) -> dict[str, float]:
-    """A retry policy: `attempts=3,delay=10,backoff=2,jitter=0.1,longest=600`, each of them at most once."""
-    stated: dict[str, float] = {}
-    for part in text.split(","):
-        name, _, number = part.strip().partition("=")
-        try:
-            value = int(number) if name == "attempts" else float(number)
-        except ValueError:
-            value = -1
-        if name not in _RETRY or _RETRY[name] in stated or value < 0:
-            known = ", ".join(_RETRY)
-            raise click.BadParameter(
-                f"{part.strip()!r} is not NAME=NUMBER with one of {known}, as in attempts=3,delay=10"
-            )
-        stated[_RETRY[name]] = value
-    return stated
-
-
 def _decoded(data: bytes, name: str) -> Any:
     try:
         return decode_document(data, _LIMIT)

@@ -10,11 +10,10 @@ from redkey.cli.declared import add_declared
 from redkey.cli.look import Look
 from redkey.cli.screen import print_done, print_facts, print_item, tell
 from redkey.cli.session import daily, own_workspace
-from redkey.cli.values import retry_value
 
 if TYPE_CHECKING:
     from redkey.client import RedKey
-    from redkey.shapes.policies import RetryPolicyReply, UnverifiedOutputs
+    from redkey.shapes.policies import UnverifiedOutputs
 
 
 @click.group()
@@ -55,12 +54,6 @@ _workspace_option = click.option("--workspace", metavar="ID", help="The workspac
     type=click.Choice(["refuse", "allow"]),
     help="Whether a task may be completed with required outputs whose bytes RedKey did not see.",
 )
-@click.option(
-    "--retry",
-    type=retry_value,
-    metavar="NAME=NUMBER,...",
-    help="Retry tasks that say nothing else, with attempts, delay, backoff, jitter, longest: attempts=3,delay=10.",
-)
 @_workspace_option
 @daily
 def policy(
@@ -70,7 +63,6 @@ def policy(
     self_approval: bool | None,
     public_receipts: bool | None,
     unverified_outputs: UnverifiedOutputs | None,
-    retry: dict[str, float] | None,
     workspace: str | None,
     as_json: bool,
 ) -> None:
@@ -81,10 +73,9 @@ def policy(
       redkey workspace policy --block-route ambiguity=role_editor,role_pm --block-route auth=
       redkey workspace policy --self-approval --public-receipts
       redkey workspace policy --cost-cap task=2.50 --cost-cap day=20 --cost-cap agent=
-      redkey workspace policy --retry attempts=3,delay=10,backoff=2,jitter=0.1,longest=600
     """
     workspace_id = workspace or own_workspace(rk)
-    if routes or caps or unverified_outputs or retry or (self_approval, public_receipts) != (None, None):
+    if routes or caps or unverified_outputs or (self_approval, public_receipts) != (None, None):
         changed = rk.workspaces.set_policy(
             workspace_id,
             block_routes=dict(map(_route, routes)),
@@ -92,7 +83,6 @@ def policy(
             self_approval=self_approval,
             receipts=None if public_receipts is None else {"public": public_receipts},
             unverified_outputs=unverified_outputs,
-            retry=retry,
         )
         if as_json:
             print_item(changed)
@@ -101,7 +91,6 @@ def policy(
             names += ["self-approval"] if changed.self_approval is not None else []
             names += ["public receipts"] if changed.receipts is not None else []
             names += ["unverified outputs"] if changed.unverified_outputs else []
-            names += ["retry"] if changed.retry is not None else []
             tell(f"changed: {', '.join(names)}" if names else "nothing changed")
         return
     found = rk.workspaces.policy(workspace_id)
@@ -113,7 +102,6 @@ def policy(
     shown += [("self-approval", "yes" if found.self_approval else "no")]
     shown += [("public receipts", "yes" if found.receipts.public else "no")]
     shown.append(("unverified outputs", found.unverified_outputs))
-    shown.append(("retry", _retry_words(found.retry)))
     print_facts([("workspace", found.workspace_id), ("rules", found.rules), *shown])
 
 
@@ -136,14 +124,6 @@ def _route(text: str) -> tuple[str, list[str]]:
     if not equals:
         raise click.UsageError(f"--block-route {text!r} is not TYPE=ROLES, as in ambiguity=role_pm")
     return kind, [role.strip() for role in roles.split(",") if role.strip()]
-
-
-def _retry_words(policy: RetryPolicyReply) -> str:
-    attempts = f"{policy.max_attempts} attempt{'s' if policy.max_attempts > 1 else ''}"
-    if not policy.delay_seconds:
-        return attempts
-    pause = f"{policy.delay_seconds:g} s before the second, times {policy.backoff:g} for each further one"
-    return f"{attempts}, {pause}, at most {policy.longest_delay_seconds:g} s, jitter {policy.jitter:g}"
 
 
 def _cap(text: str) -> tuple[str, float | None]:

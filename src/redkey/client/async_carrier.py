@@ -30,7 +30,7 @@ class AsyncCarrier:
         if transport is None and settings.uds is not None:
             transport = httpx2.AsyncHTTPTransport(uds=settings.uds, verify=False, limits=options["limits"])
         self._http = httpx2.AsyncClient(transport=transport, **options)
-        self._settings = settings
+        self._key = {"authorization": f"Bearer {settings.api_key}"}
 
     async def close(self) -> None:
         await self._http.aclose()
@@ -58,7 +58,7 @@ class AsyncCarrier:
             return broken(failure)
 
     def _build(self, sending: Send) -> httpx2.Request:
-        return build_request(self._http, sending, self._settings, _pieces)
+        return build_request(self._http, sending, self._key, _pieces)
 
 
 async def _pieces(path: Path) -> AsyncIterator[bytes]:

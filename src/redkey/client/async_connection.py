@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing, suppress
+from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from redkey.client.async_links import AsyncLinks
@@ -15,7 +14,6 @@ from redkey.client.plain import find_address, plain_body
 from redkey.client.policy import Policy
 from redkey.client.request import Request
 from redkey.client.settings import Settings
-from redkey.shapes.tasks import Task
 
 if TYPE_CHECKING:
     import httpx2
@@ -37,7 +35,7 @@ class AsyncConnection:
             # The caller has chosen how everything goes.
             self._carrier = self._new_carrier(transport)
         elif (address := find_address(settings, self._tls)) is not None:
-            self._links = AsyncLinks(address, settings)
+            self._links = AsyncLinks(address, settings.api_key)
 
     async def close(self) -> None:
         self._is_closed = True
@@ -75,8 +73,6 @@ class AsyncConnection:
                     await asyncio.sleep(effect.seconds)
                 elif isinstance(effect, Open):
                     told = await self._get_carrier().open(effect.sending, opened)
-                elif isinstance(effect, Send):
-                    told = await self._send(effect)
                 else:
                     told = await opened.read()
         finally:
@@ -117,21 +113,3 @@ class AsyncSender:
 
     def stream(self, flowing: Flowing[T]) -> AsyncGenerator[T, None]:
         return self.connection.emit(flowing.begin(self.policy))
-
-    async def wait(self, task_ids: Sequence[str], timeout: float | None) -> list[Task]:
-        """The tasks once they have all ended."""
-        from redkey.client.endings import ended, in_order
-
-        found: list[Task] = []
-        async with aclosing(self.stream(ended(task_ids))) as stream:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(timeout):
-                    async for task in stream:
-                        found.append(task)
-        return in_order(task_ids, found, timeout)
-
-    async def result(self, task_id: str, timeout: float | None) -> Any:
-        """What a task was completed with, once it has ended."""
-        from redkey.client.endings import output_of
-
-        return output_of((await self.wait([task_id], timeout))[0])

@@ -9,7 +9,6 @@ from redkey.client.flow import Answer, Broken, Send
 from redkey.client.idle import Idle, give_up
 from redkey.client.plain import Address, Reader, Writer
 from redkey.client.policy import CONNECT_SECONDS
-from redkey.client.settings import Settings
 
 # How long the first of a host's addresses is waited for before the next is tried beside it.
 _HEAD_START_SECONDS = 0.25
@@ -18,8 +17,8 @@ _HEAD_START_SECONDS = 0.25
 class AsyncLinks:
     """Sends plain requests to one address, each on a link of its own while it lasts."""
 
-    def __init__(self, address: Address, settings: Settings) -> None:
-        self._address, self._writer = address, Writer(address, settings)
+    def __init__(self, address: Address, api_key: str) -> None:
+        self._address, self._writer = address, Writer(address, api_key)
         self._idle: Idle[AsyncLink] = Idle()
 
     async def send(self, sending: Send, body: bytes) -> Answer | Broken:

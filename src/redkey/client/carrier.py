@@ -45,15 +45,15 @@ def client_options(settings: Settings, policy: Policy, tls: ssl.SSLContext | Non
 
 
 def build_request(
-    http: httpx2.Client | httpx2.AsyncClient, sending: Send, settings: Settings, pieces: Callable[[Path], Any]
+    http: httpx2.Client | httpx2.AsyncClient, sending: Send, key: dict[str, str], pieces: Callable[[Path], Any]
 ) -> httpx2.Request:
-    """A request of either kind of client; `settings` has its authorization, `pieces` reads a file that is the body."""
+    """A request of either kind of client; `key` is its authorization, `pieces` reads a file that is the body."""
     connect = min(CONNECT_SECONDS, sending.silence_seconds)
     return http.build_request(
         sending.method,
         sending.path,
         params=sending.query,
-        headers={**sending.headers, **({} if sending.public else {"authorization": f"Bearer {settings.bearer}"})},
+        headers={**sending.headers, **({} if sending.public else key)},
         content=pieces(sending.body) if isinstance(sending.body, Path) else sending.body,
         # How long each part of a try may be silent.
         timeout=httpx2.Timeout(sending.silence_seconds, connect=connect, pool=None),
@@ -81,7 +81,7 @@ class Carrier:
         if transport is None and settings.uds is not None:
             transport = httpx2.HTTPTransport(uds=settings.uds, verify=False, limits=options["limits"])
         self._http = httpx2.Client(transport=transport, **options)
-        self._settings = settings
+        self._key = {"authorization": f"Bearer {settings.api_key}"}
 
     def close(self) -> None:
         self._http.close()
@@ -109,7 +109,7 @@ class Carrier:
             return broken(failure)
 
     def _build(self, sending: Send) -> httpx2.Request:
-        return build_request(self._http, sending, self._settings, _pieces)
+        return build_request(self._http, sending, self._key, _pieces)
 
 
 def _pieces(path: Path) -> Iterator[bytes]:

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 from weakref import WeakSet
 
-import msgspec
-
 from redkey.client.calls.families import Families
 from redkey.client.operation import Async, ClientSender, Mode, Sync
-from redkey.client.policy import RETRIES, Policy
+from redkey.client.policy import Policy
 from redkey.client.settings import Settings, find_settings
 from redkey.client.worker.declared import ClaimMode, Worker
 from redkey.client.worker.lease import Lease, now
@@ -32,7 +29,6 @@ if TYPE_CHECKING:
     from redkey.client.connection import Connection
     from redkey.client.hold import Hold
     from redkey.client.worker.crew import Crew
-    from redkey.client.worker.log import LogStyle
     from redkey.client.worker.tally import Tally
 
     SyncTransport = httpx2.BaseTransport
@@ -44,7 +40,6 @@ else:
 H = TypeVar("H", bound=Callable[..., Any])
 # What a caller may hand to httpx2 in place of its own way to send.
 Transport = TypeVar("Transport")
-_WORKER_RETRIES = 4
 _KEY = re.compile(r"[ -~]{1,255}")
 
 
@@ -69,7 +64,7 @@ class _Client(Families[Mode], Generic[Mode, Transport]):
         *,
         data: str | Path | None = None,
         timeout: float = 30.0,
-        max_retries: int = RETRIES,
+        max_retries: int = 4,
         transport: Transport | None = None,
     ) -> None:
         self.settings = find_settings(url, api_key, data, os.environ)
@@ -154,31 +149,6 @@ class _Client(Families[Mode], Generic[Mode, Transport]):
         if self._crew is not None:
             self._crew.stop(at_once=at_once)
 
-    @contextmanager
-    def _crew_over(
-        self, connection: Connection, transport: SyncTransport | None, grace_seconds: float
-    ) -> Iterator[Crew]:
-        """One run of the workers; agents that have keys of their own get connections of their own."""
-        from redkey.client.connection import Connection
-        from redkey.client.worker.crew import Crew
-
-        opened: list[Connection] = []
-
-        def connect(api_key: str) -> Connection:
-            opened.append(Connection(msgspec.structs.replace(self.settings, api_key=api_key), self.policy, transport))
-            return opened[-1]
-
-        # A worker waits out a server that is away by itself, and must hear of a stop meanwhile.
-        policy = replace(self.policy, max_retries=min(self.policy.max_retries, _WORKER_RETRIES))
-        self._crew = Crew(self._workers, connection, connect, policy, grace_seconds)
-        try:
-            yield self._crew
-        finally:
-            self._crew = None
-            # A transport that the caller gave is the caller's to close.
-            for one in opened if transport is None else ():
-                one.close()
-
     def _open(self, sender: ClientSender) -> None:
         self._workers, self._sender = [], sender
         super()._open(sender)
@@ -206,22 +176,24 @@ class RedKey(_Client[Sync, SyncTransport]):
         self._connection: Connection = connection
         self._open(SyncSender(connection, self.policy))
 
-    def run(self, *, grace_seconds: float = 10.0, log: LogStyle = "auto") -> Tally:
+    def run(self, *, grace_seconds: float = 10.0) -> Tally:
         """Work until SIGTERM, SIGINT or `stop`: what became of the tasks.
 
-        After a stop, handlers have `grace_seconds` to end; what they still hold then is given back. `log` is how the
-        worker's log is written to standard error: `text`, `json`, `quiet` (warnings and errors alone), or `auto`: text
-        when this is a program that has not set up logging itself.
+        After a stop, handlers have `grace_seconds` to end; what they still hold then is given back.
         """
-        from redkey.client.worker.log import shown
-        from redkey.client.worker.signals import stopped_by_signals
+        from redkey.client.connection import Connection
+        from redkey.client.worker.crew import Crew, stopped_by_signals
 
-        with (
-            shown(log),
-            self._crew_over(self._connection, self._transport, grace_seconds) as crew,
-            stopped_by_signals(crew),
-        ):
-            return crew.run()
+        # Heartbeats have connections of their own, unless the caller chose how there are any.
+        pulse = Connection(self.settings, self.policy) if self._transport is None else self._connection
+        self._crew = Crew(self._workers, self._connection, pulse, self.policy, grace_seconds)
+        try:
+            with stopped_by_signals(self._crew):
+                return self._crew.run()
+        finally:
+            self._crew = None
+            if pulse is not self._connection:
+                pulse.close()
 
     def hold(
         self, queue: str, agent_id: str, *, lease_seconds: int = 60, wait: float = 0
@@ -265,27 +237,28 @@ class AsyncRedKey(_Client[Async, AsyncTransport]):
         self._connection: AsyncConnection = connection
         self._open(AsyncSender(connection, self.policy))
 
-    async def run(self, *, grace_seconds: float = 10.0, log: LogStyle = "auto") -> Tally:
-        """Work until SIGTERM, SIGINT, `stop` or cancellation: what became of the tasks. `log` is as for `RedKey`.
+    async def run(self, *, grace_seconds: float = 10.0) -> Tally:
+        """Work until SIGTERM, SIGINT, `stop` or cancellation: what became of the tasks.
 
         Async handlers run on this event loop; claims, heartbeats and verdicts are sent by threads, so that a handler
         that blocks the loop keeps its claim.
         """
         from redkey.client.connection import Connection
-        from redkey.client.worker.log import shown
-        from redkey.client.worker.signals import run_beside
+        from redkey.client.worker.crew import Crew, run_beside
 
         if self._transport is not None:
             raise CallMisused(
                 "a worker's threads cannot use an async transport: run workers with RedKey(transport=...)",
                 code="transport_unusable",
             )
-        with (
-            closing(Connection(self.settings, self.policy)) as connection,
-            shown(log),
-            self._crew_over(connection, None, grace_seconds) as crew,
-        ):
-            return await run_beside(crew)
+        connection, pulse = (Connection(self.settings, self.policy) for _ in range(2))
+        self._crew = Crew(self._workers, connection, pulse, self.policy, grace_seconds)
+        try:
+            return await run_beside(self._crew)
+        finally:
+            self._crew = None
+            connection.close()
+            pulse.close()
 
     async def hold(
         self, queue: str, agent_id: str, *, lease_seconds: int = 60, wait: float = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -16,7 +16,6 @@ from redkey.client.plain import find_address, plain_body
 from redkey.client.policy import Policy
 from redkey.client.request import Request
 from redkey.client.settings import Settings
-from redkey.shapes.tasks import Task
 
 if TYPE_CHECKING:
     import ssl
@@ -49,7 +48,7 @@ class Connection:
             # The caller has chosen how everything goes.
             self._carrier = self._new_carrier(transport)
         elif (address := find_address(settings, self._tls)) is not None:
-            self._links = Links(address, settings)
+            self._links = Links(address, settings.api_key)
 
     def close(self) -> None:
         with self._lock:
@@ -92,8 +91,6 @@ class Connection:
                     opened.is_cut.wait(effect.seconds)
                 elif isinstance(effect, Open):
                     told = self._get_carrier().open(effect.sending, opened)
-                elif isinstance(effect, Send):
-                    told = self._send(effect)
                 else:
                     told = opened.read()
         finally:
@@ -130,10 +127,6 @@ class Emission(Iterator[T]):
     def __next__(self) -> T:
         return next(self._values)
 
-    def cut(self) -> None:
-        """End it from another thread: its reader gets the end."""
-        self._opened.cut()
-
     def close(self) -> None:
         """End it: whoever waits for the next value gets the end."""
         self._opened.cut()
@@ -163,25 +156,3 @@ class SyncSender:
 
     def stream(self, flowing: Flowing[T]) -> Emission[T]:
         return self.connection.emit(flowing.begin(self.policy))
-
-    def wait(self, task_ids: Sequence[str], timeout: float | None) -> list[Task]:
-        """The tasks once they have all ended."""
-        from redkey.client.endings import ended, in_order
-
-        emission = self.stream(ended(task_ids))
-        timer = threading.Timer(timeout, emission.cut) if timeout is not None else None
-        if timer is not None:
-            timer.daemon = True
-            timer.start()
-        try:
-            return in_order(task_ids, list(emission), timeout)
-        finally:
-            if timer is not None:
-                timer.cancel()
-            emission.close()
-
-    def result(self, task_id: str, timeout: float | None) -> Any:
-        """What a task was completed with, once it has ended."""
-        from redkey.client.endings import output_of
-
-        return output_of(self.wait([task_id], timeout)[0])

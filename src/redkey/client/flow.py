@@ -7,7 +7,6 @@ async connection only do these things, so that retries, keys, cursors and resumi
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
-from dataclasses import replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -116,7 +115,6 @@ def call(request: Request[T], policy: Policy) -> Flow[T]:
 def take(steps: Steps[T], policy: Policy) -> Flow[T]:
     """Several requests, each built from the replies before it: the result of the last step."""
     go_on: Callable[[], Request[Any]] = partial(next, steps)
-    given, number = policy.idempotency_key, 0
     while True:
         try:
             request = go_on()
@@ -124,10 +122,6 @@ def take(steps: Steps[T], policy: Policy) -> Flow[T]:
             result: T = done.value
             return result
         try:
-            if given and request.keyed:
-                # One key is for one request: those that follow have it with their number.
-                number += 1
-                policy = replace(policy, idempotency_key=given if number == 1 else f"{given[:250]}-{number}")
             go_on = partial(steps.send, (yield from call(request, policy)))
         except ClientError as error:
             go_on = partial(steps.throw, error)

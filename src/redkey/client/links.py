@@ -9,7 +9,6 @@ from redkey.client.flow import Answer, Broken, Send
 from redkey.client.idle import Idle, give_up
 from redkey.client.plain import Address, Reader, Writer
 from redkey.client.policy import CONNECT_SECONDS
-from redkey.client.settings import Settings
 
 _PIECE_BYTES = 64 * 1024
 
@@ -17,8 +16,8 @@ _PIECE_BYTES = 64 * 1024
 class Links:
     """Sends plain requests to one address, each on a link of its own while it lasts. Threads may share it."""
 
-    def __init__(self, address: Address, settings: Settings) -> None:
-        self._address, self._writer = address, Writer(address, settings)
+    def __init__(self, address: Address, api_key: str) -> None:
+        self._address, self._writer = address, Writer(address, api_key)
         self._idle: Idle[Link] = Idle()
 
     def send(self, sending: Send, body: bytes) -> Answer | Broken:

@@ -6,7 +6,7 @@ the reply, on a `Resource[Async]` an awaitable of it, with the same parameters, 
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
 from functools import wraps
 from types import MethodType
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, overload
@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol
 from redkey.client.flow import Flowing, Steps
 from redkey.client.request import Request
 from redkey.shapes.fields import Item, Page
-from redkey.shapes.tasks import Task
 
 if TYPE_CHECKING:
     from redkey.client.connection import Emission
@@ -48,8 +47,6 @@ class ClientSender(Sender, Protocol):
     def pages(self, request: Request[Any]) -> Any: ...
 
     def stream(self, flowing: Flowing[Any]) -> Any: ...
-
-    def wait(self, task_ids: Sequence[str], timeout: float | None) -> Any: ...
 
 
 class Resource(Generic[Mode]):
@@ -114,16 +111,6 @@ class Procedure(_Answered[P, T]):
 
     def _pass_on(self, sender: Sender, built: Any) -> Any:
         return sender.take(built)
-
-
-class Gathering(_Answered[P, list[Task]]):
-    """Tasks that are waited for; what is built says which, and how long."""
-
-    def __init__(self, build: Callable[Concatenate[Any, P], tuple[Sequence[str], float | None]]) -> None:
-        super().__init__(build)
-
-    def _pass_on(self, sender: ClientSender, built: Any) -> Any:
-        return sender.wait(*built)
 
 
 class Listing(_Declared[P, T]):

@@ -65,12 +65,10 @@ def plain_body(sending: Send) -> bytes | None:
 class Writer:
     """Writes requests to one address. The key is added here, last of all."""
 
-    def __init__(self, address: Address, settings: Settings) -> None:
-        self._settings = settings
+    def __init__(self, address: Address, api_key: str) -> None:
         self._prefix = address.prefix
         self._public = f"host: {address.authority}\r\naccept-encoding: gzip\r\n"
-        # A key stays the same; the token of a login is renewed.
-        self._own = self._with(settings.api_key) if settings.login is None else ""
+        self._own = f"{self._public}authorization: Bearer {api_key}\r\n"
 
     def write(self, sending: Send, body: bytes) -> bytes:
         target = self._prefix + sending.path
@@ -79,12 +77,9 @@ class Writer:
         if not ("".join(sending.headers.values()) + target).isprintable():
             raise ValueError("a header or a path with control characters")
         said = "".join([f"{name}: {value}\r\n" for name, value in sending.headers.items()])
-        whose = self._public if sending.public else self._own or self._with(self._settings.bearer)
+        whose = self._public if sending.public else self._own
         length = f"content-length: {len(body)}\r\n" if body or sending.method != "GET" else ""
         return f"{sending.method} {target} HTTP/1.1\r\n{said}{whose}{length}\r\n".encode("ascii") + body
-
-    def _with(self, bearer: str) -> str:
-        return f"{self._public}authorization: Bearer {bearer}\r\n"
 
 
 class Reader:

@@ -12,8 +12,6 @@ from redkey.errors import ApiError, ClientError, Unreachable
 CONNECT_SECONDS = 5.0
 # Followers hear something every 15 seconds, so that a silent stream is a dead one after this long.
 SILENCE_SECONDS = 45.0
-# With the shortest pauses that chance gives, so many tries last 31 seconds: as long as a server needs to start again.
-RETRIES = 12
 _FIRST_PAUSE_SECONDS = 0.25
 _LONGEST_PAUSE_SECONDS = 8.0
 # A server that asks for more than this is not waited for: the caller knows better what to do in the meantime.
@@ -27,7 +25,7 @@ class Policy:
     """`timeout_seconds` is how long one try may be silent; `max_retries` how many tries follow the first."""
 
     timeout_seconds: float = 30.0
-    max_retries: int = RETRIES
+    max_retries: int = 4
     # The key of the next writing call; drawn for each call when there is none.
     idempotency_key: str = ""
     chance: Callable[[], float] = random.random

@@ -69,9 +69,9 @@ def patch(path: str, reply: Any, /, **body: Any) -> Request[Any]:
     return Request("PATCH", path, reader(reply), body=_encode(body), keyed=True)
 
 
-def delete(path: str, reply: Any, /, **body: Any) -> Request[Any]:
-    """A request that removes something; it has a body only when there is something to say."""
-    return Request("DELETE", path, reader(reply), body=_encode(body) if given(body) else None, keyed=True)
+def delete(path: str, reply: Any, /) -> Request[Any]:
+    """A request that takes away."""
+    return Request("DELETE", path, reader(reply), keyed=True)
 
 
 def without_key(request: Request[T]) -> Request[T]:

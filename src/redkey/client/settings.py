@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from redkey.client.kept_login import KeptLogin, find_login
 from redkey.config import CREDENTIALS, DEFAULT_PORT, Credentials, data_directory, read_credentials
 from redkey.discovery import LivingServer, current, living_servers
 from redkey.errors import ConfigRefused
@@ -31,17 +30,10 @@ class Settings(msgspec.Struct, frozen=True):
     # Where the address and the key were found, for messages.
     url_source: str = ""
     key_source: str = ""
-    # The login of a person, in place of a key.
-    login: KeptLogin | None = None
 
     def __repr__(self) -> str:
         """Without the key: this may end in a log."""
         return f"Settings({self.shown_url!r})"
-
-    @property
-    def bearer(self) -> str:
-        """What requests are sent with: the key, or an access token that is good now."""
-        return self.api_key if self.login is None else self.login.token()
 
     @property
     def shown_url(self) -> str:
@@ -73,11 +65,8 @@ def find_settings(
     if wanted:
         living = (name for one in living_servers(directory) for name in _names(one))
         if found is None or wanted.rstrip("/") not in (*_names(found), *living):
-            if (login := find_login(wanted, environment)) is not None:
-                return _of_login(login, url_source)
             raise ConfigRefused(
-                f"there is no key for {wanted} (from {url_source}): give api_key, set REDKEY_API_KEY, "
-                f"or log in: redkey login {wanted}"
+                f"there is no key for {wanted} (from {url_source}): give api_key, or set REDKEY_API_KEY"
             )
         return _settings(wanted, found.api_key, url_source, file)
     if found is not None:
@@ -87,8 +76,6 @@ def find_settings(
         return _settings(current(found, directory).url, key or found.api_key, file, overriding or file)
     if key:
         return _settings(f"http://127.0.0.1:{DEFAULT_PORT}", key, "the default", key_source)
-    if (login := find_login(None, environment)) is not None:
-        return _of_login(login, "your last login")
     if (directory / "redkey.db").is_file():
         raise ConfigRefused(
             f"{directory} has a ledger but no {CREDENTIALS}: set REDKEY_API_KEY to a key of it, or get a new one with "
@@ -97,14 +84,9 @@ def find_settings(
         )
     raise ConfigRefused(
         f"no RedKey server found: run `redkey serve` here, name its data directory ({directory} has no credentials) in "
-        "REDKEY_DATA, set REDKEY_URL and REDKEY_API_KEY, or log in to a server: redkey login URL",
+        "REDKEY_DATA, or set REDKEY_URL and REDKEY_API_KEY",
         code="no_server",
     )
-
-
-def _of_login(login: KeptLogin, url_source: str) -> Settings:
-    found = _settings(login.url, "-", url_source, f"your login in {login.path}")
-    return msgspec.structs.replace(found, api_key="", login=login)
 
 
 def _with_scheme(url: str) -> str:

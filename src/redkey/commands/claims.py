@@ -5,7 +5,7 @@ The commands of holders stand here too; what they do to a hold, and the fence be
 
 from __future__ import annotations
 
-from typing import Any, cast, final
+from typing import cast, final
 
 import msgspec
 
@@ -13,10 +13,18 @@ from redkey.commands.actor import Actor
 from redkey.commands.decision import Decision, not_found
 from redkey.commands.draft import Draft, Ids
 from redkey.commands.past import Past
-from redkey.reducers.claim import capabilities, default_lease, ineligible, next_tasks, open_to
+from redkey.reducers.claim import (
+    LONGEST_LEASE_SECONDS,
+    SHORTEST_LEASE_SECONDS,
+    capabilities,
+    ineligible,
+    is_limited,
+    open_to,
+)
 from redkey.reducers.entities import Agent, Miss, Requirement, Task
-from redkey.reducers.world import World
-from redkey.wire.events import QueueClaimRequested, Ref, TaskClaimAttempted, TaskClaimMissed, TaskClaimRejected
+from redkey.reducers.spending import exhausted
+from redkey.reducers.world import World, in_order
+from redkey.wire.events import Ref, TaskClaimAttempted, TaskClaimMissed, TaskClaimRejected
 from redkey.wire.ids import task_stream
 
 
@@ -88,14 +96,6 @@ class AddArtifact(msgspec.Struct, frozen=True):
     derived_from: tuple[str, ...] = ()
     # RedKey did not see the bytes.
     unverified: bool = False
-    # Where they are, when that is elsewhere and fits a wire.
-    uri: str = ""
-    # The version that its document names.
-    version: int = 0
-    # Another artifact that it replaces.
-    supersedes: str = ""
-    # Of one that comes with a completion; those of a request by itself come with the request.
-    extensions: dict[str, Any] | None = None
 
 
 @final
@@ -221,12 +221,9 @@ def _attempt(world: World, task: Task, agent: Agent, actor: Actor, lease: int, i
         lease_seconds=max(0, lease),
     )
     wire_id = "wire_" + ids.ulid()
-    return Draft(payload, f"agent:{agent.agent_id}", task.context_id, _claimant(world, agent, actor), wire_id=wire_id)
-
-
-def _claimant(world: World, agent: Agent, actor: Actor) -> str:
-    """The sender of a claim: it is the agent's own, also where a runner asks for it."""
-    return f"agent:{agent.slug}" if actor.is_runner else actor.sender(world)
+    # A claim is the agent's own, also where a runner asks for it.
+    sender = f"agent:{agent.slug}" if actor.is_runner else actor.sender(world)
+    return Draft(payload, f"agent:{agent.agent_id}", task.context_id, sender, wire_id=wire_id)
 
 
 def _settle_past(world: World, attempted: Draft, task: Task, agent: Agent, lease: int, now: int) -> Draft:
@@ -255,27 +252,26 @@ def claim_next(world: World, command: ClaimNext, actor: Actor, now: int, ids: Id
     queue = world.queues.get(command.queue_id)
     if queue is None:
         raise not_found("queue")
-    lease, count = command.lease_seconds, command.count
-    chosen, reason, detail = next_tasks(world, agent, queue, lease, count, now)
-    if reason:
-        answer = {"status": "rejected", "reason": reason}
-        return Decision(answer={**answer, "detail": detail} if detail else answer)
+    if not agent.active:
+        return Decision(answer={"status": "rejected", "reason": "inactive_agent"})
+    if command.lease_seconds and not SHORTEST_LEASE_SECONDS <= command.lease_seconds <= LONGEST_LEASE_SECONDS:
+        bounds = f"{SHORTEST_LEASE_SECONDS}-{LONGEST_LEASE_SECONDS}"
+        return Decision(answer={"status": "rejected", "reason": "invalid_lease", "detail": bounds})
+    room = queue.settings.max_live_claims - agent.live_claims
+    if room <= 0:
+        return Decision(answer={"status": "rejected", "reason": "policy", "detail": "live_claims"})
+    if cap := exhausted(world, agent, now):
+        return Decision(answer={"status": "rejected", "reason": "policy", "detail": f"cost_{cap}"})
+    if is_limited(agent, now):
+        return Decision(answer={"status": "rejected", "reason": "policy", "detail": "usage_limit"})
+    chosen = [] if queue.settings.paused else best_tasks(world, agent, queue.queue_id, min(command.count, room))
     if not chosen:
         return Decision(answer={"status": "no_tasks"})
-    if world.workspace.is_ordered:
-        return Decision([request_next(world, command, agent, actor)])
-    return Decision([_attempt(world, task, agent, actor, lease or default_lease(world, task), ids) for task in chosen])
-
-
-def request_next(world: World, command: ClaimNext, agent: Agent, actor: Actor) -> Draft:
-    """The request for the next tasks of a queue, where a network gives the order: judged at its place."""
-    payload = QueueClaimRequested(
-        queue_id=command.queue_id,
-        agent_id=agent.agent_id,
-        lease_seconds=command.lease_seconds or None,
-        count=command.count if command.count > 1 else None,
-    )
-    return Draft(payload, f"agent:{agent.agent_id}", f"queue:{command.queue_id}", _claimant(world, agent, actor))
+    drafts = []
+    for task in chosen:
+        lease = command.lease_seconds or default_lease(world, task)
+        drafts.append(_attempt(world, task, agent, actor, lease, ids))
+    return Decision(drafts)
 
 
 def could_claim(world: World, agent_id: str, queue_id: str, requirement: Requirement) -> bool:
@@ -287,6 +283,33 @@ def could_claim(world: World, agent_id: str, queue_id: str, requirement: Require
         return False
     roles, able = requirement
     return set(agent.roles).issuperset(roles) and capabilities(world, agent).issuperset(able)
+
+
+def best_tasks(world: World, agent: Agent, queue_id: str, count: int) -> list[Task]:
+    """The agent's next tasks in a queue: by priority, then oldest first, among the sets it satisfies."""
+    sets = world.heaps.get(queue_id)
+    if not sets:
+        return []
+    roles, able = set(agent.roles), capabilities(world, agent)
+    heaps = [heap for key, heap in sets.items() if roles.issuperset(key[0]) and able.issuperset(key[1])]
+    if not heaps:
+        return []
+    if count == 1:
+        # The best of each set is a true offer.
+        best = heaps[0][0] if len(heaps) == 1 else min([heap[0] for heap in heaps])
+        return [world.tasks[best[2]]]
+    # What is passed over here is no longer true, and is dropped by the fold of the attempts that follow.
+    true = (entry[2] for entry in in_order(heaps) if world.is_offer(entry))
+    chosen: dict[str, Task] = {}
+    for task_id in true:
+        chosen[task_id] = world.tasks[task_id]
+        if len(chosen) == count:
+            break
+    return [*chosen.values()]
+
+
+def default_lease(world: World, task: Task) -> int:
+    return task.lease_seconds or world.queues[task.queue_id].settings.lease_seconds
 
 
 def acting_agent(world: World, actor: Actor, agent_id: str) -> Agent:

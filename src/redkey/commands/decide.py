@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from redkey.commands import claims, holds, policies, projects, registry, tasks, webhooks, workflows
+from redkey.commands import claims, holds, policies, registry, tasks, webhooks, workflows
 from redkey.commands.actor import Actor
 from redkey.commands.command import Command, RegistryCommand
 from redkey.commands.decision import Decision
@@ -85,10 +85,6 @@ def _decide_registry(world: World, c: RegistryCommand, actor: Actor, now: int, i
         return policies.add_party(world, c, actor, now, ids)
     if type(c) is policies.RemoveParty:
         return policies.remove_party(world, c, actor, now, ids)
-    if type(c) is policies.AssignTopic:
-        return policies.assign_topic(world, c, actor, now, ids)
-    if type(c) is policies.RetireTopic:
-        return policies.retire_topic(world, c, actor, now, ids)
     if (
         type(c) is webhooks.SetWebhook
         or type(c) is webhooks.RemoveWebhook
@@ -96,8 +92,6 @@ def _decide_registry(world: World, c: RegistryCommand, actor: Actor, now: int, i
         or type(c) is webhooks.RemovePush
     ):
         return webhooks.decide_webhook(world, c, actor)
-    if type(c) is projects.CreateProject or type(c) is projects.ChangeProject:
-        return projects.decide_project(world, c, actor)
     if type(c) is registry.CreateKey:
         return registry.create_key(world, c, actor, now, ids)
     if type(c) is registry.RevokeKey:

@@ -11,7 +11,7 @@ from redkey.ledger.ports import Content
 from redkey.reducers.world import World
 from redkey.wire.catalogue import VERSION
 from redkey.wire.envelope import STATES, AnyWire, Wire
-from redkey.wire.events import AnyPayload, ArtifactReady, WireStream
+from redkey.wire.events import AnyPayload, WireStream
 from redkey.wire.ids import crockford
 from redkey.wire.times import write_time
 
@@ -38,15 +38,6 @@ class Draft(msgspec.Struct, gc=False):
     contents: tuple[Content, ...] = ()
     # Stands before what was asked for, and is not its cause.
     leads: bool = False
-    # Its place in its stream, where that is not the one after the last.
-    stream_seq: int = 0
-    # Only where the wire begins something; what follows has that of its task or run (`_correlation`).
-    correlation_id: str = ""
-    # False where the wire has no room for it.
-    has_correlation: bool = True
-    extensions: dict[str, Any] | None = None
-    # True when its correlation and its extensions are those of an earlier wire.
-    inherits: bool = False
 
     @property
     def type(self) -> str:
@@ -62,48 +53,20 @@ def derived_id(cause: str, event: str, subject: str) -> str:
     return f"wire_{cause[-26:-16]}{crockford(digest[:10])}"
 
 
-def lighter(draft: Draft) -> Draft | None:
-    """The draft without something that gives way when its wire is full; None when all of it must stand.
-
-    Nothing is lost: the URI of an artifact is in its document too, and the rest stands on an earlier wire.
-    """
-    payload = draft.payload
-    if type(payload) is ArtifactReady and payload.uri is not None:
-        return msgspec.structs.replace(draft, payload=msgspec.structs.replace(payload, uri=None))
-    if draft.inherits and draft.extensions is not None:
-        return msgspec.structs.replace(draft, extensions=None)
-    if draft.has_correlation and (draft.inherits or not draft.correlation_id):
-        return msgspec.structs.replace(draft, has_correlation=False)
-    return None
-
-
-def _correlation(world: World, draft: Draft) -> str:
-    """What the work that the wire is about is grouped by, where that is not its context."""
-    kind, _, subject = draft.stream_id.partition(":")
-    task = world.tasks.get(getattr(draft.payload, "task_id", None) or subject.partition(":")[0])
-    if task is not None:
-        return task.correlation_id
-    run = world.runs.get(subject) if kind == "workflow" else None
-    return run.workflow.correlation_id if run is not None else ""
-
-
 def seal(world: World, draft: Draft, timestamp: int, ids: Ids) -> AnyWire:
     """The wire of a draft at this place in the order."""
     payload = draft.payload
-    correlation = (draft.correlation_id or _correlation(world, draft)) if draft.has_correlation else ""
     return Wire(
-        extensions=draft.extensions,
         payload=payload,
         sender=draft.sender,
         state=STATES[payload.TYPE],
         stream=WireStream(
             causation_id=draft.causation_id or None,
             context_id=draft.context_id,
-            correlation_id=correlation if correlation and correlation != draft.context_id else None,
             parent_task_id=draft.parent_task_id or None,
             reference_task_ids=draft.reference_task_ids or None,
             stream_id=draft.stream_id,
-            stream_seq=draft.stream_seq or world.next_seq(draft.stream_id),
+            stream_seq=world.next_seq(draft.stream_id),
         ),
         ts=write_time(timestamp),
         type=payload.TYPE,

@@ -8,21 +8,18 @@ from __future__ import annotations
 
 from redkey.commands.claims import stream
 from redkey.commands.draft import Draft, derived_id
-from redkey.reducers.claim import ATTEMPT
 from redkey.reducers.entities import PRIORITIES, Pending, Task
 from redkey.reducers.task import retries
 from redkey.reducers.world import SECOND, World, in_order
 from redkey.wire.events import (
     AgentLost,
     AnyPayload,
-    ArtifactSuperseded,
     GateOpened,
     GateRejected,
     InboxSent,
     Ref,
     TaskAvailable,
     TaskCancelled,
-    TaskClaimAttempted,
     TaskClaimed,
     TaskClaimMissed,
     TaskClaimRejected,
@@ -34,7 +31,6 @@ from redkey.wire.events import (
     WorkflowFailed,
 )
 from redkey.wire.ids import task_stream
-from redkey.wire.rules import ENTRIES_LIMIT
 from redkey.wire.times import write_time
 
 
@@ -122,43 +118,18 @@ def _consequence(world: World, kind: str, subject: str, cause: str) -> Draft:
         return _retry(task, cause)
     if kind == "cancel":
         return _follow(task, TaskCancelled(cause="workflow_cancelled"), cause)
-    if kind.startswith("superseded:"):
-        return _next_version(task, kind, cause)
     if kind == "gate":
         return _open_gate(world, task, cause)
-    if kind.startswith(ATTEMPT):
-        return _attempt(task, kind, cause)
     if kind.startswith(("mail:", "gate-mail:")):
         return _mail(world, task, kind.partition(":")[2], cause, gate=kind.startswith("gate"))
     # dependency_failed and lease_losses: failures that no holder reports bear their own name.
     return _follow(task, TaskFailed(kind=kind, retry=retries(task, kind)), cause)
 
 
-def _attempt(task: Task, kind: str, cause: str) -> Draft:
-    """The attempt at the task that was the next of its queue when an agent asked for one."""
-    _, agent_id, lease_seconds = kind.split(":")
-    wire_id = derived_id(cause, "task.claim_attempted", task.task_id)
-    payload = TaskClaimAttempted(
-        task_id=task.task_id, attempt=task.attempt, claim_id="clm_" + wire_id[5:], lease_seconds=int(lease_seconds)
-    )
-    return Draft(payload, f"agent:{agent_id}", task.context_id, causation_id=cause, wire_id=wire_id)
-
-
 def _follow(task: Task, payload: AnyPayload, cause: str) -> Draft:
     where = stream(task)
     wire_id = derived_id(cause, payload.TYPE, where)
     return Draft(payload, where, task.context_id, causation_id=cause, wire_id=wire_id)
-
-
-def _next_version(task: Task, kind: str, cause: str) -> Draft:
-    """A version of an artifact was replaced by its next one; each version has one place on the artifact's stream."""
-    _, artifact_id, version, by_version = kind.split(":")
-    payload = ArtifactSuperseded(
-        version=int(version), by_version=int(by_version), task_id=task.task_id, attempt=task.attempt
-    )
-    where = f"artifact:{artifact_id}"
-    wire_id = derived_id(cause, payload.TYPE, where)
-    return Draft(payload, where, task.context_id, causation_id=cause, wire_id=wire_id, stream_seq=int(version))
 
 
 def _expiry(task: Task, cause: str = "") -> Draft:
@@ -204,17 +175,9 @@ def another_attempt(task: Task, *, sender: str = "system", causation_id: str = "
         sender,
         causation_id=causation_id,
         wire_id=wire_id,
-        reference_task_ids=task.reference_task_ids if _fit_on_wire(task) else (),
+        reference_task_ids=task.reference_task_ids,
         parent_task_id=task.parent_task_id,
-        correlation_id=task.correlation_id,
-        extensions=task.extensions,
-        inherits=True,
     )
-
-
-def _fit_on_wire(task: Task) -> bool:
-    """Whether a wire names the references of a task; otherwise its structure does."""
-    return len(task.reference_task_ids) + (task.parent_task_id != "") <= ENTRIES_LIMIT
 
 
 def _open(world: World, subject: str, cause: str) -> Draft:
@@ -231,15 +194,7 @@ def _open(world: World, subject: str, cause: str) -> Draft:
         plan_task=planned.id,
     )
     wire_id = derived_id(cause, payload.TYPE, where)
-    return Draft(
-        payload,
-        where,
-        f"workflow:{workflow_id}",
-        causation_id=cause,
-        wire_id=wire_id,
-        correlation_id=workflow.correlation_id,
-        inherits=True,
-    )
+    return Draft(payload, where, f"workflow:{workflow_id}", causation_id=cause, wire_id=wire_id)
 
 
 def plan_task_id(workflow_id: str, key: str) -> str:
@@ -314,12 +269,6 @@ def _deadline_over(world: World, task_id: str) -> Draft:
     return Draft(TaskFailed(kind="deadline", retry=False), stream(task), task.context_id, wire_id=wire_id)
 
 
-def _pause_over(world: World, task_id: str) -> Draft:
-    task = world.tasks[task_id]
-    wire_id = derived_id(task.task_id, "task.available:opens", stream(task))
-    return Draft(TaskAvailable(), stream(task), task.context_id, wire_id=wire_id)
-
-
 def _gate_over(world: World, gate_id: str) -> Draft:
     """Nobody decided in time: the gate is rejected, or held open while the humans are told once more."""
     gate = world.gates[gate_id]
@@ -337,10 +286,4 @@ def _silent(world: World, agent_id: str) -> Draft:
     return Draft(AgentLost(), f"agent:{agent_id}", context, wire_id=wire_id)
 
 
-_TIMED = {
-    "lease": _lease_over,
-    "deadline": _deadline_over,
-    "gate": _gate_over,
-    "lost": _silent,
-    "opens": _pause_over,
-}
+_TIMED = {"lease": _lease_over, "deadline": _deadline_over, "gate": _gate_over, "lost": _silent}

@@ -43,12 +43,11 @@ from redkey.reducers.outputs import (
 )
 from redkey.reducers.progress import PROGRESS_RULES, wait_nanoseconds
 from redkey.reducers.spending import NANO, SPENDING_RULES, nano_usd
-from redkey.reducers.task import LINEAGE_RULES, retries
+from redkey.reducers.task import retries
 from redkey.reducers.world import SECOND, World
 from redkey.wire.events import (
     AnyPayload,
     ArtifactReady,
-    ArtifactSuperseded,
     TaskBlocked,
     TaskComplete,
     TaskFailed,
@@ -61,7 +60,6 @@ from redkey.wire.events import (
     TaskUsageReported,
     TaskVerification,
 )
-from redkey.wire.ids import parse_stream
 from redkey.wire.times import write_time
 
 # So many artifact ids stood on a wire before completions had manifests.
@@ -78,11 +76,9 @@ class Hold(msgspec.Struct):
     task: Task
     agent: Agent
     drafts: list[Draft]
-    # The wire that the holder's act follows from; empty where it is not known.
-    cause: str
 
 
-def holding(world: World, past: Past, actor: Actor, claim_id: str, now: int, ids: Ids, *, idle: bool = False) -> Hold:
+def holding(world: World, past: Past, actor: Actor, claim_id: str, now: int, *, idle: bool = False) -> Hold:
     """The fence: the task this claim holds now, or a refusal that says what became of it.
 
     An agent that was deactivated may give back what it holds (`idle`), and nothing else.
@@ -93,10 +89,10 @@ def holding(world: World, past: Past, actor: Actor, claim_id: str, now: int, ids
         if not agent.active and not idle:
             detail = "The agent is deactivated; it may only release what it holds: POST /claims/{}/release."
             raise Refused(409, "inactive_agent", detail.format(claim_id))
-        return Hold(task, agent, [], task.moved_by)
+        return Hold(task, agent, [])
     late = world.tasks.get(world.expired.get(claim_id, ""))
     if late is not None and lease_end(late, now) > now:
-        return _reacquire(world, actor, claim_id, late, now, ids)
+        return _reacquire(world, actor, claim_id, late, now)
     raise _ended(world, past, actor, claim_id)
 
 
@@ -107,7 +103,7 @@ def _holder(world: World, actor: Actor, claim_id: str, agent_id: str) -> Agent:
     return world.agents[agent_id]
 
 
-def _reacquire(world: World, actor: Actor, claim_id: str, task: Task, now: int, ids: Ids) -> Hold:
+def _reacquire(world: World, actor: Actor, claim_id: str, task: Task, now: int) -> Hold:
     """Nobody took the task since the lease expired: its last holder goes on, on the record."""
     agent = _holder(world, actor, claim_id, task.expired_agent_id)
     if not agent.active:
@@ -118,9 +114,7 @@ def _reacquire(world: World, actor: Actor, claim_id: str, task: Task, now: int, 
         lease_expires_at=write_time(lease_end(task, now)),
         reacquired=True,
     )
-    wire_id = "wire_" + ids.ulid() if world.workspace.rules >= LINEAGE_RULES else ""
-    taken = Draft(payload, stream(task), task.context_id, actor.sender(world), wire_id=wire_id, leads=True)
-    return Hold(task, agent, [taken], wire_id)
+    return Hold(task, agent, [Draft(payload, stream(task), task.context_id, actor.sender(world), leads=True)])
 
 
 def _ended(world: World, past: Past, actor: Actor, claim_id: str) -> Refused:
@@ -144,19 +138,18 @@ def _task_of_past_claim(world: World, past: Past, actor: Actor, claim_id: str) -
 
 def _on(world: World, actor: Actor, hold: Hold, payload: AnyPayload) -> Decision:
     task = hold.task
-    draft = Draft(payload, stream(task), task.context_id, actor.sender(world), causation_id=hold.cause)
-    return Decision([*hold.drafts, draft])
+    return Decision([*hold.drafts, Draft(payload, stream(task), task.context_id, actor.sender(world))])
 
 
 def start(world: World, command: StartClaim, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:
-    hold = holding(world, past, actor, command.claim_id, now, ids)
+    hold = holding(world, past, actor, command.claim_id, now)
     if hold.task.state == "working" or hold.task.expired_state == "working":
         raise Refused(409, "already_started", "This claim has been started before.")
     return _on(world, actor, hold, TaskStarted(claim_id=command.claim_id, agent_id=hold.agent.agent_id))
 
 
 def release(world: World, command: ReleaseClaim, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:
-    hold = holding(world, past, actor, command.claim_id, now, ids, idle=True)
+    hold = holding(world, past, actor, command.claim_id, now, idle=True)
     return _on(world, actor, hold, TaskReleased(claim_id=command.claim_id, agent_id=hold.agent.agent_id))
 
 
@@ -166,7 +159,7 @@ def heartbeat(world: World, command: HeartbeatClaim, actor: Actor, now: int, ids
     To learn that the hold is gone is what heartbeats are for, so that is an answer here and no refusal.
     """
     try:
-        hold = holding(world, past, actor, command.claim_id, now, ids)
+        hold = holding(world, past, actor, command.claim_id, now)
     except Refused as refused:
         if refused.code not in ("lease_lost", "already_terminal"):
             raise
@@ -202,7 +195,7 @@ def _stall(world: World, actor: Actor, hold: Hold, command: HeartbeatClaim) -> D
 
 
 def block(world: World, command: BlockClaim, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:
-    hold = holding(world, past, actor, command.claim_id, now, ids)
+    hold = holding(world, past, actor, command.claim_id, now)
     for dependency in command.depends_on:
         if dependency not in world.tasks or dependency == hold.task.task_id:
             raise Refused(422, "unknown_dependency", f"{dependency[:64]!r} is not another live task.", "/dependsOn")
@@ -218,34 +211,8 @@ def block(world: World, command: BlockClaim, actor: Actor, now: int, ids: Ids, p
 
 
 def add_artifact(world: World, command: AddArtifact, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:
-    hold = holding(world, past, actor, command.claim_id, now, ids)
-    added = _artifact_draft(world, actor, hold, _ready(world, hold.task, command))
-    return Decision([*hold.drafts, added, *_replaces(world, past, command, added)])
-
-
-def _replaces(world: World, past: Past, command: AddArtifact, added: Draft, under: str = "") -> list[Draft]:
-    """The record that another artifact is replaced by this one; what is replaced may be of a task that has ended."""
-    if not command.supersedes:
-        return []
-    check_rules(world, LINEAGE_RULES)
-    before, ready = past.artifact(command.supersedes), added.payload
-    if before is None or command.supersedes == command.artifact_id or type(ready) is not ArtifactReady:
-        detail = "There is no such artifact in this workspace, or it is the same one."
-        raise Refused(422, "unknown_artifact", detail, f"{under}/supersedes")
-    if before.superseded_by:
-        detail = f"The artifact is replaced by {before.superseded_by} already; replace that one."
-        raise Refused(409, "already_superseded", detail, f"{under}/supersedes")
-    place = parse_stream(added.stream_id)
-    payload = ArtifactSuperseded(
-        version=before.version,
-        by_artifact_id=command.artifact_id,
-        by_version=ready.version,
-        task_id=place.subject,
-        attempt=place.attempt,
-    )
-    where = f"artifact:{command.supersedes}"
-    draft = Draft(payload, where, added.context_id, added.sender, leads=added.leads, stream_seq=before.version)
-    return [draft]
+    hold = holding(world, past, actor, command.claim_id, now)
+    return Decision([*hold.drafts, _artifact_draft(world, actor, hold, _ready(world, hold.task, command))])
 
 
 def _ready(world: World, task: Task, command: AddArtifact, under: str = "") -> ArtifactReady:
@@ -256,9 +223,6 @@ def _ready(world: World, task: Task, command: AddArtifact, under: str = "") -> A
     if before is None and len(task.artifacts) >= ARTIFACTS_LIMIT:
         detail = f"An attempt has at most {ARTIFACTS_LIMIT} artifacts; put more into a manifest artifact."
         raise Refused(422, "artifacts_too_many", detail)
-    if command.version not in (0, before.version + 1 if before is not None else 1):
-        detail = "Another version of this artifact was added at the same time; send the request again."
-        raise Refused(409, "artifact_changed", detail, f"{under}/artifactId")
     return ArtifactReady(
         claim_id=command.claim_id,
         artifact_id=command.artifact_id,
@@ -269,16 +233,13 @@ def _ready(world: World, task: Task, command: AddArtifact, under: str = "") -> A
         bytes=command.bytes,
         readiness=command.readiness,
         derived_from=command.derived_from or None,
-        uri=command.uri if command.uri and world.workspace.rules >= LINEAGE_RULES else None,
         unverified=True if command.unverified and world.workspace.rules >= NAMING_RULES else None,
     )
 
 
-def _with_artifacts(
-    world: World, task: Task, command: CompleteClaim
-) -> tuple[Task, list[tuple[AddArtifact, ArtifactReady]]]:
-    """The task as it is after the artifacts that come with its completion, and these with their records."""
-    records: list[tuple[AddArtifact, ArtifactReady]] = []
+def _with_artifacts(world: World, task: Task, command: CompleteClaim) -> tuple[Task, list[ArtifactReady]]:
+    """The task as it is after the artifacts that come with its completion, and their records."""
+    records: list[ArtifactReady] = []
     brought = [(f"/artifacts/{index}", one) for index, one in enumerate(command.artifacts)]
     names = {one.name for one in task.ready_artifacts().values()}
     names |= {one.name for _, one in brought if one.readiness != "draft"}
@@ -286,7 +247,7 @@ def _with_artifacts(
     brought += [("/output", one) for one in command.outputs if one.name not in names]
     for under, one in brought:
         record = _ready(world, task, one, under)
-        records.append((one, record))
+        records.append(record)
         held = (one.sha256, one.bytes, one.content_ref.sha256)
         added = Artifact(one.artifact_id, one.name, one.readiness, record.version, *held, record.unverified is not None)
         others = tuple(other for other in task.artifacts if other.artifact_id != one.artifact_id)
@@ -301,11 +262,11 @@ def _artifact_draft(world: World, actor: Actor, hold: Hold, record: ArtifactRead
         record = msgspec.structs.replace(record, agent_id=hold.agent.agent_id)
     elif world.workspace.rules >= _ARTIFACT_AGENT_RULES and actor.is_runner:
         sender = f"agent:{hold.agent.slug}"
-    return Draft(record, stream(task), task.context_id, sender, causation_id=hold.cause, leads=leads)
+    return Draft(record, stream(task), task.context_id, sender, leads=leads)
 
 
 def plan(world: World, command: PlanClaim, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:
-    hold = holding(world, past, actor, command.claim_id, now, ids)
+    hold = holding(world, past, actor, command.claim_id, now)
     agent_id = hold.agent.agent_id
     return _on(
         world, actor, hold, TaskPlanCreated(claim_id=command.claim_id, agent_id=agent_id, plan_ref=command.plan_ref)
@@ -314,7 +275,7 @@ def plan(world: World, command: PlanClaim, actor: Actor, now: int, ids: Ids, pas
 
 def report_usage(world: World, command: ReportUsage, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:
     """One wire for each model; a report of nothing asks what the caps leave, and is not recorded."""
-    hold = holding(world, past, actor, command.claim_id, now, ids)
+    hold = holding(world, past, actor, command.claim_id, now)
     task, agent = hold.task, hold.agent
     if not command.used:
         return Decision(answer={"task_id": task.task_id, "agent_id": agent.agent_id})
@@ -330,9 +291,8 @@ def report_usage(world: World, command: ReportUsage, actor: Actor, now: int, ids
         )
         for used in command.used
     ]
-    drafts = [Draft(wire, stream(task), task.context_id, actor.sender(world)) for wire in wires]
-    drafts[0].causation_id = hold.cause
-    return Decision([*hold.drafts, *drafts])
+    sender = actor.sender(world)
+    return Decision([*hold.drafts, *(Draft(wire, stream(task), task.context_id, sender) for wire in wires)])
 
 
 def report_progress(world: World, command: ReportProgress, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:
@@ -340,12 +300,12 @@ def report_progress(world: World, command: ReportProgress, actor: Actor, now: in
 
     A report is only a word to those who watch, so too many of them, or rules that do not know them, are no refusal.
     """
-    hold = holding(world, past, actor, command.claim_id, now, ids)
+    hold = holding(world, past, actor, command.claim_id, now)
     task = hold.task
     told = {"task_id": task.task_id, "claim_id": command.claim_id}
     if world.workspace.rules < PROGRESS_RULES:
         return Decision(answer={**told, "reason": "rules_too_old"})
-    wait = wait_nanoseconds(world, task, now)
+    wait = wait_nanoseconds(task, now)
     if wait and not hold.drafts:
         return Decision(answer={**told, "reason": "too_often", "wait_nanoseconds": wait})
     payload = TaskProgress(
@@ -358,13 +318,10 @@ def report_progress(world: World, command: ReportProgress, actor: Actor, now: in
 
 
 def complete(world: World, command: CompleteClaim, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:
-    hold = holding(world, past, actor, command.claim_id, now, ids)
+    hold = holding(world, past, actor, command.claim_id, now)
     _check_next(world, actor, command.claim_next)
     task, added = _with_artifacts(world, hold.task, command)
-    for one, record in added:
-        draft = _artifact_draft(world, actor, hold, record, leads=True)
-        draft.extensions = one.extensions
-        hold.drafts += [draft, *_replaces(world, past, one, draft, "/artifacts")]
+    hold.drafts += [_artifact_draft(world, actor, hold, one, leads=True) for one in added]
     outputs = _outputs(world, task, command)
     duration = command.duration_seconds
     if duration is None:
@@ -377,8 +334,7 @@ def complete(world: World, command: CompleteClaim, actor: Actor, now: int, ids: 
             agent_id=hold.agent.agent_id,
             cost_usd=(nano_usd(command.cost_usd) - reported) / NANO,
         )
-        spent = Draft(usage, stream(task), task.context_id, actor.sender(world), causation_id=hold.cause, leads=True)
-        hold.drafts.append(spent)
+        hold.drafts.append(Draft(usage, stream(task), task.context_id, actor.sender(world), leads=True))
     payload = TaskComplete(
         claim_id=command.claim_id,
         agent_id=hold.agent.agent_id,
@@ -437,7 +393,7 @@ def _outputs(world: World, task: Task, command: CompleteClaim) -> _Outputs:
 
 
 def fail(world: World, command: FailClaim, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:
-    hold = holding(world, past, actor, command.claim_id, now, ids)
+    hold = holding(world, past, actor, command.claim_id, now)
     _check_next(world, actor, command.claim_next)
     payload = TaskFailed(
         claim_id=command.claim_id,

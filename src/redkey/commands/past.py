@@ -34,15 +34,6 @@ class Wanted(msgspec.Struct, frozen=True, gc=False):
     message_id: str = ""
     workflow_id: str = ""
     gate_id: str = ""
-    # Artifacts that others replace.
-    artifacts: tuple[str, ...] = ()
-
-
-class PastArtifact(msgspec.Struct, frozen=True, gc=False):
-    """The last version of an artifact, and what replaces it already, if something does."""
-
-    version: int
-    superseded_by: str = ""
 
 
 class Past(Protocol):
@@ -62,8 +53,6 @@ class Past(Protocol):
 
     def gate(self, gate_id: str) -> Gate | None: ...
 
-    def artifact(self, artifact_id: str) -> PastArtifact | None: ...
-
 
 class Recalled(msgspec.Struct, frozen=True):
     """What was read for one decision: None where there is nothing. To ask for what was not read is a fault of ours."""
@@ -74,7 +63,6 @@ class Recalled(msgspec.Struct, frozen=True):
     messages: Mapping[str, Message | None] = {}
     workflows: Mapping[str, Workflow | None] = {}
     gates: Mapping[str, Gate | None] = {}
-    artifacts: Mapping[str, PastArtifact | None] = {}
 
     def task(self, task_id: str) -> Task | None:
         return self.tasks[task_id]
@@ -93,9 +81,6 @@ class Recalled(msgspec.Struct, frozen=True):
 
     def gate(self, gate_id: str) -> Gate | None:
         return self.gates[gate_id]
-
-    def artifact(self, artifact_id: str) -> PastArtifact | None:
-        return self.artifacts[artifact_id]
 
 
 class NoPast:
@@ -117,9 +102,6 @@ class NoPast:
         return None
 
     def gate(self, gate_id: str) -> Gate | None:
-        return None
-
-    def artifact(self, artifact_id: str) -> PastArtifact | None:
         return None
 
 

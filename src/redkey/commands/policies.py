@@ -11,7 +11,6 @@ from redkey.commands.actor import Actor
 from redkey.commands.decision import Decision, Refused, not_found
 from redkey.commands.draft import Draft, Ids
 from redkey.reducers.outputs import REFUSE
-from redkey.reducers.retrying import RetryPolicy
 from redkey.reducers.spending import nano_usd
 from redkey.reducers.task import block_route
 from redkey.reducers.world import RULES, World
@@ -19,12 +18,9 @@ from redkey.wire.events import (
     AnyPayload,
     PartyAdded,
     PartyRemoved,
-    TopicAssigned,
-    TopicRetired,
     WorkspaceBlockRoute,
     WorkspaceCostCap,
     WorkspacePolicySet,
-    WorkspaceRetry,
     WorkspaceRulesRaised,
 )
 
@@ -42,7 +38,6 @@ class SetPolicy(msgspec.Struct, frozen=True):
     self_approval: bool | None = None
     receipts_public: bool | None = None
     unverified_outputs: str = ""
-    retry: RetryPolicy | None = None
     # From the configuration, for a new workspace: its roles are yet to come.
     defaults: bool = False
 
@@ -67,25 +62,6 @@ class RemoveParty(msgspec.Struct, frozen=True):
     """Take the right to write on the topic from an account."""
 
     payer: str
-
-
-@final
-class AssignTopic(msgspec.Struct, frozen=True):
-    """Let a topic of a public network belong to the workspace, or hand it over to another owner."""
-
-    topic: str
-    network: str
-    use: str
-    owner: str
-    account: str = ""
-
-
-@final
-class RetireTopic(msgspec.Struct, frozen=True):
-    """Use a topic of a public network no more; there is no way back."""
-
-    topic: str
-    network: str
 
 
 def set_policy(world: World, command: SetPolicy, actor: Actor, now: int, ids: Ids) -> Decision:
@@ -114,9 +90,6 @@ def set_policy(world: World, command: SetPolicy, actor: Actor, now: int, ids: Id
         wires.append(WorkspacePolicySet(receipts_public=command.receipts_public))
     if command.unverified_outputs not in ("", world.workspace.unverified_outputs or REFUSE):
         wires.append(WorkspacePolicySet(unverified_outputs=command.unverified_outputs))
-    if command.retry is not None and command.retry != world.workspace.retry:
-        delay = msgspec.structs.asdict(command.retry.delay)
-        wires.append(WorkspacePolicySet(retry=WorkspaceRetry(attempts=command.retry.max_attempts, **delay)))
     drafts = [Draft(wire, where, where, sender) for wire in wires]
     return Decision(drafts) if drafts else Decision(answer={"unchanged": True})
 
@@ -146,31 +119,6 @@ def remove_party(world: World, command: RemoveParty, actor: Actor, now: int, ids
     if command.payer not in world.parties:
         raise not_found("party")
     return on_workspace(world, PartyRemoved(payer=command.payer), actor)
-
-
-def assign_topic(world: World, command: AssignTopic, actor: Actor, now: int, ids: Ids) -> Decision:
-    _check_operator(world, actor)
-    before = world.workspace.topics.get(f"{command.network}/{command.topic}")
-    if before is not None and (before.retired_at or before.use != command.use):
-        raise Refused(409, "topic_exists", f"The topic {command.topic} is retired, or has another use.")
-    if before is None and command.use == "order" and world.workspace.is_ordered:
-        raise Refused(409, "order_exists", "Another topic gives this workspace its order; that never changes.")
-    payload = TopicAssigned(
-        topic=command.topic,
-        network=command.network,
-        use=command.use,
-        owner=command.owner,
-        account=command.account or None,
-    )
-    return on_workspace(world, payload, actor)
-
-
-def retire_topic(world: World, command: RetireTopic, actor: Actor, now: int, ids: Ids) -> Decision:
-    _check_operator(world, actor)
-    topic = world.workspace.topics.get(f"{command.network}/{command.topic}")
-    if topic is None or topic.retired_at:
-        raise not_found("topic")
-    return on_workspace(world, TopicRetired(topic=command.topic, network=command.network), actor)
 
 
 def _check_operator(world: World, actor: Actor) -> None:

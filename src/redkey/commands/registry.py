@@ -50,8 +50,6 @@ QueueChoices = Mapping[str, int | str | bool]
 PAUSE_RULES = 2
 # Since these rules roles can be changed and removed.
 ROLE_RULES = 2
-# Since these rules a key can be a person who logs in.
-PERSON_RULES = 2
 
 
 @final
@@ -79,8 +77,6 @@ class CreateKey(msgspec.Struct, frozen=True):
     name_ref: Ref | None = None
     # Of the whole key. The store keeps it beside the ledger to check keys by it; half of it is on the ledger as proof.
     secret_sha256: str = ""
-    # It is a person who logs in: no secret of it is shown.
-    person: bool = False
 
 
 @final
@@ -258,8 +254,6 @@ def create_key(world: World, command: CreateKey, actor: Actor, now: int, ids: Id
         raise Refused(409, "key_exists", f"The key {command.key_id!r} exists already.")
     if command.agent_id and command.agent_id not in world.agents:
         raise not_found("agent")
-    if command.person:
-        check_rules(world, PERSON_RULES)
     payload = KeyCreated(
         key_id=command.key_id,
         scopes=command.scopes,
@@ -267,7 +261,6 @@ def create_key(world: World, command: CreateKey, actor: Actor, now: int, ids: Id
         key_hash=command.secret_sha256[:KEY_HASH_DIGITS] or None,
         agent_id=command.agent_id or None,
         name_ref=command.name_ref,
-        person=True if command.person else None,
     )
     return _workspace(world, payload, actor.sender(world))
 
@@ -298,15 +291,14 @@ def _keep_a_way_in(world: World, key: Key, actor: Actor) -> None:
 
 
 def _another_key(world: World, key: Key, *scopes: str) -> bool:
-    """True when a live key beside this one has one of the scopes. A person has no secret to come back with."""
-    others = (one for one in world.keys.values() if one is not key and not one.revoked_at and not one.person)
+    """True when a live key beside this one has one of the scopes."""
+    others = (one for one in world.keys.values() if one is not key and not one.revoked_at)
     return any(not {*scopes}.isdisjoint(one.scopes) for one in others)
 
 
 def register_agent(world: World, command: RegisterAgent, actor: Actor, now: int, ids: Ids) -> Decision:
     if command.agent_id in world.agents:
-        # The same card: nothing new is recorded.
-        return Decision(answer={"agent_id": command.agent_id})
+        raise Refused(409, "agent_exists", f"The agent {command.agent_id!r} is registered already.")
     slug = command.slug if command.slug_given else _free_slug(world, command.slug)
     if slug in world.slugs:
         raise Refused(409, "slug_taken", f"An agent with the slug {command.slug!r} is registered already.")

@@ -12,7 +12,6 @@ from redkey.commands.decision import Decision, Refused, not_found
 from redkey.commands.draft import Draft, Ids
 from redkey.commands.due import another_attempt
 from redkey.commands.past import Past
-from redkey.commands.policies import check_rules
 from redkey.reducers.entities import Task
 from redkey.reducers.task import is_done, is_hopeless, recipients, was_rejected
 from redkey.reducers.world import World
@@ -29,8 +28,6 @@ from redkey.wire.ids import task_stream
 
 # A claim for the next task looks at the best task of each set, so their number is what it costs.
 REQUIREMENT_SETS_LIMIT = 1024
-# Pauses between attempts came with these rules.
-RETRY_RULES = 2
 
 
 @final
@@ -51,7 +48,6 @@ class CreateTask(msgspec.Struct, frozen=True):
     max_attempts: int = 0
     reference_task_ids: tuple[str, ...] = ()
     parent_task_id: str = ""
-    correlation_id: str = ""
     # The run that the task belongs to beside its plan; its context is that of the run.
     workflow_id: str = ""
     structure: dict[str, Any] | None = None
@@ -107,8 +103,6 @@ def create(world: World, command: CreateTask, actor: Actor, now: int, ids: Ids, 
     if command.workflow_id and command.workflow_id not in world.runs:
         raise Refused(409, "workflow_ended", "This workflow has ended and takes no more tasks; start another one.")
     check_credits(world)
-    if command.structure is not None and "retry" in command.structure:
-        check_rules(world, RETRY_RULES)
     waits_for = [key for key in command.waits_for if _open_dependency(world, past, key)]
     for role in command.roles:
         if role not in world.roles:
@@ -139,7 +133,6 @@ def create(world: World, command: CreateTask, actor: Actor, now: int, ids: Ids, 
         actor.sender(world),
         reference_task_ids=command.reference_task_ids,
         parent_task_id=command.parent_task_id,
-        correlation_id=command.correlation_id,
         structure=command.structure,
     )
     return Decision([draft])
@@ -183,8 +176,8 @@ def cancel(world: World, command: CancelTask, actor: Actor, now: int, ids: Ids, 
     return Decision([_on(task, TaskCancelled(cause="requested"), actor.sender(world))])
 
 
-def _on(task: Task, payload: AnyPayload, sender: str, cause: str = "") -> Draft:
-    return Draft(payload, stream(task), task.context_id, sender, causation_id=cause)
+def _on(task: Task, payload: AnyPayload, sender: str) -> Draft:
+    return Draft(payload, stream(task), task.context_id, sender)
 
 
 def retry(world: World, command: RetryTask, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:
@@ -198,7 +191,7 @@ def retry(world: World, command: RetryTask, actor: Actor, now: int, ids: Ids, pa
         if upstream is not None and is_hopeless(upstream):
             raise Refused(409, "dependency_failed", f"It waits for {dependency}, which failed; retry that one first.")
     check_credits(world)
-    return Decision([another_attempt(task, sender=actor.sender(world), causation_id=task.moved_by)])
+    return Decision([another_attempt(task, sender=actor.sender(world))])
 
 
 def unblock(world: World, command: UnblockTask, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:
@@ -207,8 +200,7 @@ def unblock(world: World, command: UnblockTask, actor: Actor, now: int, ids: Ids
         raise Refused(409, "not_blocked", f"The task is {task.state}, not blocked.")
     if actor.agent_id and f"agent:{actor.agent_id}" not in recipients(world, task.blocker_type):
         raise Refused(403, "not_asked", "Only agents that were asked to lift this block may do so.")
-    payload = TaskUnblocked(answer_ref=command.answer_ref)
-    return Decision([_on(task, payload, actor.sender(world), task.moved_by)])
+    return Decision([_on(task, TaskUnblocked(answer_ref=command.answer_ref), actor.sender(world))])
 
 
 def add_message(world: World, command: AddMessage, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:

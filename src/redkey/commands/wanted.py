@@ -33,15 +33,6 @@ def _held(world: World, command: claims.HolderCommand) -> Wanted | None:
     return None if command.claim_id in world.claims else Wanted(claim_id=command.claim_id)
 
 
-def _replacing(world: World, command: claims.AddArtifact | claims.CompleteClaim) -> Wanted | None:
-    added = (command,) if isinstance(command, claims.AddArtifact) else command.artifacts
-    replaced = tuple(one.supersedes for one in added if one.supersedes)
-    held = _held(world, command)
-    if not replaced:
-        return held
-    return Wanted(claim_id=held.claim_id if held is not None else "", artifacts=replaced)
-
-
 def _awaited(world: World, command: tasks.CreateTask) -> Wanted | None:
     gone = tuple(key for key in command.waits_for if key not in world.tasks)
     return Wanted(tasks=gone) if gone else None
@@ -85,11 +76,11 @@ _NEEDS: Mapping[type, _Need] = dict(
         _of(claims.ReleaseClaim, _held),
         _of(claims.HeartbeatClaim, _held),
         _of(claims.BlockClaim, _held),
-        _of(claims.AddArtifact, _replacing),
+        _of(claims.AddArtifact, _held),
         _of(claims.PlanClaim, _held),
         _of(claims.ReportUsage, _held),
         _of(claims.ReportProgress, _held),
-        _of(claims.CompleteClaim, _replacing),
+        _of(claims.CompleteClaim, _held),
         _of(claims.FailClaim, _held),
         _of(tasks.CreateTask, _awaited),
         _of(tasks.CancelTask, _task),

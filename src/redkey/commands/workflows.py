@@ -10,12 +10,10 @@ from redkey.commands.actor import Actor
 from redkey.commands.decision import Decision, Refused, not_found
 from redkey.commands.draft import Draft, Ids
 from redkey.commands.past import Past
-from redkey.commands.projects import phase_of
 from redkey.commands.registry import CreateRole, create_role
 from redkey.commands.tasks import check_credits
 from redkey.reducers.entities import Gate
 from redkey.reducers.run import Run
-from redkey.reducers.task import LINEAGE_RULES
 from redkey.reducers.world import World
 from redkey.wire.events import (
     AnyPayload,
@@ -42,7 +40,6 @@ class StartWorkflow(msgspec.Struct, frozen=True):
     roles: tuple[CreateRole, ...] = ()
     definition_id: str = ""
     version: int = 0
-    phase_id: str = ""
 
 
 @final
@@ -103,12 +100,9 @@ def start(world: World, command: StartWorkflow, actor: Actor, now: int, ids: Ids
         content_ref=command.content_ref,
         definition_id=command.definition_id or None,
         version=command.version if command.definition_id else None,
-        phase_id=command.phase_id or None,
     )
     where = f"workflow:{command.workflow_id}"
     run = Draft(payload, where, where, actor.sender(world), structure=command.structure)
-    if command.phase_id:
-        run.correlation_id = f"project:{phase_of(world, command.phase_id).project_id}"
     missing = [role for role in command.roles if role.role_id not in world.roles]
     made = [draft for role in missing for draft in create_role(world, role, actor, now, ids).drafts]
     # The run stands first, so that it carries the request; nothing opens before the roles are there.
@@ -165,9 +159,7 @@ def _decide_gate(
     gate, sender = _open_gate(world, past, command.gate_id, actor)
     payload = verdict(gate_id=gate.gate_id, task_id=gate.task_id, by=sender, note_ref=command.note_ref)
     where = f"workflow:{gate.workflow_id}" if gate.workflow_id else f"queue:{gate.queue_id}"
-    # The wire that opened a gate gives it its id.
-    cause = f"wire_{gate.gate_id[5:]}" if world.workspace.rules >= LINEAGE_RULES else ""
-    return Decision([Draft(payload, where, world.tasks[gate.task_id].context_id, sender, causation_id=cause)])
+    return Decision([Draft(payload, where, world.tasks[gate.task_id].context_id, sender)])
 
 
 def _open_gate(world: World, past: Past, gate_id: str, actor: Actor) -> tuple[Gate, str]:

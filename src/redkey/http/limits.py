@@ -16,29 +16,15 @@ KEPT = 10_000
 
 
 class Buckets:
-    """A bucket of tokens for each name: `burst` at once, `per_second` in the long run.
+    """A bucket of tokens for each name: `burst` at once, `per_second` in the long run."""
 
-    Servers that share a store share the rate: each one grants its part.
-    """
-
-    def __init__(self, rate: Rate, now: Callable[[], float], servers: Callable[[], int] = lambda: 1) -> None:
-        """`servers` says how many servers share the rate."""
-        self._rate, self._now, self._servers = rate, now, servers
+    def __init__(self, rate: Rate, now: Callable[[], float]) -> None:
+        self.per_second, self.burst, self._now = rate.per_second, rate.burst, now
         # name -> tokens, and when they were counted; the one used longest ago first.
         self._kept: dict[str, tuple[float, float]] = {}
 
     def __len__(self) -> int:
         return len(self._kept)
-
-    @property
-    def per_second(self) -> float:
-        """What this server grants in the long run."""
-        return self._rate.per_second / self._servers()
-
-    @property
-    def burst(self) -> int:
-        """What this server grants at once."""
-        return max(1, self._rate.burst // self._servers())
 
     def take(self, name: str) -> float:
         """Take one token: how many are left, below zero when there was none to take."""
@@ -78,8 +64,8 @@ class Strangers:
 class Limiter:
     """Lets each key make `burst` requests at once and `per_second` in the long run."""
 
-    def __init__(self, rate: Rate, now: Callable[[], float], servers: Callable[[], int] = lambda: 1) -> None:
-        self._buckets = Buckets(rate, now, servers)
+    def __init__(self, rate: Rate, now: Callable[[], float]) -> None:
+        self._buckets = Buckets(rate, now)
         self.is_on = bool(rate.per_second)
 
     def take(self, key: str) -> list[tuple[bytes, bytes]]:

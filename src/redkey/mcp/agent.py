@@ -7,9 +7,9 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from redkey.client import RedKey
-from redkey.client.agent_slots import Slot
 from redkey.errors import ConfigRefused, Conflict, Forbidden, NotFound, Unauthorized
 from redkey.mcp.place import ServerPlace
+from redkey.mcp.slots import Slot
 from redkey.wire.names import role_id
 
 
@@ -38,7 +38,7 @@ def _register(admin: RedKey, slot: Slot) -> None:
     card = {"name": slot.name, "description": f"A coding agent on {socket.gethostname()}", "version": "1"}
     try:
         agent = admin.agents.register(card=card, framework="mcp")
-        workspace = next(iter(admin.workspaces.list(own=True))).workspace_id
+        workspace = next(iter(admin.workspaces.list(limit=1))).workspace_id
         key = admin.keys.create(workspace, scopes=["agent", "produce"], agent_id=agent.agent_id, name=slot.name)
     except Forbidden as refused:
         raise ConfigRefused(

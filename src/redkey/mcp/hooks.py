@@ -14,9 +14,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from redkey.client import RedKey
-from redkey.client.agent_slots import SlotFile
 from redkey.errors import RedKeyError
-from redkey.mcp.slots import slots_in_use
+from redkey.mcp.slots import SlotFile, slots_in_use
 
 _MOST_MESSAGES = 10
 _SHELLS = frozenset(("sh", "bash", "dash", "zsh", "ksh", "fish", "ash", "busybox"))

@@ -18,7 +18,6 @@ from typing import Any
 from mcp.server.mcpserver import Context
 
 from redkey.client import AsyncRedKey, Hold
-from redkey.client.agent_slots import Slot
 from redkey.client.hold import now
 from redkey.client.operation import Async
 from redkey.errors import ClientError, RedKeyError, Unauthorized, Unreachable
@@ -27,7 +26,7 @@ from redkey.mcp.live import ProjectBus
 from redkey.mcp.place import ServerPlace, find_place, project_name
 from redkey.mcp.server import build
 from redkey.mcp.session import AgentSession, HeldClaim, live_claims
-from redkey.mcp.slots import take_slot
+from redkey.mcp.slots import Slot, take_slot
 from redkey.shapes.claims import Claimed, ClaimNextOutcome
 
 # Short, because this process renews it: a client that is killed keeps its task no longer than this.

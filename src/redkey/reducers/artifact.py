@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from redkey.wire.events import ArtifactReady, ArtifactSuperseded, Ref
+from redkey.wire.events import ArtifactReady, Ref
 
 DRAFT = "draft"
 
@@ -43,8 +43,6 @@ class Artifact(msgspec.Struct, gc=False):
 
     artifact_id: str
     versions: list[Version]
-    # What replaced which version, as the artifact's own stream tells it.
-    superseded: list[ArtifactSuperseded] = []
 
     @property
     def current(self) -> Version:
@@ -65,10 +63,6 @@ class Artifact(msgspec.Struct, gc=False):
                 "derived_from": list(current.derived_from),
             },
             "versions": msgspec.json.decode(msgspec.json.encode(self.versions)),
-            "superseded": [
-                {"version": one.version, "by_artifact_id": one.by_artifact_id, "by_version": one.by_version}
-                for one in self.superseded
-            ],
         }
 
 

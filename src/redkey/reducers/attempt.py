@@ -58,9 +58,6 @@ CLAIM_NOT_CURRENT = "claim_not_current"
 MISSING_ARTIFACT = "missing_artifact"
 UNVERIFIED_ARTIFACT = "unverified_artifact"
 VERIFICATION_FAILED = "verification_failed"
-# Why a wire does not fit the attempts at its task before it; and the states after which another attempt may follow.
-ATTEMPT_EXISTS, ATTEMPT_ENDED, CONTEXT_CHANGED = "attempt_exists", "attempt_ended", "context_changed"
-RETRIED = ("failed", "cancelled")
 
 # The wires on the stream of an attempt that name the claim they act under.
 HolderEvent = (

@@ -7,19 +7,15 @@ dependency, task state, race.
 
 from __future__ import annotations
 
-from redkey.reducers.entities import Agent, Miss, Pending, Queue, Task
+from redkey.reducers.entities import Agent, Miss, Pending, Task
 from redkey.reducers.event import Event
 from redkey.reducers.spending import exhausted
-from redkey.reducers.world import SECOND, World, in_order
-from redkey.wire.events import QueueClaimRequested, TaskClaimAttempted, TaskClaimMissed, TaskClaimRejected
+from redkey.reducers.world import SECOND, World
+from redkey.wire.events import TaskClaimAttempted, TaskClaimMissed, TaskClaimRejected
 
 SHORTEST_LEASE_SECONDS = 5
 LONGEST_LEASE_SECONDS = 24 * 3600
 CLAIM_LIFE_NANOSECONDS = 7 * 24 * 3600 * SECOND
-# On the agenda: the attempt at a task that follows from a request for the next one of its queue.
-ATTEMPT = "attempt:"
-# Why such a request is void for which there is nothing.
-NO_TASKS = "no_tasks"
 
 Void = str | None
 
@@ -30,9 +26,6 @@ def attempted(world: World, e: Event, p: TaskClaimAttempted) -> Void:
         return "unknown_agent"
     _advance(world, agent, e)
     claim_id, task_id = p.claim_id, p.task_id
-    if world.agenda:
-        # It may be the attempt that follows from a request for the next task.
-        world.agenda.pop((f"{ATTEMPT}{agent.agent_id}:{p.lease_seconds}", task_id), None)
     if claim_id in world.claims or claim_id in world.pending or claim_id in world.expired:
         return "duplicate_claim"
     task = world.tasks.get(task_id)
@@ -57,73 +50,6 @@ def attempted(world: World, e: Event, p: TaskClaimAttempted) -> Void:
         detail,
     )
     return None
-
-
-def requested(world: World, e: Event, p: QueueClaimRequested) -> Void:
-    """An agent asks for the next tasks of a queue: those that are the next at this place are attempted."""
-    agent = world.agents.get(e.subject)
-    if agent is None:
-        return "unknown_agent"
-    _advance(world, agent, e)
-    queue = world.queues.get(p.queue_id)
-    if queue is None:
-        return "unknown_queue"
-    lease = p.lease_seconds or 0
-    chosen, reason, detail = next_tasks(world, agent, queue, lease, p.count or 1, e.timestamp)
-    if not chosen:
-        return detail or reason or NO_TASKS
-    for task in chosen:
-        world.follows(f"{ATTEMPT}{agent.agent_id}:{lease or default_lease(world, task)}", task.task_id, e.wire_id)
-    return None
-
-
-def next_tasks(
-    world: World, agent: Agent, queue: Queue, lease_seconds: int, count: int, now: int
-) -> tuple[list[Task], str, str]:
-    """The tasks of a queue that an agent gets if it asks now; if none, why the agent may not ask: (reason, detail).
-
-    `lease_seconds` is 0 where each task or its queue says.
-    """
-    if not agent.active:
-        return [], "inactive_agent", ""
-    if lease_seconds and not SHORTEST_LEASE_SECONDS <= lease_seconds <= LONGEST_LEASE_SECONDS:
-        return [], "invalid_lease", f"{SHORTEST_LEASE_SECONDS}-{LONGEST_LEASE_SECONDS}"
-    room = queue.settings.max_live_claims - agent.live_claims
-    if room <= 0:
-        return [], "policy", "live_claims"
-    if cap := exhausted(world, agent, now):
-        return [], "policy", f"cost_{cap}"
-    if is_limited(agent, now):
-        return [], "policy", "usage_limit"
-    return [] if queue.settings.paused else best_tasks(world, agent, queue.queue_id, min(count, room)), "", ""
-
-
-def best_tasks(world: World, agent: Agent, queue_id: str, count: int) -> list[Task]:
-    """The agent's next tasks in a queue: by priority, then oldest first, among the sets it satisfies."""
-    sets = world.heaps.get(queue_id)
-    if not sets:
-        return []
-    roles, able = set(agent.roles), capabilities(world, agent)
-    heaps = [heap for key, heap in sets.items() if roles.issuperset(key[0]) and able.issuperset(key[1])]
-    if not heaps:
-        return []
-    if count == 1:
-        # The best of each set is a true offer.
-        best = heaps[0][0] if len(heaps) == 1 else min([heap[0] for heap in heaps])
-        return [world.tasks[best[2]]]
-    # What is passed over here is no longer true, and is dropped by the fold of the attempts that follow.
-    true = (entry[2] for entry in in_order(heaps) if world.is_offer(entry))
-    chosen: dict[str, Task] = {}
-    for task_id in true:
-        chosen[task_id] = world.tasks[task_id]
-        if len(chosen) == count:
-            break
-    return [*chosen.values()]
-
-
-def default_lease(world: World, task: Task) -> int:
-    """The lease of a claim that asks for none."""
-    return task.lease_seconds or world.queues[task.queue_id].settings.lease_seconds
 
 
 def open_to(task: Task, now: int) -> bool:

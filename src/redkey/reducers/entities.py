@@ -6,20 +6,17 @@ Units stand last in names; times are whole nanoseconds of ledger time, 0 where t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import msgspec
 
 from redkey.ledger.record import LOCAL_PAYER
 from redkey.plans.structure import GatePolicy
-from redkey.reducers.retrying import RetryDelay, RetryPolicy
 
 DEFAULT_LEASE_SECONDS = 900
 DEFAULT_LEASE_LOSSES = 5
 DEFAULT_LIVE_CLAIMS = 1000
 DEFAULT_IDLE_SECONDS = 1800
 PRIORITIES = ("urgent", "high", "normal", "low")
-AWAITING_APPROVAL = "awaiting_approval"
 
 Requirement = tuple[tuple[str, ...], tuple[str, ...]]
 
@@ -71,9 +68,6 @@ class Task(msgspec.Struct, gc=False, omit_defaults=True):
     deadline_at: int = 0
     max_attempts: int = 1
     on_failure: str = "reopen"
-    # The pause before another attempt, and until when this attempt waits for that reason.
-    retry: RetryDelay | None = None
-    opens_at: int = 0
     gate: GatePolicy | None = None
     gate_id: str = ""
     gate_passed: bool = False
@@ -119,20 +113,10 @@ class Task(msgspec.Struct, gc=False, omit_defaults=True):
     progress_at: int = 0
     progress_percent: int = -1
     progress_sha256: str = ""
-    # The wire that brought the attempt where it is, while an act of its holder or of a person would follow from it.
-    moved_by: str = ""
-    # What the work is grouped by, where that is not its context; and what its creation carried beside its fields.
-    correlation_id: str = ""
-    extensions: dict[str, Any] | None = None
 
     def ready_artifacts(self) -> Mapping[str, Artifact]:
         """The artifacts that the task may be completed with, by id."""
         return {artifact.artifact_id: artifact for artifact in self.artifacts if artifact.readiness != "draft"}
-
-    @property
-    def shown_state(self) -> str:
-        """The state as every view has it: a completed task whose gate is open awaits approval."""
-        return AWAITING_APPROVAL if self.gate_id and self.state == "completed" else self.state
 
 
 class Agent(msgspec.Struct, omit_defaults=True):
@@ -197,52 +181,6 @@ class Queue(msgspec.Struct, omit_defaults=True):
     settings: Settings = Settings()
 
 
-class Project(msgspec.Struct, omit_defaults=True):
-    """A project: what phases belong to."""
-
-    project_id: str
-    created_at: int
-    sequence: int
-    content_sha256: str
-    stream_seq: int = 1
-    # active, on_hold or completed.
-    status: str = "active"
-    completed_at: int = 0
-
-
-class Phase(msgspec.Struct, omit_defaults=True):
-    """A phase of a project: what workflows belong to."""
-
-    phase_id: str
-    created_at: int
-    sequence: int
-    content_sha256: str
-    project_id: str
-    stream_seq: int = 1
-    status: str = "active"
-    completed_at: int = 0
-
-
-class StoredArtifact(msgspec.Struct, gc=False, frozen=True, omit_defaults=True):
-    """The last version of an artifact, by its id; the task that it belongs to may have left the world."""
-
-    artifact: Artifact
-    task_id: str
-    attempt: int
-    at: int
-    sequence: int
-
-
-class Superseded(msgspec.Struct, gc=False, frozen=True):
-    """What replaces the last version of an artifact: another artifact."""
-
-    version: int
-    by_artifact_id: str
-    by_version: int
-    at: int
-    sequence: int
-
-
 class Message(msgspec.Struct, gc=False, omit_defaults=True):
     """An inbox message."""
 
@@ -269,20 +207,6 @@ class Key(msgspec.Struct, omit_defaults=True):
     agent_id: str = ""
     name_sha256: str = ""
     revoked_at: int = 0
-    # A person who logs in, by a one-time code or an identity provider; the secret of the key was never shown.
-    person: bool = False
-
-
-class Topic(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A topic of a public network that belongs to the workspace: it gives the order, or anchors checkpoints."""
-
-    topic: str
-    network: str
-    use: str
-    owner: str
-    assigned_at: int
-    account: str = ""
-    retired_at: int = 0
 
 
 class Workspace(msgspec.Struct, omit_defaults=True):
@@ -313,15 +237,6 @@ class Workspace(msgspec.Struct, omit_defaults=True):
     day_nano_usd: int = 0
     # Whether required outputs may be unverified: "allow", or "refuse" and the same when it is empty.
     unverified_outputs: str = ""
-    # How tasks are retried that say nothing else.
-    retry: RetryPolicy | None = None
-    # The topics of public networks that belong to the workspace, by network and id.
-    topics: dict[str, Topic] = {}
-
-    @property
-    def is_ordered(self) -> bool:
-        """True when a public network gives the workspace its order."""
-        return any(one.use == "order" for one in self.topics.values())
 
 
 class Party(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -373,9 +288,6 @@ class Workflow(msgspec.Struct, omit_defaults=True):
     nano_usd: int = 0
     # How many simple tasks were put beside those of its plan.
     extras: int = 0
-    # The phase that it belongs to, and the project of that phase as its correlation.
-    phase_id: str = ""
-    correlation_id: str = ""
 
 
 class Step(msgspec.Struct, gc=False, omit_defaults=True):

@@ -28,7 +28,6 @@ class Event(msgspec.Struct, gc=False):
     changes: Changes
     payer: str
     structure: dict[str, Any] | None = None
-    extensions: dict[str, Any] | None = None
 
 
 def event(
@@ -52,5 +51,4 @@ def event(
         changes,
         payer,
         structure,
-        wire.extensions,
     )

@@ -32,7 +32,6 @@ from redkey.wire.events import (
     InboxRead,
     InboxSent,
     MessageAdded,
-    QueueClaimRequested,
     ReviewConcern,
     TaskBlocked,
     TaskClaimAttempted,
@@ -102,12 +101,7 @@ def _judge_agent(world: World, e: Event, p: AnyPayload, party: Party) -> Void:
     return None if owns(world, agent, e, p) else NOT_ITS_OWN
 
 
-def _itself(
-    world: World,
-    agent: Agent,
-    e: Event,
-    p: TaskClaimAttempted | QueueClaimRequested | AgentHeartbeat | AgentDeactivated,
-) -> bool:
+def _itself(world: World, agent: Agent, e: Event, p: TaskClaimAttempted | AgentHeartbeat | AgentDeactivated) -> bool:
     return e.subject == agent.agent_id
 
 
@@ -195,7 +189,6 @@ def _of(kind: type[P], own: Callable[[World, Agent, Event, P], bool]) -> tuple[s
 _ACTS: Mapping[str, _Own] = dict(
     [
         _of(TaskClaimAttempted, _itself),
-        _of(QueueClaimRequested, _itself),
         _of(TaskStarted, _holds),
         _of(TaskReleased, _holds),
         _of(TaskStalled, _holds),

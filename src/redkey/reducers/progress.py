@@ -30,12 +30,6 @@ def forget(task: Task) -> None:
     task.progress_at, task.progress_percent, task.progress_sha256 = 0, -1, ""
 
 
-def wait_nanoseconds(world: World, task: Task, now: int) -> int:
-    """For how long the hold records no further report; 0 when it does now.
-
-    Where a network gives the order, a report is a message that is paid for: then there are two in a lease at most.
-    """
-    if not task.progress_at:
-        return 0
-    seconds = task.lease_seconds_held // 2 if world.workspace.is_ordered else INTERVAL_SECONDS
-    return max(0, task.progress_at + seconds * SECOND - now)
+def wait_nanoseconds(task: Task, now: int) -> int:
+    """For how long the hold records no further report; 0 when it does now."""
+    return max(0, task.progress_at + INTERVAL_SECONDS * SECOND - now) if task.progress_at else 0

@@ -6,9 +6,8 @@ import msgspec
 
 from redkey.reducers import gate
 from redkey.reducers.claim import is_limited
-from redkey.reducers.entities import Agent, Key, Message, Party, Queue, Role, Settings, Topic, Webhook
+from redkey.reducers.entities import Agent, Key, Message, Party, Queue, Role, Settings, Webhook
 from redkey.reducers.event import Event
-from redkey.reducers.retrying import RetryDelay, RetryPolicy
 from redkey.reducers.spending import nano_usd
 from redkey.reducers.world import LOST_AFTER_NANOSECONDS, World
 from redkey.wire.events import (
@@ -41,8 +40,6 @@ from redkey.wire.events import (
     RoleUpdated,
     SignerAdded,
     SignerRetired,
-    TopicAssigned,
-    TopicRetired,
     WebhookRemoved,
     WebhookSet,
     WorkspaceCreated,
@@ -330,9 +327,6 @@ def rules_raised(world: World, e: Event, p: WorkspaceRulesRaised) -> Void:
     if p.rules <= world.workspace.rules:
         return "rules_not_raised"
     world.workspace.rules = p.rules
-    # The rules decide how a task with an open gate is listed: its row is written again.
-    for open_gate in world.gates.values():
-        e.changes.touch("task", open_gate.task_id)
     return None
 
 
@@ -350,10 +344,6 @@ def policy_set(world: World, e: Event, p: WorkspacePolicySet) -> Void:
         workspace.receipts_public = p.receipts_public
     if p.unverified_outputs is not None:
         workspace.unverified_outputs = p.unverified_outputs
-    if p.retry is not None:
-        stated = p.retry
-        delay = RetryDelay(stated.delay_ms, stated.backoff_percent, stated.jitter_percent, stated.longest_ms)
-        workspace.retry = RetryPolicy(stated.attempts, delay)
     return None
 
 
@@ -372,30 +362,6 @@ def webhook_removed(world: World, e: Event, p: WebhookRemoved | PushRemoved) -> 
     key = p.push_id if isinstance(p, PushRemoved) else p.webhook_id
     webhook = Webhook(key, task_id, e.timestamp, e.sequence, removed=True)
     e.changes.touch("webhook", webhook.key, webhook)
-    return None
-
-
-def topic_assigned(world: World, e: Event, p: TopicAssigned) -> Void:
-    _advance(world, e)
-    name, topics = f"{p.network}/{p.topic}", world.workspace.topics
-    before = topics.get(name)
-    if before is not None and (before.retired_at or before.use != p.use):
-        return "topic_exists"
-    if before is None and p.use == "order" and world.workspace.is_ordered:
-        return "order_exists"
-    since = before.assigned_at if before is not None else e.timestamp
-    topic = Topic(p.topic, p.network, p.use, p.owner, since, p.account or "")
-    world.workspace.topics = {**topics, name: topic}
-    return None
-
-
-def topic_retired(world: World, e: Event, p: TopicRetired) -> Void:
-    _advance(world, e)
-    name, topics = f"{p.network}/{p.topic}", world.workspace.topics
-    topic = topics.get(name)
-    if topic is None or topic.retired_at:
-        return "unknown_topic"
-    world.workspace.topics = {**topics, name: msgspec.structs.replace(topic, retired_at=e.timestamp)}
     return None
 
 
@@ -423,9 +389,6 @@ def key_created(world: World, e: Event, p: KeyCreated | KeyRecovered) -> Void:
     _advance(world, e)
     if p.key_id in world.keys:
         return "key_exists"
-    person = type(p) is KeyCreated and p.person is True
-    if person and world.workspace.rules < 2:
-        return "rules_too_old"
     world.keys[p.key_id] = Key(
         key_id=p.key_id,
         prefix=p.prefix,
@@ -433,7 +396,6 @@ def key_created(world: World, e: Event, p: KeyCreated | KeyRecovered) -> Void:
         created_at=e.timestamp,
         agent_id=(p.agent_id or "") if type(p) is KeyCreated else "",
         name_sha256=_sha256(p.name_ref) if type(p) is KeyCreated else "",
-        person=person,
     )
     e.changes.touch("key", p.key_id)
     return None

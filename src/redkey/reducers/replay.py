@@ -1,9 +1,8 @@
 """Replay: ordered wires of any number of streams in, the exact state of tasks, artifacts and projects out.
 
-Wires are taken in the order given, which is the ledger's: `stream_seq` is a producer's hint and decides nothing; its
-gaps and repeats are named (`disorder`). The same wire id a second time is void. The attempts at one task follow each
-other as the world of a workspace has them: each after the end of the one before, in the same context. Otherwise streams
-do not touch each other; claim wires on agents' streams are the agents' claim history.
+Wires are taken in the order given, which is the ledger's: `stream_seq` is a producer's hint and decides
+nothing. The same wire id a second time is void. Streams do not touch each other, so what becomes of one does
+not depend on how others are woven in between; claim wires on agents' streams are the agents' claim history.
 Wires must be valid by schema (`redkey.wire.validate`); what is only void by state is kept with its reason.
 """
 
@@ -16,18 +15,14 @@ from typing import Any, cast
 import msgspec
 
 from redkey.reducers.artifact import Artifact
-from redkey.reducers.attempt import ATTEMPT_ENDED, ATTEMPT_EXISTS, CONTEXT_CHANGED, RETRIED, TaskEvent
-from redkey.reducers.grouping import Grouping
+from redkey.reducers.attempt import TaskEvent
 from redkey.reducers.project import Project, Task, projects_of, tasks_of
 from redkey.reducers.stream import Attempt, Terms, apply, begin
 from redkey.wire.envelope import AnyWire, Wire
 from redkey.wire.events import (
     AnyPayload,
     ArtifactReady,
-    ArtifactSuperseded,
-    GateRejected,
     TaskCreated,
-    WorkflowStarted,
     WorkspaceCreated,
     WorkspacePolicySet,
     WorkspaceRulesRaised,
@@ -54,27 +49,14 @@ class Void(msgspec.Struct, frozen=True, gc=False):
     reason: str
 
 
-class Disorder(msgspec.Struct, frozen=True, gc=False):
-    """A wire whose `stream_seq` does not follow the one before it in its stream: wires are missing, or came twice."""
-
-    wire_id: str
-    stream_id: str
-    code: str
-    stream_seq: int
-    expected: int
-
-
 class Replayed:
     """The state after some wires; `apply` folds one more."""
 
     def __init__(self, outputs: Outputs | None = None) -> None:
         self.attempts: dict[str, Attempt] = {}
         self.artifacts: dict[str, Artifact] = {}
-        # Projects and phases, by their own streams.
-        self.grouping = Grouping()
         self.claims: dict[str, dict[str, int]] = {}
         self.void: list[Void] = []
-        self.disorder: list[Disorder] = []
         self.wires = 0
         # Wires of streams that no reducer of this package folds: queues, roles, workflows, workspaces.
         self.others = 0
@@ -82,90 +64,43 @@ class Replayed:
         self.terms = Terms()
         self._outputs = outputs
         self._seen: set[str] = set()
-        # Stream -> its highest number; task -> its latest attempt; tasks whose completion was rejected at a gate.
-        self._numbers: dict[str, int] = {}
-        self._latest: dict[str, Attempt] = {}
-        self._rejected: set[str] = set()
 
     def apply(self, wire: AnyWire) -> str | None:
         """Fold one wire; None when it applied (or is about something else), else why it is void."""
         self.wires += 1
         wire_id = wire.wire_id
-        if wire_id in self._seen:
-            reason: str | None = DUPLICATE_WIRE
-        else:
-            self._number(wire)
-            reason = self._fold(wire)
+        reason = DUPLICATE_WIRE if wire_id in self._seen else self._fold(wire)
         self._seen.add(wire_id)
         if reason is not None:
             self.void.append(Void(wire_id, wire.type, wire.stream.stream_id, reason))
         return reason
 
-    def _number(self, wire: AnyWire) -> None:
-        """Note a number that does not follow the one before it in its stream."""
-        stream_id, number = wire.stream.stream_id, wire.stream.stream_seq
-        expected = self._numbers.get(stream_id, 0) + 1
-        if number != expected:
-            code = "stream_seq_gap" if number > expected else "stream_seq_repeated"
-            self.disorder.append(Disorder(wire.wire_id, stream_id, code, number, expected))
-        self._numbers[stream_id] = max(number, expected - 1)
-
     def _fold(self, wire: AnyWire) -> str | None:
         stream_id, payload = wire.stream.stream_id, wire.payload
         attempt = self.attempts.get(stream_id)
         if attempt is not None:
-            if self._latest[attempt.task_id] is not attempt:
-                return ATTEMPT_EXISTS if type(payload) is TaskCreated else ATTEMPT_ENDED
             reason = apply(attempt, cast("Wire[TaskEvent]", wire), terms=self.terms)
             if reason is None and type(payload) is ArtifactReady:
                 self._version(attempt, payload.artifact_id)
             return reason
         stream = parse_stream(stream_id)
-        if type(payload) is ArtifactSuperseded:
-            # As in a workspace: what is replaced may stand before the wires at hand.
-            known = self.artifacts.get(stream.subject)
-            if known is not None:
-                known.superseded.append(payload)
-            return None
-        if stream.kind in ("project", "phase"):
-            return self.grouping.apply(stream.subject, payload)
-        if type(payload) is WorkflowStarted and payload.phase_id is not None:
-            return self.grouping.start(stream.subject, payload.phase_id)
         if stream.kind != "task":
             self._beside(wire.type, stream.kind, stream.subject)
             self._decide(payload)
             return None
-        refused = self._refuse_attempt(wire, stream.subject, stream.attempt)
-        if refused is not None:
-            return refused
         attempt = begin(stream.subject, stream.attempt)
         # The schemas let only these types stand on the stream of a task.
         reason = apply(attempt, cast("Wire[TaskEvent]", wire), terms=self.terms)
         if reason is None:
             # Only what applied is remembered: a stream that never began takes no room.
-            self.attempts[stream_id] = self._latest[stream.subject] = attempt
-            self._rejected.discard(stream.subject)
+            self.attempts[stream_id] = attempt
             if attempt.outputs is None and self._outputs is not None and isinstance(payload, TaskCreated):
                 required = self._outputs(payload)
                 attempt.outputs = None if required is None else tuple(required)
         return reason
 
-    def _refuse_attempt(self, wire: AnyWire, task_id: str, number: int) -> str | None:
-        """Why a wire of an attempt that has not begun is void, by the attempts at its task before."""
-        before = self._latest.get(task_id)
-        if before is None:
-            return None
-        if type(wire.payload) is not TaskCreated:
-            return ATTEMPT_ENDED if number < before.attempt else None
-        ended = before.state in RETRIED or task_id in self._rejected
-        if not ended or number != before.attempt + 1:
-            return ATTEMPT_EXISTS
-        return CONTEXT_CHANGED if wire.stream.context_id != before.context_id else None
-
     def _decide(self, payload: AnyPayload) -> None:
-        """Note what the workspace, or a gate, decides for its attempts."""
-        if type(payload) is GateRejected and payload.task_id is not None:
-            self._rejected.add(payload.task_id)
+        """Note what the workspace decides for its attempts."""
         if type(payload) is WorkspaceCreated or type(payload) is WorkspaceRulesRaised:
             self.terms.rules = payload.rules
         elif type(payload) is WorkspacePolicySet and payload.unverified_outputs is not None:
@@ -210,11 +145,9 @@ class Replayed:
                 "reasons": reasons,
             },
             "void": msgspec.to_builtins(self.void),
-            "disorder": msgspec.to_builtins(self.disorder),
             "tasks": {task.task_id: task.as_json() for task in tasks},
             "artifacts": {key: artifact.as_json() for key, artifact in sorted(self.artifacts.items())},
             "projects": {project.context_id: project.as_json() for project in projects_of(tasks)},
-            **self.grouping.as_json(),
             "claims": {agent_id: dict(counts) for agent_id, counts in sorted(self.claims.items())},
         }
 

@@ -15,14 +15,12 @@ import msgspec
 
 from redkey.plans.structure import GatePolicy
 from redkey.reducers import progress, workflow
-from redkey.reducers.attempt import ATTEMPT_ENDED, ATTEMPT_EXISTS, CONTEXT_CHANGED, RETRIED, TaskEvent, apply
-from redkey.reducers.entities import PRIORITIES, Artifact, Queue, StoredArtifact, Superseded, Task
+from redkey.reducers.attempt import TaskEvent, apply
+from redkey.reducers.entities import PRIORITIES, Artifact, Task
 from redkey.reducers.event import Event
-from redkey.reducers.retrying import RetryDelay, pause_nanoseconds
 from redkey.reducers.world import BLOCK_ROUTES, SECOND, SUPERVISOR_ROLE, World
 from redkey.wire.events import (
     ArtifactReady,
-    ArtifactSuperseded,
     TaskAvailable,
     TaskBlocked,
     TaskCancelled,
@@ -42,11 +40,6 @@ from redkey.wire.times import parse_time
 Void = str | None
 P = TypeVar("P", bound=TaskEvent)
 
-# From these rules on, the acts on a task name the wire that they follow from.
-LINEAGE_RULES = 2
-# States that no act of a holder follows from: many tasks wait in them, or stay in them.
-_OPEN_ENDED = frozenset({"created", "available", "completed"})
-
 
 class Needs(msgspec.Struct, frozen=True):
     """What a task asks of its holder."""
@@ -61,9 +54,6 @@ class Needs(msgspec.Struct, frozen=True):
     max_attempts: int = 0
     on_failure: str = "reopen"
     gate: GatePolicy | bool | None = None
-    retry: RetryDelay | None = None
-    # Prior tasks, where they are more than a wire names.
-    references: tuple[str, ...] = ()
 
 
 def created(world: World, e: Event, p: TaskCreated) -> Void:
@@ -75,9 +65,7 @@ def created(world: World, e: Event, p: TaskCreated) -> Void:
         return refused
     before = world.tasks.get(e.subject)
     if before is not None and not (_may_retry(world, before) and e.attempt == before.attempt + 1):
-        return ATTEMPT_EXISTS
-    if before is not None and world.workspace.rules >= LINEAGE_RULES and e.stream.context_id != before.context_id:
-        return CONTEXT_CHANGED
+        return "attempt_exists"
     try:
         needs, stream = _needs(world, e, p), e.stream
     except msgspec.ValidationError:
@@ -99,15 +87,13 @@ def created(world: World, e: Event, p: TaskCreated) -> Void:
         outputs=needs.outputs,
         waits_for=tuple([key for key in needs.waits_for if not is_done(world, key)]) if needs.waits_for else (),
         lease_seconds=needs.lease_seconds,
-        max_attempts=needs.max_attempts or _default_attempts(world, queue, before),
+        max_attempts=needs.max_attempts or queue.settings.max_attempts,
         on_failure=needs.on_failure,
         gate=GatePolicy() if needs.gate is True else needs.gate or None,
         workflow_id=p.workflow_id or "",
         plan_task=p.plan_task or "",
-        reference_task_ids=stream.reference_task_ids or needs.references,
+        reference_task_ids=stream.reference_task_ids or (),
         parent_task_id=stream.parent_task_id or "",
-        correlation_id=stream.correlation_id or "",
-        extensions=e.extensions,
     )
     if p.structure_ref is not None:
         task.structure_sha256, task.structure_bytes = p.structure_ref.sha256, p.structure_ref.bytes
@@ -116,16 +102,11 @@ def created(world: World, e: Event, p: TaskCreated) -> Void:
         world.at(task.deadline_at, "deadline", task.task_id)
     world.tasks[e.subject] = task
     world.misses.pop(e.subject, None)
-    is_automatic = world.agenda.pop(("retry", e.subject), None) is not None
-    task.retry = needs.retry or _default_delay(world, before)
+    world.agenda.pop(("retry", e.subject), None)
     if before is not None:
-        if is_automatic and before.state == "failed" and task.retry is not None:
-            task.opens_at = e.timestamp + pause_nanoseconds(task.retry, before.attempt, e.wire_id)
         task.note_sha256 = before.note_sha256
         task.nano_usd = before.nano_usd
         task.gate = task.gate or before.gate
-        task.correlation_id = task.correlation_id or before.correlation_id
-        task.extensions = task.extensions or before.extensions
     e.changes.touch("task", e.subject)
     if task.workflow_id:
         workflow.opened(world, task, e)
@@ -133,22 +114,6 @@ def created(world: World, e: Event, p: TaskCreated) -> Void:
         _join_run(world, task, e)
         _wait(world, task, e.wire_id)
     return None
-
-
-def _default_attempts(world: World, queue: Queue, before: Task | None) -> int:
-    """How often a task is tried that does not say it: as its queue says, else as the workspace does."""
-    policy = world.workspace.retry
-    if policy is None or queue.settings.max_attempts > 1:
-        return queue.settings.max_attempts
-    return before.max_attempts if before is not None else policy.max_attempts
-
-
-def _default_delay(world: World, before: Task | None) -> RetryDelay | None:
-    """The pause between attempts of a task that does not say it; what held for the first attempt holds for all."""
-    if before is not None:
-        return before.retry
-    policy = world.workspace.retry
-    return policy.delay if policy is not None and policy.delay.delay_ms else None
 
 
 def _join_run(world: World, task: Task, e: Event) -> None:
@@ -162,7 +127,7 @@ def _join_run(world: World, task: Task, e: Event) -> None:
 
 def _may_retry(world: World, task: Task) -> bool:
     """True when the attempt ended without success, or another is on the agenda."""
-    return task.state in RETRIED or was_rejected(task) or ("retry", task.task_id) in world.agenda
+    return task.state in ("failed", "cancelled") or was_rejected(task) or ("retry", task.task_id) in world.agenda
 
 
 def _needs(world: World, e: Event, p: TaskCreated) -> Needs:
@@ -207,7 +172,7 @@ def _wait(world: World, task: Task, cause: str) -> None:
         if is_hopeless(world.tasks[dependency]):
             world.follows("dependency_failed", task.task_id, cause)
     if not task.waits_for:
-        world.opens(task, cause)
+        world.follows("available", task.task_id, cause)
 
 
 def is_hopeless(task: Task) -> bool:
@@ -233,11 +198,11 @@ def moved(world: World, e: Event, p: P, follow: Callable[[World, Task, Event, P,
     if task is None:
         return "not_created"
     if task.attempt != e.attempt:
-        return ATTEMPT_ENDED if e.attempt < task.attempt else "not_created"
+        return "attempt_ended" if e.attempt < task.attempt else "not_created"
     if e.stream.stream_seq > task.stream_seq:
         task.stream_seq = e.stream.stream_seq
         e.changes.touch("task", e.subject)
-    if type(p) is TaskAvailable and _is_early(world, task, e):
+    if type(p) is TaskAvailable and _is_early(world, task):
         return "dependency_unsatisfied"
     before, claim_id, agent_id, expired = task.state, task.claim_id, task.agent_id, task.expired_claim_id
     reason = apply(task, p, world.workspace)
@@ -254,8 +219,6 @@ def moved(world: World, e: Event, p: P, follow: Callable[[World, Task, Event, P,
     if follow is not None:
         follow(world, task, e, p, before)
     if task.state != before:
-        if world.workspace.rules >= LINEAGE_RULES:
-            task.moved_by = "" if task.state in _OPEN_ENDED else e.wire_id
         if before == "available":
             world.withdraw(task)
         if task.workflow_id:
@@ -278,11 +241,9 @@ def _hold_changed(world: World, task: Task, e: Event, claim_id: str, agent_id: s
         _count_claim(world, task.agent_id, 1, e)
 
 
-def _is_early(world: World, task: Task, e: Event) -> bool:
-    """True while something stands before the task, or it has to wait for its time or its turn in a run."""
-    if task.state != "created":
-        return False
-    return task.opens_at > e.timestamp or bool(workflow.is_early(world, task) if task.workflow_id else task.waits_for)
+def _is_early(world: World, task: Task) -> bool:
+    """True while something stands before the task, or it has to wait for its turn in a run."""
+    return task.state == "created" and bool(workflow.is_early(world, task) if task.workflow_id else task.waits_for)
 
 
 def available(world: World, task: Task, e: Event, p: TaskAvailable, before: str) -> None:
@@ -382,24 +343,8 @@ def artifact_ready(world: World, task: Task, e: Event, p: ArtifactReady, before:
         p.content_ref.sha256,
         p.unverified is not None,
     )
-    replaced = next((artifact for artifact in task.artifacts if artifact.artifact_id == made.artifact_id), None)
-    task.artifacts = (*(artifact for artifact in task.artifacts if artifact is not replaced), made)
-    if world.workspace.rules >= LINEAGE_RULES:
-        stored = StoredArtifact(made, task.task_id, task.attempt, e.timestamp, e.sequence)
-        e.changes.touch("artifact", made.artifact_id, stored)
-        if replaced is not None:
-            # The artifact's own stream tells of its versions.
-            world.follows(f"superseded:{made.artifact_id}:{replaced.version}:{made.version}", task.task_id, e.wire_id)
-
-
-def superseded(world: World, e: Event, p: ArtifactSuperseded) -> Void:
-    """Another version, or another artifact, replaces a version of an artifact."""
-    if p.by_artifact_id is None:
-        world.agenda.pop((f"superseded:{e.subject}:{p.version}:{p.by_version}", p.task_id), None)
-    else:
-        row = Superseded(p.version, p.by_artifact_id, p.by_version, e.timestamp, e.sequence)
-        e.changes.touch("superseded", e.subject, row)
-    return None
+    kept = tuple(artifact for artifact in task.artifacts if artifact.artifact_id != made.artifact_id)
+    task.artifacts = (*kept, made)
 
 
 def completed(world: World, task: Task, e: Event, p: TaskComplete, before: str) -> None:

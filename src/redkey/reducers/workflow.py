@@ -37,10 +37,6 @@ def started(world: World, e: Event, p: WorkflowStarted) -> Void:
         return "workflow_exists"
     if p.queue_id not in world.queues:
         return "unknown_queue"
-    if p.phase_id is not None:
-        phase = world.phases.get(p.phase_id)
-        if phase is None or phase.status == "completed":
-            return "unknown_phase" if phase is None else "phase_completed"
     try:
         plan = read_structure(e.structure or {})
     except StructureRefused as refused:
@@ -58,12 +54,10 @@ def started(world: World, e: Event, p: WorkflowStarted) -> Void:
         definition_id=p.definition_id or "",
         version=p.version or 0,
         total=len(plan.tasks),
-        phase_id=p.phase_id or "",
-        correlation_id=e.stream.correlation_id or "",
     )
     run = world.runs[e.subject] = Run(workflow, plan)
     e.changes.touch("workflow", e.subject, workflow)
-    _go_on(world, run, e)
+    _go_on(world, run, e.wire_id)
     return None
 
 
@@ -110,7 +104,7 @@ def resumed(world: World, e: Event, p: WorkflowResumed) -> Void:
     for task in _waiting_tasks(world, run):
         # The pause has taken it from where claim-next looks.
         world.offer(task, e.changes)
-    _go_on(world, run, e)
+    _go_on(world, run, e.wire_id)
     return None
 
 
@@ -187,7 +181,7 @@ def opened(world: World, task: Task, e: Event) -> None:
     else:
         _set(run, step, "again", e)
         heappush(run.ready, run.turn(step.index))
-        _go_on(world, run, e)
+        _go_on(world, run, e.wire_id)
 
 
 def is_early(world: World, task: Task) -> bool:
@@ -216,7 +210,7 @@ def moved(world: World, task: Task, before: str, e: Event) -> None:
     elif task.state == "cancelled":
         # Somebody does not want it: there is nothing to wait for, whatever the policy for failures says.
         _break(run, step, e)
-    _go_on(world, run, e)
+    _go_on(world, run, e.wire_id)
 
 
 def _done(run: Run, step: Step, e: Event) -> None:
@@ -244,7 +238,7 @@ def approved(world: World, task: Task, e: Event) -> None:
     """A gate of the run was approved."""
     run = world.runs[task.workflow_id]
     _done(run, run.steps[run.places[task.plan_task]], e)
-    _go_on(world, run, e)
+    _go_on(world, run, e.wire_id)
 
 
 def rejected(world: World, task: Task, e: Event) -> None:
@@ -253,7 +247,7 @@ def rejected(world: World, task: Task, e: Event) -> None:
     step = run.steps[run.places[task.plan_task]]
     step.note_sha256 = task.note_sha256
     _fail(world, run, step, e)
-    _go_on(world, run, e)
+    _go_on(world, run, e.wire_id)
 
 
 def _break(run: Run, step: Step, e: Event) -> None:
@@ -282,22 +276,20 @@ def _mend(run: Run, step: Step, e: Event) -> None:
                 pending.append(index)
 
 
-def _go_on(world: World, run: Run, e: Event) -> None:
+def _go_on(world: World, run: Run, cause: str) -> None:
     """Open what may open; when nothing is left to do, the run ends."""
     while run.ready and run.has_room:
         step = run.steps[heappop(run.ready)[1]]
         if step.state == "waiting":
-            world.follows("open", _key(run, step), e.wire_id)
+            world.follows("open", _key(run, step), cause)
         elif step.state == "again":
-            world.opens(world.tasks[step.task_id], e.wire_id)
+            world.follows("available", step.task_id, cause)
         else:
             continue
         step.state = "opening"
         run.active += 1
-        # A pause before another attempt may outlast this unit: the step keeps its room meanwhile.
-        _touch(run, step, e)
     if run.verdict:
-        world.follows("end", run.workflow.workflow_id, e.wire_id)
+        world.follows("end", run.workflow.workflow_id, cause)
     else:
         world.agenda.pop(("end", run.workflow.workflow_id), None)
 

@@ -29,8 +29,6 @@ from redkey.reducers.entities import (
     Miss,
     Party,
     Pending,
-    Phase,
-    Project,
     Queue,
     Requirement,
     Role,
@@ -120,8 +118,6 @@ class World:
         self.roles: dict[str, Role] = {}
         self.removed_roles: dict[str, Role] = {}
         self.queues: dict[str, Queue] = {}
-        self.projects: dict[str, Project] = {}
-        self.phases: dict[str, Phase] = {}
         self.tasks: dict[str, Task] = {}
         # claim -> the task it holds, or held until its lease expired.
         self.claims: dict[str, str] = {}
@@ -152,13 +148,6 @@ class World:
         """Something follows from the wire `cause`; it stays on the agenda until the wire that says so is folded."""
         self.agenda[kind, subject] = cause
 
-    def opens(self, task: Task, cause: str) -> None:
-        """Nothing stands before the task: it becomes available now, or at the end of its pause."""
-        if task.opens_at > self.timestamp:
-            self.at(task.opens_at, "opens", task.task_id)
-        else:
-            self.follows("available", task.task_id, cause)
-
     def at(self, when: int, kind: str, key: str) -> None:
         """Something may be due at a time; whoever looks then checks that it still is."""
         heappush(self.timers, (when, kind, key))
@@ -177,8 +166,6 @@ class World:
         task = self.tasks.get(key)
         if task is None or task.ended_at:
             return False
-        if kind == "opens":
-            return task.state == "created" and when == task.opens_at
         return when == (task.deadline_at if kind == "deadline" else task.lease_expires_at)
 
     def is_due(self, timer: Timer, now: int) -> bool:
@@ -195,18 +182,9 @@ class World:
         task = self.tasks.get(key)
         if task is None:
             return False
-        if kind == "opens":
-            return self._has_turn(task) and 0 < task.opens_at <= now
         if kind == "deadline":
             return not task.ended_at and 0 < task.deadline_at <= now
         return task.claim_id != "" and task.lease_expires_at <= now
-
-    def _has_turn(self, task: Task) -> bool:
-        """True when only time stands before the task: a step of a plan has its room already."""
-        if task.state != "created" or task.waits_for:
-            return False
-        run = self.runs.get(task.workflow_id) if task.workflow_id else None
-        return not task.workflow_id or (run is not None and run.steps[run.places[task.plan_task]].state == "opening")
 
     def drop_timers(self, now: int) -> None:
         """Forget timers that bring nothing any more; an agent that acted since is looked at again later."""
@@ -325,7 +303,7 @@ class World:
             if task.task_id in waiting.waits_for:
                 waiting.waits_for = tuple(key for key in waiting.waits_for if key != task.task_id)
                 if not waiting.waits_for and waiting.state == "created":
-                    self.opens(waiting, cause)
+                    self.follows("available", waiting_id, cause)
             if task.task_id in waiting.blocked_by:
                 waiting.blocked_by = tuple(key for key in waiting.blocked_by if key != task.task_id)
                 if not waiting.blocked_by and waiting.state == "blocked" and waiting.blocker_type == "dependency":
@@ -366,15 +344,11 @@ class World:
         if kind == "workflow":
             run = self.runs.get(subject)
             return run.workflow.stream_seq + 1 if run is not None else 1
-        entity: Agent | Role | Queue | Project | Phase | None
+        entity: Agent | Role | Queue | None
         if kind == "agent":
             entity = self.agents.get(subject)
         elif kind == "role":
             entity = self.roles.get(subject) or self.removed_roles.get(subject)
-        elif kind == "project":
-            entity = self.projects.get(subject)
-        elif kind == "phase":
-            entity = self.phases.get(subject)
         else:
             entity = self.queues.get(subject)
         return entity.stream_seq + 1 if entity is not None else 1

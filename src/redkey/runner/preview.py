@@ -11,12 +11,11 @@ from redkey.client import Assignment, RedKey
 from redkey.runner.agent import Habits
 from redkey.runner.brief import brief_of
 from redkey.runner.mailbox import Mailbox, remarks_on
-from redkey.runner.memory.opening import open_memories
 from redkey.runner.memory.port import Owner
 from redkey.runner.prompt import Prompt, Remembered, assemble
 from redkey.runner.run import workspace_of
 from redkey.runner.skills import resolve
-from redkey.runner.spec import Spec, identity
+from redkey.runner.spec import Spec, identity, memories
 
 
 def preview(rk: RedKey, spec: Spec, task_id: str) -> Prompt:
@@ -25,8 +24,8 @@ def preview(rk: RedKey, spec: Spec, task_id: str) -> Prompt:
     habits = Habits()
     task = msgspec.convert(msgspec.to_builtins(rk.tasks.get(task_id)), Assignment)
     brief = brief_of(task, workspace_of(rk))
-    # Looking creates no file: where no runner has worked there are no memories.
-    kept = open_memories(spec, Path(spec.work), create=False)
+    # Looking makes nothing: where no runner has worked there are no memories.
+    kept = memories(spec, Path(spec.work)) if (Path(spec.work) / "memory.sqlite").is_file() else None
     about = " ".join([brief.goal, *brief.acceptance_criteria])
     recalled = kept.recall(Owner(workspace_of(rk), slug), about, habits.memories) if kept is not None else []
     found = next(iter(rk.agents.list(slug=slug)), None)

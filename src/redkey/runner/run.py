@@ -29,7 +29,7 @@ from redkey.runner.spec import Spec, build
 from redkey.wire.lint import Registry, lint_routes
 
 _log = logging.getLogger("redkey.runner")
-# The tasks of a queue that a runner creates are tried so often, unless they or the workspace's policy say otherwise.
+# The tasks of a queue that a runner creates are tried so often, unless they say otherwise.
 _ATTEMPTS: Final = 3
 
 
@@ -61,15 +61,9 @@ def run_agent(spec: Spec, rk: RedKey, tell: Tell) -> Tally:
     workspace_id, agent_id = workspace_of(rk), _registered(agent, rk)
     # What only an admin may do is done under the key that was given; the work is done under the runner's own.
     with closing(Connection(rk.settings, rk.policy)) as connection:
-        attempts = None if _is_set(rk, workspace_id) else _ATTEMPTS
-        enlist(SyncSender(connection, rk.policy), agent_id, agent.slug, spec.queue, spec.roles, attempts)
+        enlist(SyncSender(connection, rk.policy), agent_id, agent.slug, spec.queue, spec.roles, _ATTEMPTS)
     with acting(rk, Path(spec.work), workspace_id) as own:
         return _work(spec, agent, own, agent_id, workspace_id, tell)
-
-
-def _is_set(rk: RedKey, workspace_id: str) -> bool:
-    """Whether the workspace has a retry policy: then queues that are created now leave it to that."""
-    return rk.workspaces.policy(workspace_id).retry.max_attempts > 1
 
 
 def _work(spec: Spec, agent: Agent, rk: RedKey, agent_id: str, workspace_id: str, tell: Tell) -> Tally:
@@ -89,7 +83,7 @@ def _work(spec: Spec, agent: Agent, rk: RedKey, agent_id: str, workspace_id: str
         pause=shown.seconds,
     )(handler)
     tell(Told(agent.slug, "ready", _now()))
-    return rk.run(grace_seconds=spec.grace_seconds, log="quiet")
+    return rk.run(grace_seconds=spec.grace_seconds)
 
 
 def _registered(agent: Agent, rk: RedKey) -> str:
@@ -119,7 +113,7 @@ def _unknown_routes(agent: Agent, rk: RedKey) -> list[Finding]:
 
 def workspace_of(rk: RedKey) -> str:
     """The workspace that the key opens."""
-    for found in rk.workspaces.list(own=True):
+    for found in rk.workspaces.list():
         return found.workspace_id
     raise ConfigRefused("the key opens no workspace")
 

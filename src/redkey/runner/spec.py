@@ -22,7 +22,7 @@ from redkey.runner.evaluate import CommandEvaluator, Evaluator
 from redkey.runner.executors.choose import choose, model_of, sandbox_of
 from redkey.runner.executors.command import placed_command
 from redkey.runner.logs import KEEP_DAYS, Logs
-from redkey.runner.memory.opening import open_memories
+from redkey.runner.memory.port import Memories
 from redkey.runner.merging import Merging, read_checks
 from redkey.runner.pausing import Pauses
 from redkey.runner.process import Limits
@@ -99,10 +99,6 @@ class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     # Names of variables that the agent's program gets beside the usual ones.
     env: tuple[str, ...] = ()
     memory: Annotated[str, msgspec.Meta(pattern="^(auto|words|off)$")] = "auto"
-    # A PostgreSQL that runners of several machines share; a file under `work` when absent. And how near a memory must
-    # be to be recalled, as cosine similarity; the embedder's own floor when absent.
-    memory_store: Annotated[str, msgspec.Meta(pattern="^postgres(ql)?://")] | None = None
-    memory_floor: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
     tries: Count = 2
     concurrency: Count = 1
     lease_seconds: Annotated[int, msgspec.Meta(ge=5, le=86400)] = 60
@@ -246,7 +242,7 @@ def build(spec: Spec) -> Agent:
         logs=Logs(work, keep_days=spec.keep_days),
         pauses=Pauses(work / "pauses", account_of(spec, called)),
         evaluator=_evaluator(spec),
-        memories=open_memories(spec, work),
+        memories=memories(spec, work),
         skills=resolve(names, [Path(place) for place in spec.skills_dirs]),
         habits=Habits(tries=spec.tries, budget_tokens=spec.budget_tokens, inbox_seconds=spec.inbox_seconds),
     )
@@ -279,3 +275,14 @@ def _evaluator(spec: Spec) -> Evaluator | None:
 
         return AnthropicEvaluator(spec.evaluator.removeprefix("anthropic:"), patience_seconds=spec.lease_seconds)
     return CommandEvaluator(spec.evaluator, pass_on=spec.env)
+
+
+def memories(spec: Spec, work: Path) -> Memories | None:
+    """What the agent remembers by; nothing when it is off."""
+    if spec.memory == "off":
+        return None
+    from redkey.runner.memory import minilm
+    from redkey.runner.memory.sqlite import SqliteMemories
+
+    embedder = minilm.MiniLm() if spec.memory == "auto" and minilm.available() else None
+    return SqliteMemories(work / "memory.sqlite", embedder)

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import re
 import sqlite3
 import threading
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -20,13 +22,12 @@ import msgspec
 
 from redkey.errors import AgentUnavailable, ConfigRefused, StepFailed
 from redkey.runner.cost import Meter, PriceTable, Usage
-from redkey.runner.named_sql import statements
 from redkey.runner.reporting import Reports
 
 _log = logging.getLogger("redkey.runner")
 _NANO: Final = 1_000_000_000
 _KEPT_SECONDS: Final = 90 * 86400
-_SQL: Final = Path(__file__).with_name("spending.sql")
+_NAMED = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
 Dollars = Annotated[float, msgspec.Meta(gt=0)]
 
 
@@ -42,6 +43,12 @@ class Caps(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
         return self != Caps()
 
 
+@cache
+def _statements() -> Mapping[str, str]:
+    parts = _NAMED.split(Path(__file__).with_name("spending.sql").read_text(encoding="utf-8"))
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
 class Spending:
     """The counters of one agent. Threads share it."""
 
@@ -50,8 +57,8 @@ class Spending:
         self._unwritten: list[dict[str, Any]] = []
         try:
             self._db = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
-            self._db.executescript(statements(_SQL)["schema"])
-            self._db.execute(statements(_SQL)["forget"], {"before": int(time.time()) - _KEPT_SECONDS})
+            self._db.executescript(_statements()["schema"])
+            self._db.execute(_statements()["forget"], {"before": int(time.time()) - _KEPT_SECONDS})
         except sqlite3.Error as cause:
             raise ConfigRefused(f"{path} cannot be used to count costs: {cause}") from cause
 
@@ -99,7 +106,7 @@ class Spending:
         try:
             self._db.execute("BEGIN IMMEDIATE")
             for row in self._unwritten:
-                self._db.execute(statements(_SQL)["add"], row)
+                self._db.execute(_statements()["add"], row)
             self._db.execute("COMMIT")
             self._unwritten.clear()
         except sqlite3.OperationalError as cause:
@@ -133,6 +140,6 @@ class Spending:
 
     def _spent(self, scope: str, name: str) -> float:
         with self._lock:
-            row = self._db.execute(statements(_SQL)["read"], {"scope": scope, "name": name}).fetchone()
+            row = self._db.execute(_statements()["read"], {"scope": scope, "name": name}).fetchone()
             waiting = sum(one["usd_nano"] for one in self._unwritten if (one["scope"], one["name"]) == (scope, name))
         return float((row[0] if row else 0) + waiting) / _NANO

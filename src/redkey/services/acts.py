@@ -9,17 +9,14 @@ coordinator, open its unit directly.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Generic, Protocol, TypeVar, cast
+from typing import Any, Generic, Protocol, TypeVar
 
-from redkey.errors import CommitInDoubt, RedKeyError, StoreError
-from redkey.ledger.ports import Doubt, SequencedStore, StoreUnit, Unit
+from redkey.errors import RedKeyError
+from redkey.ledger.ports import SequencedStore, StoreUnit, Unit
 
 T = TypeVar("T")
-# How long to wait before a doubt is looked at again, while the database cannot be reached.
-_PAUSES = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
 
 
 class Perform(Protocol):
@@ -42,31 +39,13 @@ class directly:  # noqa: N801 - reads as the word it is
 
     def __call__(self, topic: str, work: Callable[[Unit], T]) -> T:
         """Work on one topic."""
-        return self._surely(lambda: self._store.write(topic), work)
+        with self._store.write(topic) as unit:
+            return work(unit)
 
     def on_store(self, work: Callable[[StoreUnit], T]) -> T:
         """Work on the whole store."""
-        return self._surely(self._store.write_store, work)
-
-    def _surely(self, enter: Callable[[], AbstractContextManager[Any]], work: Callable[[Any], T]) -> T:
-        """Do the work in a unit; when its commit is in doubt, find out how it ended, and do it again if it failed."""
-        while True:
-            result: list[T] = []
-            try:
-                with enter() as unit:
-                    result.append(work(unit))
-                return result[0]
-            except CommitInDoubt as lost:
-                if self._resolved(cast(Doubt, lost.doubt)) == "committed":
-                    return result[0]
-
-    def _resolved(self, doubt: Doubt) -> str:
-        for pause in _PAUSES:
-            try:
-                return self._store.resolve(doubt)
-            except StoreError:
-                time.sleep(pause)
-        return self._store.resolve(doubt)
+        with self._store.write_store() as unit:
+            return work(unit)
 
 
 class Act(Generic[T]):

@@ -29,7 +29,6 @@ class Hold(msgspec.Struct, eq=False):
     key_id: str
     agent_id: str
     end: Callable[[], None]
-    session_id: str = ""
     timer: asyncio.TimerHandle | None = None
 
 
@@ -50,7 +49,7 @@ class Authority:
     def hold(self, principal: Principal, end: Callable[[], None]) -> Callable[[], None]:
         """Call `end` once when the authority of a caller ends. What is returned must be called when it is over."""
         topic, caller = principal.topic, principal.actor
-        hold = Hold(caller.key_id, caller.agent_id, end, principal.session_id)
+        hold = Hold(caller.key_id, caller.agent_id, end)
         if principal.expires_at:
             left = max(0.0, principal.expires_at - self._wall())
             hold.timer = asyncio.get_running_loop().call_later(left, self._end, topic, hold)
@@ -75,12 +74,6 @@ class Authority:
             self.look_at(topic)
         else:
             self._take(topic, records)
-
-    def end_session(self, topic: str, session_id: str) -> None:
-        """A session of a person has ended: end what it holds open."""
-        for hold in tuple(self._holds.get(topic, ())):
-            if hold.session_id == session_id:
-                self._end(topic, hold)
 
     def look_at(self, topic: str) -> None:
         """Others may have committed to a workspace."""

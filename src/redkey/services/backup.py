@@ -17,7 +17,6 @@ from redkey.errors import BackupRefused, JsonRefused
 from redkey.ledger.checkpoint import open_checkpoint
 from redkey.ledger.note import encode_base64
 from redkey.ledger.ports import Reader, SequencedStore, Unit
-from redkey.services.anchors import forget_anchors
 from redkey.services.log_facts import EPOCH, Log, note_facts, read_log, workspace_of
 from redkey.services.signing import WITNESSED, forget_signers
 from redkey.wire.decode import decode
@@ -143,7 +142,6 @@ def _go_on(unit: Unit, topic: str, before: Log, log: Log) -> Restored | None:
     note_facts(unit, topic, [Draft(payload, where, where, wire_id=wire_id)])
     # Receipts of the new epoch go by its own checkpoints.
     unit.put_fact(topic, WITNESSED + topic, "")
-    forget_anchors(unit, topic)
     return Restored(topic, unit.head(topic).sequence - 1, log.origin(workspace_id))
 
 

@@ -19,7 +19,6 @@ from redkey.commands.command import Command
 from redkey.commands.decision import KEY_EXPIRED, KEY_REUSED, Refused
 from redkey.ledger import content
 from redkey.ledger.ports import Content, Unit
-from redkey.ledger.secrets import find_secret
 from redkey.services.answers import AnsweredBefore
 from redkey.services.keys import Principal
 from redkey.services.means import Means
@@ -31,7 +30,6 @@ from redkey.shapes.operation import Operation
 from redkey.wire.envelope import wire_of
 from redkey.wire.events import Ref
 from redkey.wire.ids import event_id
-from redkey.wire.validate import MESSAGE_LIMIT, WIRE_TOO_LARGE
 
 # What is larger is worked on beside the event loop.
 LARGE_BYTES = 16 * 1024
@@ -58,8 +56,6 @@ class Pending(msgspec.Struct, Generic[T_co], frozen=True, gc=False):
     part: str = ""
     # Another workspace than the caller's own, for operators.
     topic: str = ""
-    # What the request of a batch carries beside its fields; otherwise the caller has it.
-    extensions: dict[str, Any] | None = None
 
 
 # What a use case may give: its reply, or how to come to it.
@@ -78,8 +74,6 @@ class Caller:
     _idem = _body_hash = ""
     # True when the reply tells something that the records of the request do not.
     is_unrecorded = False
-    # What the request carries beside its fields: kept on its wire, and given back with its event.
-    extensions: dict[str, Any] | None = None
 
     def __init__(self, means: Means) -> None:
         self.means = means
@@ -143,17 +137,6 @@ class Caller:
 
     # To the ledger.
 
-    def extended(self, extensions: dict[str, Any] | None, under: str = "") -> dict[str, Any] | None:
-        """Extensions that may be recorded; Refused when they hold a secret, because a wire cannot be erased."""
-        if extensions and len(msgspec.json.encode(extensions)) > MESSAGE_LIMIT:
-            detail = f"A wire has {MESSAGE_LIMIT:,} bytes; send smaller extensions."
-            raise Refused(422, WIRE_TOO_LARGE, detail, f"{under}/extensions")
-        secret = find_secret(extensions) if extensions else None
-        if secret is None or self.is_repeat:
-            return extensions
-        detail = f"This looks like a secret ({secret.pattern}); nothing of the request was kept."
-        raise Refused(422, "secret_detected", detail, findings=[secret.finding(f"{under}/extensions")])
-
     def enqueue(self, pending: Pending[Any], done: Done) -> Submission:
         """Submit the command of a pending reply; `done` gets its outcome."""
         return self.means.coordinator.enqueue(
@@ -166,7 +149,6 @@ class Caller:
             body=self._body_hash,
             wait_seconds=pending.wait_seconds,
             reply=pending.reply,
-            extensions=pending.extensions or self.extensions,
         )
 
     async def settled(self, pending: Pending[T]) -> T:
@@ -180,7 +162,6 @@ class Caller:
             body=self._body_hash,
             wait_seconds=pending.wait_seconds,
             reply=pending.reply,
-            extensions=pending.extensions or self.extensions,
         )
         if pending.wait_seconds:
             outcome = await self.while_authorised(self.while_here(submission))

@@ -16,7 +16,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import structlog
 
@@ -24,14 +24,12 @@ from redkey.commands.actor import Actor
 from redkey.commands.decision import key_reused
 from redkey.commands.draft import Ids
 from redkey.errors import CommitInDoubt, RedKeyError, StoreError, StorePoisoned, WriterBusy
-from redkey.ledger.network import is_projected
 from redkey.ledger.ports import Content, SequencedStore, StoreUnit, Unit
 from redkey.reducers.world import World
 from redkey.services.acts import AnyAct, Perform, new_topic, on_store, on_topic
 from redkey.services.answers import Answers
 from redkey.services.documents import Documents
 from redkey.services.failures import Unavailable, internal_failure, store_failure
-from redkey.services.ordered.driver import OrderedTopic
 from redkey.services.outcome import NO_TASKS, Outcome, Settled
 from redkey.services.run_unit import UnitMeans, UnitRun, note_damage, run_unit
 from redkey.services.submission import Done, MakeReply, Request, Submission
@@ -71,9 +69,7 @@ class Coordinator:
         self._store, self._on_fatal = store, on_fatal
         self._worlds, self._waiters = Worlds(store), Waiters()
         self._answers, self._documents = Answers(), Documents()
-        # What carries the requests of workspaces that are ordered by a network, by their local topics.
-        self._ordered: dict[str, OrderedTopic] = {}
-        self._means = UnitMeans(ids, self._answers, self._documents, self._ordered)
+        self._means = UnitMeans(ids, self._answers, self._documents)
         self._arrived, self._now = Turns(now), now
         self._acts: deque[AnyAct] = deque()
         # Requests with an idempotency key that are on their way: a retry joins the first.
@@ -91,28 +87,12 @@ class Coordinator:
         self._doubtful: set[str] = set()
         # Topics to which others have committed, before somebody who waits there is woken.
         self._looking: set[str] = set()
-        # Told how long each commit took; units on writer threads are not measured.
-        self.on_measured: Callable[[float], None] = lambda seconds: None
         # Why nothing is taken any more.
         self._stopped: Callable[[], RedKeyError] | None = None
-
-    def loaded(self, topic: str) -> World | None:
-        """The world of a topic if it is in memory and no unit has it."""
-        return self._worlds.get(topic)
 
     def listen(self, listener: Listener) -> None:
         """Call `listener(topic, records)` after each commit of this process."""
         self._listeners.append(listener)
-
-    def order(self, driver: OrderedTopic) -> None:
-        """Let a network give a workspace its order: requests are submitted there, and answered by what is ordered."""
-        self._ordered[driver.topic] = driver
-
-    def resume(self, submission: Submission) -> None:
-        """Everything up to the messages of a request is projected: let a unit answer it."""
-        if submission.over:
-            return
-        self._arrive(submission)
 
     def announce(self, topic: str, records: Sequence[Settled]) -> None:
         """Tell the listeners of records that this process committed, through this coordinator or beside it."""
@@ -134,7 +114,6 @@ class Coordinator:
         body: str = "",
         wait_seconds: float = 0,
         reply: MakeReply | None = None,
-        extensions: dict[str, Any] | None = None,
     ) -> Outcome:
         """The durable outcome of a command, with its reply where `reply` says how to make it.
 
@@ -152,16 +131,7 @@ class Coordinator:
                 future.set_exception(answer)
 
         submission = self.enqueue(
-            topic,
-            caller,
-            command,
-            contents,
-            done,
-            idem=idem,
-            body=body,
-            wait_seconds=wait_seconds,
-            reply=reply,
-            extensions=extensions,
+            topic, caller, command, contents, done, idem=idem, body=body, wait_seconds=wait_seconds, reply=reply
         )
         # A caller that is cancelled leaves at once: what it would win now, nobody would learn of.
         future.add_done_callback(lambda _: submission.leave(done))
@@ -179,7 +149,6 @@ class Coordinator:
         body: str = "",
         wait_seconds: float = 0,
         reply: MakeReply | None = None,
-        extensions: dict[str, Any] | None = None,
     ) -> Submission:
         """Take a command; `done` is called with its durable outcome, or with the reason why there is none.
 
@@ -196,9 +165,7 @@ class Coordinator:
             submission.join(done)
             return submission
         deadline = asyncio.get_running_loop().time() + wait_seconds if wait_seconds else 0
-        submission = Submission(
-            topic, caller, command, contents, idem, body, self._ended, deadline, reply, done, extensions=extensions
-        )
+        submission = Submission(topic, caller, command, contents, idem, body, self._ended, deadline, reply, done)
         if idem:
             self._flights[topic, idem] = submission
         self._arrive(submission)
@@ -249,11 +216,6 @@ class Coordinator:
 
     def tick(self, topic: str) -> None:
         """Time has passed: let what is due in a workspace be recorded."""
-        if is_projected(topic):
-            driver = self._ordered.get(topic)
-            if driver is not None:
-                driver.tick()
-            return
         self._arrive(Submission(topic, _NOBODY, None, (), "", "", self._ended))
 
     def due_topics(self, wall: int, monotonic: int) -> list[str]:
@@ -393,9 +355,7 @@ class Coordinator:
                     runs.append(UnitRun(submissions, self._worlds.lend(topic)))
                     self._run(runs[-1])
                 decided = self._now()
-            seconds = self._now() - decided
-            self._arrived.measured(len(batch), decided - begun, seconds)
-            self.on_measured(seconds)
+            self._arrived.measured(len(batch), decided - begun, self._now() - decided)
         except WriterBusy:
             self._arrived.put_back(batch)
             raise
@@ -590,15 +550,11 @@ class Coordinator:
                 self._documents.erase(run.topic, work.place.erased)
         for run in runs:
             for submission, answer in zip(run.batch, run.answers, strict=True):
-                taken = isinstance(answer, Outcome) and (answer.records or answer.outgoing)
-                if submission.offer is not None and not taken:
+                if submission.offer is not None and not (isinstance(answer, Outcome) and answer.records):
                     self._pass_on(submission)
                 if submission.over:
                     continue
-                if isinstance(answer, Outcome) and answer.outgoing:
-                    self._ordered[run.topic].send(submission, answer.outgoing)
-                elif isinstance(answer, Outcome) and submission.deadline and answer.answer == NO_TASKS:
-                    submission.sent = ()
+                if isinstance(answer, Outcome) and submission.deadline and answer.answer == NO_TASKS:
                     self._waiters.park(submission, answer)
                 else:
                     submission.settle(answer)

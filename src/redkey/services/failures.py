@@ -11,12 +11,6 @@ class Unavailable(RedKeyError):
     code = "unavailable"
 
 
-class OrderAway(Unavailable):
-    """A network gives this workspace its order, and this server is not connected to it; reading still works."""
-
-    code = "order_unavailable"
-
-
 def store_failure(cause: BaseException | None) -> RedKeyError:
     """What callers are told when the store did not take their requests; a code of its own where they can act on it."""
     if isinstance(cause, StoreFull | WriterBusy | StorePoisoned | CommitInDoubt):

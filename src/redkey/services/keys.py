@@ -59,8 +59,6 @@ class Principal(msgspec.Struct):
     checked: float
     # When its authority ends by itself, in seconds of wall time: a token's end; 0 for a key.
     expires_at: float = 0
-    # The session of a person that a token belongs to; empty for keys and their tokens.
-    session_id: str = ""
 
 
 class Kept(msgspec.Struct, frozen=True):
@@ -121,15 +119,6 @@ class KeyRing:
         """The secret that signs what a webhook gets: derived from the issuing secret, so it is kept nowhere."""
         secret = hmac.digest(self._issuing, b"webhook/" + webhook_id.encode(), "sha256")
         return "whsec_" + b64encode(secret).decode()
-
-    def derived(self, purpose: str) -> bytes:
-        """32 bytes that only servers of this log can work out: for codes and tokens that are stored nowhere."""
-        return hmac.digest(self._issuing, b"login/" + purpose.encode(), "sha256")
-
-    @staticmethod
-    def same(one: str, other: str) -> bool:
-        """Compare two texts in a time that does not depend on where they differ."""
-        return hmac.compare_digest(one.encode(), other.encode())
 
     def authenticate(self, key: str) -> Principal | None:
         """The holder of a key; None when it is not one, or was revoked."""

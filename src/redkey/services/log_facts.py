@@ -14,9 +14,8 @@ from typing import NoReturn
 import msgspec
 
 from redkey.commands.draft import Draft, derived_id
-from redkey.errors import LedgerError, StoreRefused
+from redkey.errors import LedgerError
 from redkey.ledger.checkpoint import origin_of
-from redkey.ledger.network import is_projected
 from redkey.ledger.note import ED25519, VerifierKey, decode_base64, encode_base64
 from redkey.ledger.ports import Reader, SequencedStore, StoreUnit, Unit
 from redkey.readmodel.rows import entity
@@ -33,10 +32,6 @@ LOG_ID = "log_id"
 EPOCH = "epoch"
 # By topic, up to which record it was loaded from a dump without content.
 LOADED = "loaded/"
-# The log and epoch of a copy that is not complete yet; empty when it is.
-COPYING = "copying"
-# Which of several servers hosts the bus (`bus_host`).
-BUS_HOST = "bus_host"
 _LOG_ID_BYTES = 15
 _PAGE = 500
 
@@ -53,9 +48,6 @@ class Log(msgspec.Struct, frozen=True):
 
 def open_log(store: SequencedStore, randomness: bytes) -> Log:
     """The log that a store is; a store that is none yet becomes one, with an id made of these random bytes."""
-    if store.setting(COPYING):
-        text = "this is an unfinished copy of another store; run redkey ledger copy again to finish it"
-        raise StoreRefused(text, code="copy_unfinished")
     log = read_log(store)
     if log is None:
         log = directly(store).on_store(lambda unit: _begin_log(unit, randomness))
@@ -89,9 +81,6 @@ def note_facts(unit: Unit, topic: str, drafts: Iterable[Draft]) -> list[Settled]
 
     They move nothing but the workspace's own stream, so a world of the workspace alone is enough to fold them.
     """
-    if is_projected(topic):
-        text = f"topic {topic} holds what a network orders; nothing is written to it by this server alone"
-        raise LedgerError(text, code="order_unavailable")
     world, head = World(), unit.head(topic)
     world.sequence, world.timestamp = head.sequence, head.timestamp
     row = unit.row(topic, "workspace", "")

@@ -13,11 +13,8 @@ from redkey.ledger.ports import Clock, SequencedStore
 from redkey.services.authority import Authority
 from redkey.services.coordinator import Coordinator
 from redkey.services.costs import Costs
-from redkey.services.identity_provider import IdentityProvider
 from redkey.services.keys import KeyRing
 from redkey.services.login_codes import LoginCodes
-from redkey.services.mail import Mail
-from redkey.services.people import LiveSessions
 from redkey.services.signing import Signing
 from redkey.services.subscriptions import Subscriptions
 from redkey.services.tokens import Tokens
@@ -47,9 +44,6 @@ class Means:
     authority: Authority
     costs: Costs
     login_codes: LoginCodes
-    live_sessions: LiveSessions
-    mail: Mail
-    identity_provider: IdentityProvider
     # An empty store in memory, for simulations.
     scratch_store: Callable[[Clock], SequencedStore]
     threads: Executor

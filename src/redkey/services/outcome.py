@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar
 
 import msgspec
 
 from redkey.ledger.ports import Reader
 from redkey.ledger.record import Record
-from redkey.reducers.attempt import HolderEvent
 from redkey.services.answers import KeptAnswer
 from redkey.wire.envelope import AnyWire, wire_of
-from redkey.wire.events import GateApproved, GateRejected, TaskCreated, TaskUnblocked
 from redkey.wire.ids import event_id
 from redkey.wire.payload import Payload
 
 _PAGE = 16
 P = TypeVar("P", bound=Payload)
-# Requests that name the wire which they follow from; other wires that do are consequences.
-_ACTS = frozenset((*get_args(HolderEvent), TaskUnblocked, TaskCreated, GateApproved, GateRejected))
 # What is answered, unrecorded, to a claim for which there is nothing.
 NO_TASKS = {"status": "no_tasks"}
 
@@ -53,8 +49,6 @@ class Outcome(msgspec.Struct):
     reply: Any = None
     # What was answered under the request's key before, where nothing else tells it.
     kept: KeptAnswer | None = None
-    # What must be submitted to the network that gives the order, before there is an outcome: (wire id, bytes).
-    outgoing: tuple[tuple[str, bytes], ...] = ()
 
     def is_recorded(self, idem: str) -> bool:
         """True when the records tell the answer again to whoever repeats the request under its key."""
@@ -103,15 +97,8 @@ def following(records: Iterable[Settled]) -> list[Settled]:
     found: list[Settled] = []
     known: set[str] = set()
     for one in records:
-        if found and (one.event.stream.causation_id not in known or _is_another_request(found[0].event, one.event)):
+        if found and one.event.stream.causation_id not in known:
             break
         known.add(one.event.wire_id)
         found.append(one)
     return found
-
-
-def _is_another_request(request: AnyWire, wire: AnyWire) -> bool:
-    """True for an act that follows from what the request brought about, and was asked for by itself."""
-    if wire.sender == "system" or type(wire.payload) not in _ACTS:
-        return False
-    return wire.type != request.type or wire.stream.causation_id != request.wire_id

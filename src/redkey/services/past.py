@@ -3,22 +3,18 @@ index leads to claims."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TypeVar
 
-import msgspec
-
-from redkey.commands.past import PastArtifact, PastClaim, Recalled, Wanted
+from redkey.commands.past import PastClaim, Recalled, Wanted
 from redkey.ledger.ports import Reader
 from redkey.readmodel.rows import entity, miss_key
-from redkey.reducers.entities import Gate, Message, Miss, StoredArtifact, Superseded, Task, Workflow
+from redkey.reducers.entities import Gate, Message, Miss, Task, Workflow
 from redkey.reducers.world import World
 from redkey.wire.envelope import wire_of
 from redkey.wire.events import TaskClaimAttempted
 from redkey.wire.ids import parse_stream
 
 E = TypeVar("E")
-Changed = Mapping[tuple[str, str], msgspec.Struct | None]
 
 
 class LedgerPast:
@@ -50,25 +46,14 @@ class LedgerPast:
                 return PastClaim(wire.payload.task_id, parse_stream(wire.stream.stream_id).subject)
         return None
 
-    def artifact(self, artifact_id: str, changed: Changed) -> PastArtifact | None:
-        """An artifact as its rows have it, or as this unit has changed it."""
-        stored = changed.get(("artifact", artifact_id)) or self._entity("artifact", artifact_id, StoredArtifact)
-        by = changed.get(("superseded", artifact_id)) or self._entity("superseded", artifact_id, Superseded)
-        if not isinstance(stored, StoredArtifact):
-            return None
-        return PastArtifact(stored.artifact.version, by.by_artifact_id if isinstance(by, Superseded) else "")
-
     def _entity(self, kind: str, key: str, of: type[E]) -> E | None:
         row = self._reader.row(self._topic, kind, key)
         found: E | None = entity(row) if row is not None else None
         return found
 
 
-def recall(
-    reader: Reader, topic: str, world: World, wanted: Wanted, loaded_at: int, changed: Changed | None = None
-) -> Recalled:
-    """What a decision wants of the past. Misses of tasks that were created after the world was loaded are in memory;
-    `changed` are the rows that the unit will write."""
+def recall(reader: Reader, topic: str, world: World, wanted: Wanted, loaded_at: int) -> Recalled:
+    """What a decision wants of the past. Misses of tasks that were created after the world was loaded are in memory."""
     past = LedgerPast(reader, topic)
     tasks = {task_id: past.task(task_id) for task_id in wanted.tasks}
     if wanted.upstream:
@@ -91,5 +76,4 @@ def recall(
         {wanted.message_id: past.message(wanted.message_id)} if wanted.message_id else {},
         {wanted.workflow_id: past.workflow(wanted.workflow_id)} if wanted.workflow_id else {},
         {wanted.gate_id: past.gate(wanted.gate_id)} if wanted.gate_id else {},
-        {artifact_id: past.artifact(artifact_id, changed or {}) for artifact_id in wanted.artifacts},
     )

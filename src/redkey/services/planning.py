@@ -61,7 +61,6 @@ def start_command(
     *,
     definition_id: str = "",
     version: int = 0,
-    phase_id: str = "",
 ) -> StartWorkflow:
     """The command that starts a prepared plan."""
     return StartWorkflow(
@@ -73,5 +72,4 @@ def start_command(
         roles=roles,
         definition_id=definition_id,
         version=version,
-        phase_id=phase_id,
     )

@@ -22,8 +22,6 @@ class Question(msgspec.Struct, frozen=True):
     """Which events: those that speak of all the given ids, of one of the types, between two times."""
 
     types: frozenset[str] = frozenset()
-    # A subject of the event index that none of the ids below is: a project, a phase or an artifact.
-    about: str = ""
     task_id: str = ""
     claim_id: str = ""
     agent_id: str = ""
@@ -37,7 +35,7 @@ class Question(msgspec.Struct, frozen=True):
     @property
     def subject(self) -> str:
         """The id that the event index is asked for: the one with the fewest events."""
-        return self.about or self.task_id or self.claim_id or self.workflow_id or self.agent_id
+        return self.task_id or self.claim_id or self.workflow_id or self.agent_id
 
 
 class Page(msgspec.Struct, frozen=True):

@@ -15,7 +15,6 @@ from redkey.ledger.receipt import APPLIED, build_receipt, prove, self_contained
 from redkey.ledger.record import Record
 from redkey.ledger.running_hash import GENESIS
 from redkey.readmodel.rows import entity, void_key
-from redkey.services.anchors import newest_anchor
 from redkey.services.log_facts import signer_terms
 from redkey.services.signing import Signing
 from redkey.shapes.receipts import ReceiptEffect
@@ -58,17 +57,10 @@ def receipt_for(
         signers=signing.signers if offline else (),
         history=signer_terms(reader, topic, log_name(signing.log.log_id)) if offline else (),
         content=list(_bodies(reader, record)) if offline and content else (),
-        anchor=_anchor_rows(reader, topic, note),
     )
     if not offline:
         document.pop("offline", None)
     return document
-
-
-def _anchor_rows(reader: Reader, topic: str, note: bytes | None) -> tuple[dict[str, Any], ...]:
-    """The mirror's rows that show a checkpoint on a public topic; none if it is not anchored."""
-    anchored = newest_anchor(reader, topic)
-    return anchored.rows if anchored is not None and note == anchored.note.encode() else ()
 
 
 def proof_for(reader: Reader, topic: str, event: str, signing: Signing) -> bytes | None:

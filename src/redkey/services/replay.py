@@ -63,9 +63,7 @@ class Replay:
         rows = [*take_rows(self._world, self._changes), *self._voids]
         self._voids.clear()
         self._world.timers.clear()
-        if not self._world.workspace.is_ordered:
-            # Where a network gives the order, requests for the next task are judged by what is offered.
-            self._world.heaps.clear()
+        self._world.heaps.clear()
         self._changes.offers.clear()
         return rows
 

@@ -13,7 +13,7 @@ the coordinator's.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 import msgspec
 import structlog
@@ -21,16 +21,11 @@ import structlog
 from redkey.commands.decision import Refused
 from redkey.commands.draft import Ids
 from redkey.commands.due import next_time
-from redkey.errors import RedKeyError, StoreError, StoreFailed, UpgradeNeeded
-from redkey.ledger.network import MessageRefused, is_projected
+from redkey.errors import RedKeyError, StoreError, StoreFailed
 from redkey.ledger.ports import Unit
 from redkey.reducers.world import World
 from redkey.services.answers import Answers, KeepAnswer
 from redkey.services.documents import Documents
-from redkey.services.failures import OrderAway
-from redkey.services.ordered.messages import ProjectMessages
-from redkey.services.ordered.projection import StructureMissing
-from redkey.services.ordered.work import OrderedWork
 from redkey.services.outcome import Outcome
 from redkey.services.place import Place
 from redkey.services.submission import Submission
@@ -49,8 +44,6 @@ class UnitMeans(msgspec.Struct, frozen=True):
     ids: Ids
     answers: Answers
     documents: Documents
-    # The local topics of workspaces that are ordered by a network which this server can reach.
-    ordered: Collection[str] = ()
 
 
 class UnitRun:
@@ -90,12 +83,7 @@ def settle_all(means: UnitMeans, unit: Unit, run: UnitRun) -> World | None:
         # A workspace that cannot be read: everybody is told why.
         answers += [cause] * len(run.batch)
         return None
-    if is_projected(topic) and topic not in means.ordered:
-        # What is written here alone would not be what the others read.
-        answers += [OrderAway()] * len(run.batch)
-        return None
-    kind = OrderedWork if is_projected(topic) else TopicWork
-    run.work = work = kind(unit, topic, world, means.ids, run.loan.loaded_at, means.documents)
+    run.work = work = TopicWork(unit, topic, world, means.ids, run.loan.loaded_at, means.documents)
     work.run_due()
     for submission in run.batch:
         try:
@@ -111,8 +99,6 @@ def _settle(means: UnitMeans, unit: Unit, work: TopicWork, submission: Submissio
         return Outcome()
     if type(command) is KeepAnswer:
         return Outcome(kept=means.answers.keep(unit, submission.topic, command, work.now))
-    if type(command) is ProjectMessages:
-        return _project(work, command)
     workspace_id = work.workspace_id
     if workspace_id and submission.caller.workspace_id != workspace_id:
         check_visitor(unit, submission.caller)
@@ -120,20 +106,8 @@ def _settle(means: UnitMeans, unit: Unit, work: TopicWork, submission: Submissio
         kept = means.answers.find(unit, submission.topic, idem, submission.body)
         if kept is not None:
             return Outcome(kept=kept)
-    outcome = work.answer(submission) if submission.sent and isinstance(work, OrderedWork) else work.run(submission)
-    if submission.reply is None or outcome.outgoing:
-        return outcome
-    return _replied(outcome, submission, work.place)
-
-
-def _project(work: TopicWork, command: ProjectMessages) -> Answer:
-    """Record what follows from messages; or why it stops at one of them: what came before that stays recorded."""
-    try:
-        if isinstance(work, OrderedWork):
-            work.project(command.messages)
-    except (StructureMissing, MessageRefused, UpgradeNeeded) as stopped:
-        return stopped
-    return Outcome()
+    outcome = work.run(submission)
+    return outcome if submission.reply is None else _replied(outcome, submission, work.place)
 
 
 def _replied(outcome: Outcome, submission: Submission, place: Place) -> Answer:

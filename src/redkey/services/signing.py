@@ -18,17 +18,14 @@ from typing import Literal, Protocol
 
 import msgspec
 
-from redkey.commands.draft import Draft
 from redkey.errors import KeyRefused, LedgerError, ProofRefused, RedKeyError, WriterBusy
 from redkey.ledger.checkpoint import PREVIOUS, Checkpoint, log_name, open_checkpoint, sign_checkpoint
 from redkey.ledger.cosignature import cosignatures, with_cosignatures
-from redkey.ledger.network import is_projected
 from redkey.ledger.note import VerifierKey, encode_base64, parse_key
 from redkey.ledger.ports import Reader, SequencedStore, StoreUnit, Unit
 from redkey.ledger.signer import Signer
 from redkey.ledger.tail import checkpoint_size
 from redkey.services.acts import Perform, directly
-from redkey.services.anchors import newest_anchor
 from redkey.services.log_facts import (
     Log,
     note_facts,
@@ -105,12 +102,7 @@ class Signing:
         if workspace_id is None:
             return
         self._see_rotation(unit)
-        facts = self.facts(unit, topic, workspace_id)
-        if facts and is_projected(topic):
-            # Nothing is written there but what a network orders: the keys are introduced by a message first.
-            return
-        if facts:
-            note_facts(unit, topic, facts)
+        self._introduce(unit, topic, workspace_id)
         if self._is_covered(unit, topic):
             return
         tree = unit.tree(topic)
@@ -128,7 +120,7 @@ class Signing:
         unit.put_checkpoint(topic, tree.size, sign_checkpoint(checkpoint, self._signers).encode())
 
     def cover(self, topic: str, sequence: int) -> bytes | None:
-        """A checkpoint over this record: one that is anchored or witnessed if it covers it, else the newest."""
+        """A checkpoint over this record: the last one witnessed if it will do, else the newest, signed if need be."""
         note = self._covering(topic, sequence)
         if note is None:
             self.sign([topic])
@@ -136,12 +128,10 @@ class Signing:
         return note
 
     def _covering(self, topic: str, sequence: int) -> bytes | None:
-        witnessed, anchored = self._store.setting(WITNESSED + topic), newest_anchor(self._store, topic)
+        witnessed = self._store.setting(WITNESSED + topic)
         notes = [note for _, note in self._store.checkpoints(topic, 1)]
         if witnessed:
             notes.insert(0, witnessed.encode())
-        if anchored is not None:
-            notes.insert(0, anchored.note.encode())
         for note in notes:
             if (checkpoint_size(note) or 0) >= sequence and self._by_us(note):
                 return note
@@ -218,8 +208,8 @@ class Signing:
             raise KeyRefused(text, code="key_lost")
         return active
 
-    def facts(self, unit: Reader, topic: str, workspace_id: str) -> list[Draft]:
-        """What the ledger must say before anything is signed: who signs, and who does so no more."""
+    def _introduce(self, unit: Unit, topic: str, workspace_id: str) -> None:
+        """Say on the ledger who signs, and who does so no more, before anything is signed."""
         terms = {term.key: term for term in signer_terms(unit, topic, log_name(self.log.log_id))}
         ours = {str(one.verifier): one.verifier for one in self._signers}
         facts = [signer_added(workspace_id, key) for text, key in ours.items() if text not in terms]
@@ -228,7 +218,8 @@ class Signing:
             if term.retired is None and text not in ours:
                 size += 1
                 facts.append(signer_retired(workspace_id, parse_key(text), size))
-        return facts
+        if facts:
+            note_facts(unit, topic, facts)
 
     def _is_covered(self, reader: Reader, topic: str) -> bool:
         last = reader.checkpoints(topic, 1)

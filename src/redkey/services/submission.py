@@ -14,12 +14,11 @@ from redkey.errors import RedKeyError
 from redkey.ledger.ports import Content
 from redkey.reducers.changes import Offer
 from redkey.services.answers import KeepAnswer
-from redkey.services.ordered.messages import ProjectMessages
 from redkey.services.outcome import Outcome
 from redkey.services.place import Place
 
-# What may be submitted: a command of somebody, an answer that the server itself keeps, or messages of a network.
-Request = Command | KeepAnswer | ProjectMessages
+# What may be submitted: a command of somebody, or an answer that the server itself keeps.
+Request = Command | KeepAnswer
 _log = structlog.get_logger("redkey.services")
 
 # How an outcome becomes a reply, at its place; made inside the unit.
@@ -47,13 +46,11 @@ class Submission:
         "contents",
         "damage",
         "deadline",
-        "extensions",
         "idem",
         "nothing",
         "offer",
         "over",
         "reply",
-        "sent",
         "timer",
         "topic",
     )
@@ -70,11 +67,10 @@ class Submission:
         deadline: float = 0,
         reply: MakeReply | None = None,
         *callers: Done,
-        extensions: dict[str, Any] | None = None,
     ) -> None:
         self.topic, self.caller, self.command, self.contents = topic, caller, command, contents
         self.idem, self.body, self.deadline, self.reply = idem, body, deadline, reply
-        self.extensions, self._on_end = extensions, on_end
+        self._on_end = on_end
         self._callers = [*callers]
         # Called when it begins to wait for a task; None once it has begun.
         self._on_wait: list[Callable[[], None]] | None = []
@@ -86,8 +82,6 @@ class Submission:
         # What is answered if nothing comes until the deadline.
         self.nothing: Outcome | None = None
         self.timer: asyncio.TimerHandle | None = None
-        # The places of its messages on the network that gives the order, once it was decided and submitted.
-        self.sent: tuple[int, ...] = ()
 
     def when_waiting(self, begin: Callable[[], None]) -> None:
         """Call `begin` as soon as a unit found nothing for it: now, if that was before."""

@@ -34,17 +34,11 @@ class Claims(msgspec.Struct, frozen=True):
     iat: int
     exp: int
     jti: str
-    # The session of a person; empty for a token of a key.
-    sid: str = ""
 
 
 # `holder` compares the expiry with the server's clock: `is_ours` must know an expired token too. The issuer may be any
 # server of the log, and clocks of two servers may differ, so neither `iss` nor `iat` refuses a token.
-_CHECKS: Any = {
-    "require": [one for one in Claims.__struct_fields__ if one != "sid"],
-    "verify_exp": False,
-    "verify_iat": False,
-}
+_CHECKS: Any = {"require": list(Claims.__struct_fields__), "verify_exp": False, "verify_iat": False}
 
 
 class Tokens:
@@ -58,13 +52,8 @@ class Tokens:
         audience: str,
         wall: Callable[[], float],
         jti: Callable[[], str],
-        is_live: Callable[[str, str, str], bool],
     ) -> None:
-        """`issuer` is this server's address; `audience` the log, which several servers may serve.
-
-        `is_live` says whether a person's session (topic, key, session) goes on.
-        """
-        self._is_live = is_live
+        """`issuer` is this server's address; `audience` the log, which several servers may serve."""
         self._signer, self._keys, self._wall, self._jti = signers[-1], keys, wall, jti
         self._issuer, self._audience = issuer, audience
         # Tokens of old keys are accepted as long as the keys are there.
@@ -82,8 +71,8 @@ class Tokens:
         """An Ed25519 signature that the key set verifies."""
         return self._signer.private_key.sign(data)
 
-    def issue(self, principal: Principal, scopes: Sequence[str], seconds: int, session_id: str = "") -> str:
-        """A token for the holder of a key, or for a session of a person."""
+    def issue(self, principal: Principal, scopes: Sequence[str], seconds: int) -> str:
+        """A token for the holder of a key."""
         now = int(self._wall())
         claims = Claims(
             iss=self._issuer,
@@ -94,13 +83,9 @@ class Tokens:
             iat=now,
             exp=now + seconds,
             jti=self._jti(),
-            sid=session_id,
         )
         header = {"typ": _TYPE, "kid": _key_id(self._signer)}
-        said = msgspec.structs.asdict(claims)
-        if not session_id:
-            del said["sid"]
-        return jwt.encode(said, self._signer.private_key, _ALGORITHM, header)
+        return jwt.encode(msgspec.structs.asdict(claims), self._signer.private_key, _ALGORITHM, header)
 
     def holder(self, token: str) -> Principal | None:
         """The holder of a valid token, with the scopes that it grants and its key still has."""
@@ -111,11 +96,9 @@ class Tokens:
         principal = self._keys.holder(claims.client_id)
         if principal is None or principal.actor.key_id != claims.sub:
             return None
-        if claims.sid and not self._is_live(principal.topic, claims.sub, claims.sid):
-            return None
         scopes = passable(principal.actor.scopes) & set(claims.scope.split())
         actor = msgspec.structs.replace(principal.actor, scopes=scopes)
-        return msgspec.structs.replace(principal, actor=actor, expires_at=claims.exp, session_id=claims.sid)
+        return msgspec.structs.replace(principal, actor=actor, expires_at=claims.exp)
 
     def is_ours(self, token: str) -> bool:
         """True when this log's server signed the token, whatever became of it since."""

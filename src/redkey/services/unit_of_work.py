@@ -14,7 +14,7 @@ from redkey.commands.claims import ClaimNext, CompleteClaim, FailClaim
 from redkey.commands.command import Command
 from redkey.commands.decide import decide
 from redkey.commands.decision import Decision, Refused, key_expired, key_reused
-from redkey.commands.draft import Draft, Ids, lighter, seal
+from redkey.commands.draft import Draft, Ids, seal
 from redkey.commands.due import due, follow_ups
 from redkey.commands.past import NOTHING, Recalled
 from redkey.commands.registry import EraseContent
@@ -32,22 +32,18 @@ from redkey.services import effects
 from redkey.services.answers import KeepAnswer
 from redkey.services.documents import Documents
 from redkey.services.keys import check_key
-from redkey.services.ordered.messages import ProjectMessages
 from redkey.services.outcome import NO_TASKS, Outcome, Settled, closure, following, settled
 from redkey.services.past import recall
 from redkey.services.place import Place
 from redkey.services.submission import Submission
-from redkey.wire.envelope import AnyWire
-from redkey.wire.events import AnyPayload, QueueClaimRequested, TaskClaimAttempted
+from redkey.wire.events import AnyPayload, TaskClaimAttempted
 from redkey.wire.payload import with_key
 from redkey.wire.subjects import subjects
-from redkey.wire.validate import WIRE_TOO_LARGE, encode
+from redkey.wire.validate import encode
 
 # Consequences of consequences end: each round opens at most what the one before it closed.
-ROUNDS_LIMIT = 10_000
+_ROUNDS_LIMIT = 10_000
 _ENDS = ("task.complete", "task.failed")
-# What a claim of the next task begins with; the second where a network gives the order.
-_CLAIMS = (TaskClaimAttempted, QueueClaimRequested)
 
 
 class BrokenInvariant(RedKeyError):
@@ -98,7 +94,7 @@ class TopicWork:
         One without a command asks for nothing but what time has made due.
         """
         command, caller, idem = submission.command, submission.caller, submission.idem
-        if command is None or type(command) is KeepAnswer or type(command) is ProjectMessages:
+        if command is None or type(command) is KeepAnswer:
             return Outcome()
         world = self._world
         key = world.keys.get(caller.key_id)
@@ -121,17 +117,12 @@ class TopicWork:
             return Outcome([self._read(decision.repeat)], repeated=True)
         if not decision.drafts:
             return Outcome(answer=decision.answer)
-        return self._carry_out(submission, command, decision.drafts, has_effect)
-
-    def _carry_out(self, submission: Submission, command: Command, drafts: list[Draft], has_effect: bool) -> Outcome:
-        """Record what was decided, and claim the next task if the command asks for one."""
-        caller = submission.caller
-        outcome = Outcome(self._take(drafts, submission))
+        outcome = Outcome(self._take(decision.drafts, submission))
         if has_effect:
             self._effects.append(command)
             if type(command) is EraseContent:
                 self.place.erased.add(command.sha256)
-        asked = next_of(command)
+        asked = _next_of(command)
         if asked is not None:
             ended = next(one.event for one in outcome.records if one.event.type in _ENDS)
             outcome.next = self._claim_next(asked, caller, ended.wire_id)
@@ -139,7 +130,7 @@ class TopicWork:
 
     def run_due(self) -> None:
         """Record what time has made due. Only here: a request and all that follows from it stand together."""
-        for _ in range(ROUNDS_LIMIT):
+        for _ in range(_ROUNDS_LIMIT):
             drafts = due(self._world, self.now)
             for draft in drafts:
                 self._append(draft)
@@ -168,7 +159,9 @@ class TopicWork:
 
     def _take(self, drafts: list[Draft], submission: Submission) -> list[Settled]:
         """Record the drafts of a submission, under its key and with its content."""
-        self._put_key(drafts, submission)
+        if submission.idem:
+            request = drafts[0] if len(drafts) == 1 else next((one for one in drafts if not one.leads), drafts[0])
+            request.payload = with_key(request.payload, submission.idem, submission.body)
         if not submission.contents:
             return self._record(drafts)
         brought = {one.sha256: one for one in submission.contents if one.sha256 not in self.contents}
@@ -179,18 +172,6 @@ class TopicWork:
             for sha256 in brought:
                 del self.contents[sha256]
             raise
-
-    @staticmethod
-    def _put_key(drafts: list[Draft], submission: Submission) -> None:
-        """Give the request's own record the extensions and the idempotency key that it came with."""
-        request = drafts[0] if len(drafts) == 1 else next((one for one in drafts if not one.leads), drafts[0])
-        if submission.extensions:
-            # Claims of several tasks are one request for each.
-            for draft in drafts if type(request.payload) is TaskClaimAttempted else (request,):
-                draft.extensions = {**(draft.extensions or {}), **submission.extensions}
-                draft.inherits = False
-        if submission.idem:
-            request.payload = with_key(request.payload, submission.idem, submission.body)
 
     def judge(self, command: Command, caller: Actor) -> Decision:
         """Decide in the world as the command's own records will meet it: what they make leave has left."""
@@ -206,7 +187,7 @@ class TopicWork:
         needs = wanted(self._world, command)
         if needs is None:
             return NOTHING
-        return recall(self._unit, self._topic, self._world, needs, self._loaded_at, self.changes.rows)
+        return recall(self._unit, self._topic, self._world, needs, self._loaded_at)
 
     def _claim_next(self, command: ClaimNext, caller: Actor, cause: str) -> Outcome:
         """The claim that comes with the end of a hold. What it answers must be told again from records alone, so
@@ -223,48 +204,41 @@ class TopicWork:
         """The same request again: the same records, and so the same answer."""
         here = sequence - self._expected - 1
         records = following(self.records[here:]) if here >= 0 else closure(self._unit, self._topic, sequence)
-        if next_of(command) is None:
+        if _next_of(command) is None:
             return Outcome(records, repeated=True)
-        attempts = (index for index, one in enumerate(records) if type(one.event.payload) in _CLAIMS)
+        attempts = (index for index, one in enumerate(records) if type(one.event.payload) is TaskClaimAttempted)
         first = next(attempts, len(records))
         claim = Outcome(records[first:], repeated=True) if first < len(records) else Outcome(answer=NO_TASKS)
         return Outcome(records[:first], next=claim, repeated=True)
 
     def _record(self, drafts: list[Draft]) -> list[Settled]:
-        first = len(self.records)
-        # What leads (a hold that is taken up again) is not the cause of what the holder asked for.
-        request = next((draft for draft in drafts if not draft.leads), drafts[0])
+        first, leading, world = len(self.records), drafts[0], self._world
         for draft in drafts[1:]:
             # Told before anything is folded; the first is looked at when it is appended. All attempts of one claim are
             # made from the world, so they fit as the first one does.
             if type(draft.payload) is TaskClaimAttempted:
                 continue
-            _, _, findings = self._fitted(draft)
+            _, findings = encode(seal(world, draft, self._timestamp, self._ids))
             if findings:
-                raise unfit(draft, findings[0])
-        cause = ""
-        for draft in drafts:
-            draft.causation_id = draft.causation_id or cause
-            self._append(draft, fresh=draft is drafts[0])
-            if draft is request:
-                cause = self.records[-1].event.wire_id
-        self._follow_up()
-        return self.records[first:]
-
-    def _follow_up(self) -> None:
-        """Record what follows from the records so far, until nothing does."""
-        world = self._world
-        for _ in range(ROUNDS_LIMIT):
+                raise _unfit(findings[0])
+        self._append(leading, fresh=True)
+        for draft in drafts[1:]:
+            # What leads (a hold that is taken up again) is not the cause of what the holder asked for.
+            if not draft.causation_id and not leading.leads:
+                draft.causation_id = self.records[first].event.wire_id
+            self._append(draft)
+        for _ in range(_ROUNDS_LIMIT):
             consequences = follow_ups(world) if world.agenda or world.pending else ()
             if not consequences:
-                return
+                return self.records[first:]
             for draft in consequences:
                 self._append(draft)
         raise BrokenInvariant("consequences without end")
 
     def _append(self, draft: Draft, *, fresh: bool = False) -> None:
         world, timestamp = self._world, self._timestamp
-        wire, message, findings = self._fitted(draft)
+        wire = seal(world, draft, timestamp, self._ids)
+        message, findings = encode(wire)
         if findings:
             self._refuse(draft, findings[0], fresh)
         structure = draft.structure or self._structure(wire.payload)
@@ -277,18 +251,10 @@ class TopicWork:
         self._entries.append(Entry(message, wire.wire_id, subjects(wire)))
         self.records.append(Settled(wire, world.sequence, timestamp, void, len(message)))
 
-    def _fitted(self, draft: Draft) -> tuple[AnyWire, bytes, list[Finding]]:
-        """The wire of a draft, its bytes and its findings; what gives way is left out when it does not fit."""
-        wire = seal(self._world, draft, self._timestamp, self._ids)
-        message, findings = encode(wire)
-        if findings and findings[-1].code == WIRE_TOO_LARGE and (less := lighter(draft)) is not None:
-            return self._fitted(less)
-        return wire, message, findings
-
     def _refuse(self, draft: Draft, finding: Finding, fresh: bool) -> NoReturn:
         """What a caller sent may not fit a wire; once something is folded, it is a fault of ours."""
         if fresh:
-            raise unfit(draft, finding)
+            raise _unfit(finding)
         raise BrokenInvariant(f"a {draft.type} that its own schema refuses: {finding.message}")
 
     def _structure(self, payload: AnyPayload) -> dict[str, Any] | None:
@@ -304,13 +270,9 @@ class TopicWork:
         return self.records[here] if here >= 0 else settled(self._unit.read(self._topic, sequence - 1, 1)[0])
 
 
-def next_of(command: Command) -> ClaimNext | None:
-    """The claim that a command asks for once it has ended a hold."""
+def _next_of(command: Command) -> ClaimNext | None:
     return command.claim_next if type(command) is CompleteClaim or type(command) is FailClaim else None
 
 
-def unfit(draft: Draft, finding: Finding) -> Refused:
-    """What a caller sent does not fit a wire."""
-    if finding.code == WIRE_TOO_LARGE and draft.extensions:
-        return Refused(422, finding.code, f"{finding.message}; send smaller extensions", "/extensions")
+def _unfit(finding: Finding) -> Refused:
     return Refused(422, finding.code, finding.message, finding.pointer)

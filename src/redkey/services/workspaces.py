@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from hashlib import sha256
 
 import msgspec
@@ -11,16 +11,13 @@ from redkey.commands.actor import Actor
 from redkey.commands.decision import key_reused
 from redkey.commands.draft import Ids
 from redkey.commands.policies import SetPolicy
-from redkey.commands.registry import CreateKey, CreateWorkspace, GrantCredits
-from redkey.config import Config, Retry
+from redkey.commands.registry import CreateKey, CreateWorkspace
 from redkey.ledger import content
 from redkey.ledger.ports import Content, Reader, SequencedStore, Unit
 from redkey.readmodel.rows import entity
 from redkey.reducers.entities import Workspace
-from redkey.reducers.retrying import RetryPolicy, retry_delay
 from redkey.reducers.world import World
 from redkey.services import effects
-from redkey.services.acts import directly
 from redkey.services.keys import check_key
 from redkey.services.outcome import Settled, settled
 from redkey.services.signing import Signing
@@ -50,16 +47,6 @@ def new_workspace_id(ids: Ids, idem: str = "") -> str:
     return "wk_" + (_ulid_of(idem) if idem else ids.ulid())
 
 
-def first_policy(config: Config) -> SetPolicy | None:
-    """The policies that the configuration gives new workspaces; None when it gives none."""
-    routes, stated = config.new_block_routes, config.retry
-    retry = None
-    if stated != Retry():
-        delay = retry_delay(stated.delay_seconds, stated.backoff, stated.jitter, stated.longest_delay_seconds)
-        retry = RetryPolicy(stated.max_attempts, delay)
-    return SetPolicy(routes, retry=retry, defaults=True) if routes or retry is not None else None
-
-
 def begin_workspace(
     unit: Unit,
     topic: str,
@@ -70,17 +57,16 @@ def begin_workspace(
     key: CreateKey,
     name: Content | None = None,
     *,
-    policy: SetPolicy | None = None,
+    block_routes: Mapping[str, tuple[str, ...]] | None = None,
     self_approval: bool = False,
-    credits: int = 0,
     idem: str = "",
     body: str = "",
 ) -> Begun:
     """Begin a workspace with its first key and its first checkpoint: an act on its new topic, whose fact
     `setting_of(workspace_id)` names it.
 
-    `policy` is what the configuration gives new workspaces; from then on it is their own, and so is `self_approval`.
-    `credits` is what it may spend; 0 for no limit.
+    `block_routes` is what the configuration gives new workspaces; from then on it is their own policy, and so is
+    `self_approval`.
 
     A new workspace has no past in which a repeated request could be found. Its id follows from the request, and its
     topic from the id: asked for again with the same key, the topic has records already.
@@ -89,9 +75,8 @@ def begin_workspace(
         return _again(unit, workspace_id, topic, body)
     work = TopicWork(unit, topic, World(), ids)
     create = CreateWorkspace(workspace_id, content.ref(name) if name is not None else None, self_approval)
-    policies = (policy,) if policy is not None else ()
-    grants = (GrantCredits(credits),) if credits else ()
-    for command in (create, key, *policies, *grants):
+    policies = (SetPolicy(block_routes, defaults=True),) if block_routes else ()
+    for command in (create, key, *policies):
         drafts = work.judge(command, caller).drafts
         if idem and command is create:
             drafts[0].payload = with_key(drafts[0].payload, idem, body)
@@ -111,15 +96,14 @@ def begin_directly(
     caller: Actor,
     key: CreateKey,
     *,
-    policy: SetPolicy | None = None,
+    block_routes: Mapping[str, tuple[str, ...]] | None = None,
     self_approval: bool = False,
 ) -> Begun:
     """Begin a workspace where no coordinator runs."""
     workspace_id = new_workspace_id(ids)
     topic = store.create_topic(fact=setting_of(workspace_id))
-    return directly(store)(
-        topic,
-        lambda unit: begin_workspace(
+    with store.write(topic) as unit:
+        return begin_workspace(
             unit,
             topic,
             workspace_id,
@@ -127,10 +111,9 @@ def begin_directly(
             signing,
             caller,
             key,
-            policy=policy,
+            block_routes=block_routes,
             self_approval=self_approval,
-        ),
-    )
+        )
 
 
 def check_visitor(unit: Reader, caller: Actor) -> None:

@@ -2,25 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
 
-from redkey.shapes.fields import (
-    Extended,
-    Id,
-    Identified,
-    Name,
-    Page,
-    PageQuery,
-    Reply,
-    SecretReply,
-    Slot,
-    Slug,
-    Word,
-    one_of,
-)
+from redkey.shapes.fields import Body, Id, Name, Page, PageQuery, Reply, SecretReply, Slug, Word, one_of
 from redkey.shapes.operation import ADMIN, AGENT, READ, Operation
 from redkey.shapes.tasks import Advice
 
@@ -28,7 +15,7 @@ Roles = Annotated[tuple[Word, ...], Meta(max_length=64)]
 Many = Annotated[int, Meta(ge=0, le=1_000_000)]
 
 
-class AgentRegistration(Extended, frozen=True, kw_only=True):
+class AgentRegistration(Body, frozen=True, kw_only=True):
     """An Agent Card, given or to be fetched. What it says is kept as data; the agent's id is never the card's."""
 
     card: dict[str, Any] | None = msgspec.field(default=None, name="agentCard")
@@ -38,11 +25,9 @@ class AgentRegistration(Extended, frozen=True, kw_only=True):
     eligible_roles: Roles = ()
     issue_key: bool = False
     workspace_id: Id = ""
-    # The same card in the same slot is the same agent; processes that share a card and run together name their slots.
-    slot: Slot = ""
 
 
-class AgentPatch(Extended, frozen=True, kw_only=True):
+class AgentPatch(Body, frozen=True, kw_only=True):
     """What to change; a new card replaces the old one and its capabilities."""
 
     slug: Slug = ""
@@ -56,7 +41,7 @@ class AgentPatch(Extended, frozen=True, kw_only=True):
 Pause = Literal["none", "usage_limit", "cost_cap", "start_failed"]
 
 
-class AgentBeat(Extended, frozen=True, kw_only=True):
+class AgentBeat(Body, frozen=True, kw_only=True):
     """A heartbeat, how much work the agent can take and has, and whether it claims nothing for a while."""
 
     capacity: Many | None = None
@@ -114,10 +99,9 @@ class RoleMatch(Reply, frozen=True, kw_only=True):
     matched: tuple[str, ...]
 
 
-class Agent(Identified, frozen=True, kw_only=True):
+class Agent(Reply, frozen=True, kw_only=True):
     """An agent: what its card says, which is data from a stranger, and what the ledger knows."""
 
-    SPECIFIC: ClassVar[str] = "agent_id"
     agent_id: str
     slug: str
     active: bool
@@ -157,8 +141,7 @@ class Agent(Identified, frozen=True, kw_only=True):
 
 
 class RegisteredAgent(Agent, frozen=True, kw_only=True):
-    """The agent as it was registered, or as it is when its card was registered before; `apiKey` is shown here and never
-    again."""
+    """The agent as it was registered; `apiKey` is shown here and never again."""
 
     event_id: str
     api_key: str = ""
@@ -183,10 +166,9 @@ class DeactivatedAgent(Reply, frozen=True, kw_only=True):
     status: Annotated[str, one_of("deactivated")]
 
 
-class ClaimHistoryItem(Identified, frozen=True, kw_only=True):
+class ClaimHistoryItem(Reply, frozen=True, kw_only=True):
     """One claim and its outcome."""
 
-    SPECIFIC: ClassVar[str] = "claim_id"
     task_id: str
     claim_id: str
     status: Annotated[str, one_of("claimed", "missed", "rejected")]
@@ -221,8 +203,7 @@ REGISTER_CARD = Operation(
     reply=RegisteredAgent,
     status=201,
     summary="Register an agent by its Agent Card, A2A of either shape or RedKey's own.",
-    description="Register an agent by its card, given or to be fetched; the same card again is the same agent. With "
-    "`issueKey` it gets a key of its own.",
+    description="Register an agent by its card, given or to be fetched; with `issueKey` it gets a key of its own.",
     replies={
         404: "The body names a workspace that is not the key's.",
         409: "The slug that the card names is taken.",
@@ -285,7 +266,6 @@ DEACTIVATE_AGENT = Operation(
     "POST",
     "/agents/{agent_id}/deactivate",
     AGENT,
-    body=Extended,
     reply=DeactivatedAgent,
     summary="Deactivate an agent.",
     description="Deactivate an agent: it claims nothing more; what it holds runs out.",

@@ -12,7 +12,6 @@ from msgspec import UNSET, Meta, UnsetType, field
 from redkey.shapes.fields import (
     BATCH_LIMIT,
     Body,
-    Extended,
     Id,
     IdempotencyKey,
     LeaseSeconds,
@@ -42,7 +41,7 @@ FailureKind = Literal["error", "timeout", "verification", "rejected"]
 Readiness = Literal["draft", "ready", "final"]
 
 
-class ClaimRequest(Extended, frozen=True, kw_only=True):
+class ClaimRequest(Body, frozen=True, kw_only=True):
     """An agent asks for a task."""
 
     agent_id: Id
@@ -52,7 +51,7 @@ class ClaimRequest(Extended, frozen=True, kw_only=True):
     idempotency_key: IdempotencyKey | None = None
 
 
-class ClaimNextRequest(Extended, frozen=True, kw_only=True):
+class ClaimNextRequest(Body, frozen=True, kw_only=True):
     """An agent asks for the next tasks of a queue that it may claim."""
 
     agent_id: Id
@@ -80,10 +79,8 @@ class Assignment(Reply, frozen=True, kw_only=True):
     required_roles: tuple[str, ...]
     required_capabilities: tuple[str, ...]
     priority: str
-    correlation_id: str = ""
     parent_task_id: str = ""
     reference_task_ids: tuple[str, ...] = ()
-    extensions: dict[str, Any] | None = None
     # Of a plan's task: what it works from, what it must hand back, what the run was given, what an approver said.
     expected_inputs: tuple[str, ...] = ()
     output_contract: dict[str, Any] | None = None
@@ -171,7 +168,7 @@ class ClaimEnded(ClaimChanged, frozen=True, kw_only=True):
     next: ClaimNextOutcome | None = None
 
 
-class HolderActivity(Extended, frozen=True, kw_only=True):
+class HolderActivity(Body, frozen=True, kw_only=True):
     """What a process that keeps a claim without a handler says of its holder; a running handler counts as activity."""
 
     # From the `idleSeconds` of its queue on, the hold is not extended: it stalls, and others may claim the task.
@@ -194,7 +191,7 @@ class ClaimNext(Body, frozen=True):
     lease_seconds: LeaseSeconds | None = None
 
 
-class NewArtifact(Extended, frozen=True, kw_only=True):
+class NewArtifact(Body, frozen=True, kw_only=True):
     """A durable output, in one of three ways: its content, content put before by hash, or a URI with the hash."""
 
     name: Slug
@@ -209,11 +206,9 @@ class NewArtifact(Extended, frozen=True, kw_only=True):
     # A new version of this artifact of the same attempt.
     artifact_id: ArtifactId | None = None
     derived_from: Annotated[tuple[ArtifactId, ...], Meta(max_length=4)] = ()
-    # Another artifact that this one replaces, such as one of a task that has ended.
-    supersedes: ArtifactId | None = None
 
 
-class Completion(Extended, frozen=True, kw_only=True):
+class Completion(Body, frozen=True, kw_only=True):
     """What was done. Required outputs must have ready artifacts; the server checks that itself, and names them beside
     those in `artifactIds`. Without `artifactIds` every ready artifact is named; more than four go by a manifest.
     `artifacts` are added with the completion. A required output without one is taken from the field of its name in
@@ -257,7 +252,7 @@ class ClaimResults(Reply, frozen=True, kw_only=True):
     items: tuple[ClaimResult, ...]
 
 
-class FailureReport(Extended, frozen=True, kw_only=True):
+class FailureReport(Body, frozen=True, kw_only=True):
     """Why it could not be done."""
 
     reason: Annotated[str, Meta(min_length=1, max_length=65536, description="Why it could not be done.")]
@@ -265,7 +260,7 @@ class FailureReport(Extended, frozen=True, kw_only=True):
     claim_next: ClaimNext | None = None
 
 
-class BlockReport(Extended, frozen=True, kw_only=True):
+class BlockReport(Body, frozen=True, kw_only=True):
     """What stands in the way, and who or what could lift it."""
 
     reason: Annotated[str, Meta(min_length=1, max_length=65536, description="What stands in the way.")]
@@ -274,7 +269,7 @@ class BlockReport(Extended, frozen=True, kw_only=True):
     depends_on: Annotated[tuple[TaskId, ...], Meta(max_length=4, description="A task that must complete first.")] = ()
 
 
-class HolderPlan(Extended, frozen=True, kw_only=True):
+class HolderPlan(Body, frozen=True, kw_only=True):
     """How the holder means to go about it."""
 
     plan: dict[str, Any] | list[Any]
@@ -289,7 +284,7 @@ class ModelUsage(Body, frozen=True, kw_only=True):
     output_tokens: Annotated[int, Meta(ge=0, le=10**12)] = 0
 
 
-class NewUsage(Extended, frozen=True, kw_only=True):
+class NewUsage(Body, frozen=True, kw_only=True):
     """What was used since the last report; an empty one asks what the caps leave."""
 
     usage: Annotated[tuple[ModelUsage, ...], Meta(max_length=16)]
@@ -307,7 +302,7 @@ class ClaimSpending(Reply, frozen=True, kw_only=True):
     event_id: str = ""
 
 
-class NewProgress(Extended, frozen=True, kw_only=True):
+class NewProgress(Body, frozen=True, kw_only=True):
     """How far the work has come: a sentence, a percentage, or both."""
 
     text: Annotated[str, Meta(max_length=2000, description="How the work goes, in one sentence.")] = ""
@@ -398,7 +393,6 @@ START_CLAIM = Operation(
     "POST",
     "/claims/{claim_id}/start",
     AGENT,
-    body=Extended,
     reply=ClaimChanged,
     summary="Say that the work has begun.",
     replies=_STALE,
@@ -410,7 +404,6 @@ RELEASE_CLAIM = Operation(
     "POST",
     "/claims/{claim_id}/release",
     AGENT,
-    body=Extended,
     reply=ClaimChanged,
     summary="Give a task back.",
     description="Give the task back: others may claim it at once.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from redkey.shapes.fields import Body, Extended, Reply, Sha256, one_of
+from redkey.shapes.fields import Body, Reply, Sha256, one_of
 from redkey.shapes.operation import ADMIN, AGENT, PRODUCE, READ, Operation
 
 OCTETS = "application/octet-stream"
@@ -63,7 +63,6 @@ ERASE_CONTENT = Operation(
     "DELETE",
     "/content/{sha256}",
     ADMIN,
-    body=Extended,
     reply=ErasedContent,
     summary="Erase a body. Its hash stays on the ledger, its bytes are gone.",
     description="Erase a body; that it was there stays on the record.",

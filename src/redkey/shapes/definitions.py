@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
-from redkey.shapes.fields import Body, Extended, Identified, Page, PageQuery, Reply, one_of
+from redkey.shapes.fields import Body, Page, PageQuery, Reply, one_of
 from redkey.shapes.operation import PRODUCE, READ, Operation
 
 Plan = dict[str, Any]
@@ -135,10 +135,9 @@ class Version(Reply, frozen=True, kw_only=True):
     event_id: str
 
 
-class DefinitionSummary(Identified, frozen=True, kw_only=True):
+class DefinitionSummary(Reply, frozen=True, kw_only=True):
     """A definition in a list. `version` is the last published one, `draftVersion` the one that is being edited."""
 
-    SPECIFIC: ClassVar[str] = "definition_id"
     definition_id: str
     name: str = ""
     status: Annotated[str, one_of("draft", "published")]
@@ -314,7 +313,6 @@ PUBLISH_DEFINITION = Operation(
     "POST",
     "/workflow-definitions/{definition_id}/publish",
     PRODUCE,
-    body=Extended,
     reply=Published,
     summary="Publish the draft.",
     description="Publish the draft: from now on it can be run, and never changes.",

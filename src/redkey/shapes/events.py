@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta, field, structs
+from msgspec import Meta, field
 
 from redkey.shapes.fields import SEVERAL, Body, Page, PageQuery, Reply
 from redkey.shapes.operation import READ, Operation
@@ -36,18 +36,7 @@ class EventHead(Reply, frozen=True, kw_only=True):
 class Event(EventHead, frozen=True, kw_only=True):
     """What happened, to whom, at which place in the workspace's order; `data` is the payload of its wire."""
 
-    # The same as `event_id`, as in every list.
-    id: str = ""
     data: dict[str, Any]
-    # The event that it follows from, where that is known, and what its work is grouped by beside its context.
-    causation_id: str = ""
-    correlation_id: str = ""
-    # What the request carried beside its fields.
-    extensions: dict[str, Any] | None = None
-
-    def __post_init__(self) -> None:
-        if not self.id:
-            structs.force_setattr(self, "id", self.event_id)
 
 
 class EventQuery(PageQuery, frozen=True, kw_only=True):

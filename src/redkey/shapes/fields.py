@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -17,7 +17,6 @@ Text = Annotated[str, Meta(max_length=65536)]
 Word = Annotated[str, Meta(min_length=1, max_length=64)]
 Id = Annotated[str, Meta(min_length=1, max_length=64)]
 Slug = Annotated[str, Meta(pattern="^[a-z0-9][a-z0-9._-]{0,31}$", max_length=32)]
-Slot = Annotated[str, Meta(pattern="^([a-z0-9][a-z0-9._-]{0,31})?$", max_length=32)]
 Sha256 = Annotated[str, Meta(pattern="^[0-9a-f]{64}$", min_length=64, max_length=64)]
 TaskId = Annotated[str, Meta(pattern="^task_[0-7][0-9A-HJKMNP-TV-Z]{25}$", max_length=31)]
 LeaseSeconds = Annotated[int, Meta(ge=5, le=86400, description="How long a hold lasts without a heartbeat.")]
@@ -42,39 +41,12 @@ class Body(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=Tr
     """What a request carries: its fields and no others."""
 
 
-Extensions = Annotated[
-    dict[str, Any],
-    Meta(
-        description="Namespaced data for the record (redkey.*, a2a.*, or a reverse domain), as a JSON object. It is on "
-        "the ledger for good, within the 1,024 bytes of the wire."
-    ),
-]
-
-
-class Extended(Body, frozen=True, kw_only=True):
-    """What every request that is recorded may carry: data of the caller's own, kept on its wire and given back."""
-
-    extensions: Extensions | None = None
-
-
 class Reply(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
     """What the server answers: camelCase in JSON, snake_case here.
 
     A field without a value is left out. Fields that a reader does not know are ignored, so that an older SDK can read
     a newer server.
     """
-
-
-class Identified(Reply, frozen=True, kw_only=True):
-    """A reply about one thing: its id stands under `id` as well as under the name that other replies use for it."""
-
-    # The field with the same id.
-    SPECIFIC: ClassVar[str] = "id"
-    id: str = ""
-
-    def __post_init__(self) -> None:
-        if not self.id:
-            msgspec.structs.force_setattr(self, "id", getattr(self, self.SPECIFIC))
 
 
 class SecretReply(Reply, frozen=True, kw_only=True):
@@ -89,14 +61,7 @@ class SecretReply(Reply, frozen=True, kw_only=True):
         return f"{type(self).__name__}({', '.join(shown)})"
 
 
-_SECRETS = frozenset({"api_key", "access_token", "refresh_token", "login_code", "secret"})
-
-
-DelaySeconds = Annotated[
-    float, Meta(ge=0, le=86_400, description="Seconds before another attempt: after the first failure, or at most.")
-]
-Backoff = Annotated[float, Meta(ge=1, le=10, description="What the pause is multiplied by for each further failure.")]
-Jitter = Annotated[float, Meta(ge=0, le=1, description="The share of the pause of which a random part is left out.")]
+_SECRETS = frozenset({"api_key", "access_token", "secret"})
 
 
 class PageQuery(Body, frozen=True, kw_only=True):

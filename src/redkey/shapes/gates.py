@@ -3,11 +3,11 @@ and an agent never."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from redkey.shapes.fields import Extended, Identified, Page, PageQuery, Reply, Text, one_of
+from redkey.shapes.fields import Body, Page, PageQuery, Reply, Text, one_of
 from redkey.shapes.operation import AGENT, PRODUCE, READ, Operation
 
 
@@ -17,13 +17,13 @@ class GateQuery(PageQuery, frozen=True, kw_only=True):
     state: Literal["open", "closed"] = "open"
 
 
-class Approval(Extended, frozen=True, kw_only=True):
+class Approval(Body, frozen=True, kw_only=True):
     """A note that goes with the approval."""
 
     note: Annotated[Text, Meta(description="What to say with it.")] = ""
 
 
-class Rejection(Extended, frozen=True, kw_only=True):
+class Rejection(Body, frozen=True, kw_only=True):
     """What is missing; the agent of the next attempt reads it."""
 
     note: Annotated[
@@ -31,10 +31,9 @@ class Rejection(Extended, frozen=True, kw_only=True):
     ]
 
 
-class Gate(Identified, frozen=True, kw_only=True):
+class Gate(Reply, frozen=True, kw_only=True):
     """An approval that a completed task waits for, or how it was decided."""
 
-    SPECIFIC: ClassVar[str] = "gate_id"
     gate_id: str
     state: Annotated[str, one_of("open", "approved", "rejected", "cancelled")]
     task_id: str

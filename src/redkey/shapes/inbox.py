@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from redkey.shapes.fields import Extended, Id, Identified, Name, Page, PageQuery, Reply, TaskId, Text, one_of
+from redkey.shapes.fields import Body, Id, Name, Page, PageQuery, Reply, TaskId, Text, one_of
 from redkey.shapes.operation import AGENT, PRODUCE, READ, Operation
 
 MessageType = Literal["task.feedback", "status.update", "task.blocked", "exec.gate", "question", "info"]
 
 
-class NewInboxMessage(Extended, frozen=True, kw_only=True):
+class NewInboxMessage(Body, frozen=True, kw_only=True):
     """The payload of seed 000's inbox wire. `to` is an agent (id or slug), a role, or human; `toAgent` is the same."""
 
     to: Name | None = None
@@ -56,10 +56,9 @@ class SentMessages(Reply, frozen=True, kw_only=True):
     messages: tuple[SentMessage, ...]
 
 
-class InboxMessage(Identified, frozen=True, kw_only=True):
+class InboxMessage(Reply, frozen=True, kw_only=True):
     """An inbox message."""
 
-    SPECIFIC: ClassVar[str] = "message_id"
     message_id: str
     to: str
     sender: str
@@ -132,7 +131,6 @@ READ_MESSAGE = Operation(
     "POST",
     "/inbox/{message_id}/read",
     (*PRODUCE, *AGENT),
-    body=Extended,
     reply=MessageRead,
     summary="Mark a message as read.",
     method_name="inbox.read",

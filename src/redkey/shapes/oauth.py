@@ -1,7 +1,6 @@
-"""OAuth 2.0: short-lived tokens for keys (client credentials) and for people (authorization code with PKCE, refresh).
+"""OAuth 2.0 client credentials (RFC 6749, section 4.4): a key's public id and secret for a short-lived token.
 
-The page where people log in (`/oauth/authorize`) is for browsers, not for programs, so it is no operation. Errors here
-have the shape of RFC 6749, section 5.2, because that is what OAuth clients read.
+Errors here have the shape of RFC 6749, section 5.2, because that is what OAuth clients read.
 """
 
 from __future__ import annotations
@@ -23,17 +22,10 @@ class TokenRequest(msgspec.Struct, frozen=True):
     runner and agent includes read.
     """
 
-    grant_type: Literal["client_credentials", "authorization_code", "refresh_token"]
+    grant_type: Literal["client_credentials"]
     scope: str | None = None
     client_id: str | None = None
     client_secret: str | None = None
-    # Of an authorization code: where it went, and the verifier of its challenge (RFC 7636).
-    code: str | None = None
-    redirect_uri: str | None = None
-    code_verifier: str | None = None
-    refresh_token: str | None = None
-    # What the token is for (RFC 8707): this server, or its /mcp.
-    resource: str | None = None
 
 
 class AccessToken(SecretReply, rename=None, frozen=True, kw_only=True):
@@ -43,53 +35,6 @@ class AccessToken(SecretReply, rename=None, frozen=True, kw_only=True):
     token_type: Annotated[str, one_of("Bearer")]
     expires_in: int
     scope: str
-    # For people: exchange it once for the next pair of tokens.
-    refresh_token: str | None = None
-
-
-class RevocationRequest(msgspec.Struct, frozen=True):
-    """The form: a refresh or access token of a person, whose session ends."""
-
-    token: str
-    token_type_hint: str | None = None
-    client_id: str | None = None
-
-
-class TokenRevoked(Reply, rename=None, frozen=True, kw_only=True):
-    """The token is not valid, whatever it was before."""
-
-    status: Annotated[str, one_of("revoked")]
-
-
-class ClientMetadata(msgspec.Struct, frozen=True):
-    """A client that registers itself (RFC 7591); what is not named here is ignored."""
-
-    redirect_uris: Annotated[tuple[str, ...], msgspec.Meta(max_length=5)]
-    client_name: Annotated[str, msgspec.Meta(max_length=200)] = ""
-    token_endpoint_auth_method: str = "none"  # noqa: S105 - not a secret, but how clients show one
-    grant_types: tuple[str, ...] = ("authorization_code",)
-    response_types: tuple[str, ...] = ("code",)
-
-
-class RegisteredClient(Reply, rename=None, frozen=True, kw_only=True):
-    """A client that may ask people for a login. Its id holds all of this; the server stores nothing."""
-
-    client_id: str
-    client_name: str
-    redirect_uris: tuple[str, ...]
-    token_endpoint_auth_method: str
-    grant_types: tuple[str, ...]
-    response_types: tuple[str, ...]
-
-
-class ProtectedResource(Reply, rename=None, frozen=True, kw_only=True):
-    """Where a client gets tokens for this server (RFC 9728)."""
-
-    resource: str
-    authorization_servers: tuple[str, ...]
-    scopes_supported: tuple[str, ...]
-    bearer_methods_supported: tuple[str, ...]
-    resource_documentation: str
 
 
 class OAuthError(msgspec.Struct, frozen=True):
@@ -103,17 +48,12 @@ class OAuthMetadata(Reply, rename=None, frozen=True, kw_only=True):
     """What this authorization server can do (RFC 8414)."""
 
     issuer: str
-    authorization_endpoint: str
     token_endpoint: str
-    registration_endpoint: str
-    revocation_endpoint: str
     jwks_uri: str
     scopes_supported: tuple[str, ...]
     response_types_supported: tuple[str, ...]
     grant_types_supported: tuple[str, ...]
     token_endpoint_auth_methods_supported: tuple[str, ...]
-    code_challenge_methods_supported: tuple[str, ...]
-    authorization_response_iss_parameter_supported: bool
     service_documentation: str
 
 
@@ -141,9 +81,8 @@ TOKEN = Operation(
     "/oauth/token",
     body=TokenRequest,
     reply=AccessToken,
-    summary="Exchange a key, an authorization code or a refresh token for a short-lived access token.",
-    description="Exchange a key for a short-lived token with its scopes, or fewer; a person's code or refresh token "
-    "for the next pair of tokens.",
+    summary="Exchange a key for a short-lived access token (client credentials).",
+    description="Exchange a key for a short-lived token with its scopes, or fewer.",
     streamed=True,
     idempotent=False,
     consumes=FORM,
@@ -180,59 +119,4 @@ KEY_SET = Operation(
     method_name="oauth.key_set",
 )
 
-REVOKE_TOKEN = Operation(
-    "revoke_token",
-    "POST",
-    "/oauth/revoke",
-    body=RevocationRequest,
-    reply=TokenRevoked,
-    summary="End the session that a token of a person belongs to (RFC 7009).",
-    description="End the session of a token. A token that is unknown or has ended is answered alike.",
-    streamed=True,
-    idempotent=False,
-    consumes=FORM,
-    replies={400: "The request is wrong, in the shape of RFC 6749."},
-    failure=OAuthError,
-    example={"token": "rkt_…"},
-    reply_example={"status": "revoked"},
-)
-REGISTER_CLIENT = Operation(
-    "register_client",
-    "POST",
-    "/oauth/register",
-    body=ClientMetadata,
-    reply=RegisteredClient,
-    status=201,
-    summary="Register a client that asks people for a login (RFC 7591).",
-    idempotent=False,
-    replies={400: "A redirect URI or another part of the metadata is refused, in the shape of RFC 6749."},
-    failure=OAuthError,
-    example={"client_name": "An editor", "redirect_uris": ["http://127.0.0.1/callback"]},
-    reply_example={
-        "client_id": "rkd_…",
-        "client_name": "An editor",
-        "redirect_uris": ["http://127.0.0.1/callback"],
-        "token_endpoint_auth_method": "none",
-        "grant_types": ["authorization_code", "refresh_token"],
-        "response_types": ["code"],
-    },
-    method_name="oauth.register",
-)
-PROTECTED_RESOURCE = Operation(
-    "protected_resource",
-    "GET",
-    "/.well-known/oauth-protected-resource",
-    reply=ProtectedResource,
-    summary="Where clients get tokens for this server (RFC 9728).",
-    method_name="oauth.resource",
-)
-PROTECTED_MCP = Operation(
-    "protected_mcp",
-    "GET",
-    "/.well-known/oauth-protected-resource/mcp",
-    reply=ProtectedResource,
-    summary="Where MCP clients get tokens for /mcp (RFC 9728).",
-    method_name="oauth.mcp_resource",
-)
-
-OPERATIONS = (TOKEN, REVOKE_TOKEN, REGISTER_CLIENT, SERVER_METADATA, PROTECTED_RESOURCE, PROTECTED_MCP, KEY_SET)
+OPERATIONS = (TOKEN, SERVER_METADATA, KEY_SET)

@@ -12,8 +12,6 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from redkey.shapes.fields import Extended
-
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 # Who may call: any one of these scopes is enough, and admin keys may do everything in their workspace.
@@ -94,11 +92,6 @@ class Operation(msgspec.Struct, frozen=True, eq=False):
     def path_names(self) -> tuple[str, ...]:
         """The parameters of the path, in their order."""
         return tuple(part[1:-1] for part in self.path.split("/") if part.startswith("{"))
-
-    @property
-    def takes_body(self) -> bool:
-        """Whether the use case gets the body; one that carries nothing but extensions is the door's alone."""
-        return self.body not in (None, Extended)
 
     @property
     def purpose(self) -> str:

@@ -7,17 +7,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from redkey.shapes.fields import (
-    Attempts,
-    Backoff,
-    BlockerType,
-    BlockRoute,
-    Body,
-    DelaySeconds,
-    Extended,
-    Jitter,
-    Reply,
-)
+from redkey.shapes.fields import BlockerType, BlockRoute, Body, Reply
 from redkey.shapes.operation import ADMIN, OPERATOR, READ, Operation
 
 CostScope = Literal["task", "workflow", "agent", "day"]
@@ -29,16 +19,6 @@ class ReceiptPolicy(Reply, frozen=True, kw_only=True):
     """`public`: receipts open for everybody who has their link."""
 
     public: bool
-
-
-class RetryPolicyReply(Reply, frozen=True, kw_only=True):
-    """How a task is retried that says nothing else."""
-
-    max_attempts: int
-    delay_seconds: float
-    backoff: float
-    jitter: float
-    longest_delay_seconds: float
 
 
 class Policy(Reply, frozen=True, kw_only=True):
@@ -54,7 +34,6 @@ class Policy(Reply, frozen=True, kw_only=True):
     self_approval: bool
     receipts: ReceiptPolicy
     unverified_outputs: str
-    retry: RetryPolicyReply
 
 
 class ReceiptPolicyPatch(Body, frozen=True, kw_only=True):
@@ -63,17 +42,7 @@ class ReceiptPolicyPatch(Body, frozen=True, kw_only=True):
     public: bool
 
 
-class RetryPolicyPatch(Body, frozen=True, kw_only=True):
-    """How a task is retried that says nothing else: how often it is tried, and the pause before another attempt."""
-
-    max_attempts: Attempts
-    delay_seconds: DelaySeconds = 0
-    backoff: Backoff = 2
-    jitter: Jitter = 0
-    longest_delay_seconds: DelaySeconds = 3600
-
-
-class PolicyPatch(Extended, frozen=True, kw_only=True):
+class PolicyPatch(Body, frozen=True, kw_only=True):
     """Policies to set; what is not named stays. A cap that is null is removed."""
 
     block_routes: dict[BlockerType, BlockRoute] = msgspec.field(default_factory=dict)
@@ -81,7 +50,6 @@ class PolicyPatch(Extended, frozen=True, kw_only=True):
     self_approval: bool | None = None
     receipts: ReceiptPolicyPatch | None = None
     unverified_outputs: UnverifiedOutputs | None = None
-    retry: RetryPolicyPatch | None = None
 
 
 class PolicyChange(Reply, frozen=True, kw_only=True):
@@ -94,10 +62,9 @@ class PolicyChange(Reply, frozen=True, kw_only=True):
     receipts: ReceiptPolicy | None = None
     event_id: str | None
     unverified_outputs: str | None = None
-    retry: RetryPolicyReply | None = None
 
 
-class NewRules(Extended, frozen=True, kw_only=True):
+class NewRules(Body, frozen=True, kw_only=True):
     """The rules to fold later records under."""
 
     rules: Annotated[int, Meta(ge=2, le=999_999)]
@@ -113,7 +80,6 @@ class RaisedRules(Reply, frozen=True, kw_only=True):
 
 _WORKSPACE_ID = "wk_01JTMX9A2B3C4D5E6F7G8H9JKR"
 _EVENT_ID = "evt_01JTMX9A2B3C4D5E6F7G8H9JKM"
-_RETRY = {"maxAttempts": 3, "delaySeconds": 10, "backoff": 2, "jitter": 0.1, "longestDelaySeconds": 600}
 
 GET_POLICY = Operation(
     "get_policy",
@@ -130,7 +96,6 @@ GET_POLICY = Operation(
         "selfApproval": False,
         "receipts": {"public": False},
         "unverifiedOutputs": "refuse",
-        "retry": _RETRY,
     },
     method_name="workspaces.policy",
 )
@@ -143,7 +108,7 @@ SET_POLICY = Operation(
     reply=PolicyChange,
     # An operator's answer is kept in its own workspace, where nothing is recorded.
     repeats="bytes",
-    summary="Set policies of a workspace: block routes, cost caps, retries, self-approval, public receipts.",
+    summary="Set policies of a workspace: block routes, cost caps, self-approval, public receipts.",
     description="Set policies of a workspace, on the record.",
     example={"blockRoutes": {"ambiguity": ["role_editor"]}, "costCaps": {"day": 20}, "selfApproval": True},
     reply_example={

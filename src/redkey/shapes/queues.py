@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 from msgspec import Meta
 
 from redkey.shapes.fields import (
     Attempts,
-    Extended,
-    Identified,
+    Body,
     LeaseSeconds,
     Name,
     Page,
@@ -25,7 +24,7 @@ from redkey.shapes.operation import PRODUCE, READ, Operation
 from redkey.shapes.tasks import Priority, TaskState, TaskSummary
 
 
-class QueueSettings(Extended, frozen=True, kw_only=True):
+class QueueSettings(Body, frozen=True, kw_only=True):
     """What a queue decides for its tasks; what is not given keeps its value."""
 
     lease_seconds: LeaseSeconds | None = None
@@ -52,7 +51,7 @@ class QueueSettings(Extended, frozen=True, kw_only=True):
         return {
             names.get(name, name): value
             for name in QueueSettings.__struct_fields__
-            if name != "extensions" and (value := getattr(self, name)) is not None
+            if (value := getattr(self, name)) is not None
         }
 
 
@@ -71,10 +70,9 @@ class QueuePatch(QueueSettings, frozen=True, kw_only=True):
     description: Annotated[Text, Meta(description="What it is for.")] | None = None
 
 
-class Queue(Identified, frozen=True, kw_only=True):
+class Queue(Reply, frozen=True, kw_only=True):
     """A queue and what it decides for its tasks."""
 
-    SPECIFIC: ClassVar[str] = "queue_id"
     queue_id: str
     name: str = ""
     description: str = ""

@@ -6,11 +6,11 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from redkey.shapes.fields import Extended, Name, Page, PageQuery, Reply, Text, Word, one_of
+from redkey.shapes.fields import Body, Name, Page, PageQuery, Reply, Text, Word, one_of
 from redkey.shapes.operation import ADMIN, READ, Operation
 
 
-class NewRole(Extended, frozen=True, kw_only=True):
+class NewRole(Body, frozen=True, kw_only=True):
     """A role; without an id it is named after its name."""
 
     id: Annotated[Word, Meta(description="Its id [derived from its name].")] = ""
@@ -19,7 +19,7 @@ class NewRole(Extended, frozen=True, kw_only=True):
     capabilities: Annotated[tuple[Word, ...], Meta(max_length=8, description="What every holder can do.")] = ()
 
 
-class RolePatch(Extended, frozen=True, kw_only=True):
+class RolePatch(Body, frozen=True, kw_only=True):
     """What to change about a role; what is not named stays."""
 
     name: Annotated[Name, Meta(description="Its name; the id stays.")] | None = None
@@ -33,7 +33,6 @@ class Role(Reply, frozen=True, kw_only=True):
     """A role: eligibility to claim certain tasks."""
 
     id: str
-    role_id: str
     name: str = ""
     description: str = ""
     capabilities: tuple[str, ...]
@@ -137,7 +136,6 @@ REMOVE_ROLE = Operation(
     "DELETE",
     "/roles/{role_id}",
     ADMIN,
-    body=Extended,
     reply=RemovedRole,
     repeats="bytes",
     summary="Remove a role.",
@@ -151,7 +149,6 @@ GRANT_ROLE = Operation(
     "POST",
     "/roles/{role_id}/agents/{agent_id}",
     ADMIN,
-    body=Extended,
     reply=RoleGrant,
     summary="Grant a role to an agent.",
     description="Make an agent eligible for the tasks that need a role.",
@@ -163,7 +160,6 @@ REVOKE_ROLE = Operation(
     "DELETE",
     "/roles/{role_id}/agents/{agent_id}",
     ADMIN,
-    body=Extended,
     reply=RoleGrant,
     summary="Take a role from an agent.",
     description="Take a role from an agent; what it holds it may finish.",

@@ -21,9 +21,8 @@ _NAMES = {
     "queue_id": "queue",
     "role_id": "role",
 }
-# What the API takes under two names: the key of a request is a header too, and `to` is a recipient too. And what a
-# message may say of itself that the server knows.
-_LEFT_OUT = {"idempotency_key", "to_agent", "own_id", "said_as"}
+# What the API takes under two names: the key of a request is a header too, and `to` is a recipient too.
+_LEFT_OUT = {"idempotency_key", "to_agent"}
 
 
 class Parameter(NamedTuple):

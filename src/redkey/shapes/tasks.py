@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -10,13 +10,8 @@ from msgspec import Meta
 from redkey.shapes.fields import (
     BATCH_LIMIT,
     Attempts,
-    Backoff,
     Body,
-    DelaySeconds,
-    Extended,
     Id,
-    Identified,
-    Jitter,
     LeaseSeconds,
     Name,
     Page,
@@ -33,32 +28,15 @@ from redkey.shapes.operation import AGENT, PRODUCE, READ, Operation
 from redkey.shapes.problem import NextStep, Problem
 
 Priority = Literal["urgent", "high", "normal", "low"]
-# A completed task whose gate is open awaits approval.
-TaskState = Literal[
-    "created",
-    "available",
-    "claimed",
-    "working",
-    "blocked",
-    "awaiting_approval",
-    "completed",
-    "failed",
-    "cancelled",
-]
+TaskState = Literal["created", "available", "claimed", "working", "blocked", "completed", "failed", "cancelled"]
 Names = Annotated[tuple[Word, ...], Meta(max_length=32)]
-ContextId = Annotated[str, Meta(pattern="^[a-z][a-z0-9_-]{0,15}:[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=40)]
 
 
 class Retry(Body, frozen=True):
-    """How often a task is tried, what follows a failure (another attempt, the end, or waiting for a person), and the
-    pause before another attempt. What is not given is as the queue or the workspace says."""
+    """How often a task is tried, and what follows a failure: another attempt, the end, or waiting for somebody."""
 
-    max_attempts: Attempts | None = None
+    max_attempts: Attempts
     on_failure: Literal["reopen", "fail", "block"] = "reopen"
-    delay_seconds: DelaySeconds | None = None
-    backoff: Backoff = 2
-    jitter: Jitter = 0
-    longest_delay_seconds: DelaySeconds = 3600
 
 
 class ApprovalGate(Body, frozen=True):
@@ -69,7 +47,7 @@ class ApprovalGate(Body, frozen=True):
     on_deadline: Literal["reject", "hold"] = "hold"
 
 
-class NewTask(Extended, frozen=True, kw_only=True):
+class NewTask(Body, frozen=True, kw_only=True):
     """A simple role task. Any active agent that has its roles and capabilities may claim it."""
 
     title: Annotated[str, Meta(min_length=1, max_length=500)]
@@ -83,10 +61,9 @@ class NewTask(Extended, frozen=True, kw_only=True):
     # A Brief Wire 1.0 (seed 000).
     brief: dict[str, Any] | None = None
     workflow_id: Id | None = None
-    context_id: ContextId = ""
+    context_id: Annotated[str, Meta(pattern="^[a-z][a-z0-9_-]{0,15}:[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=40)] = ""
     parent_task_id: TaskId | None = None
-    correlation_id: ContextId = ""
-    reference_task_ids: Annotated[tuple[TaskId, ...], Meta(max_length=100)] = ()
+    reference_task_ids: Annotated[tuple[TaskId, ...], Meta(max_length=4)] = ()
     outputs: Annotated[tuple[Slug, ...], Meta(max_length=32)] = ()
     completion_criteria: Annotated[tuple[Sentence, ...], Meta(max_length=64)] = ()
     retry: Retry | None = None
@@ -120,11 +97,12 @@ class _Part(
     msgspec.Struct,
     frozen=True,
     kw_only=True,
+    rename="camel",
     omit_defaults=True,
     forbid_unknown_fields=True,
     tag_field="kind",
 ):
-    """One piece of a message, spelled as `part.schema.json` has it: in requests, in replies and where it is kept."""
+    """One piece of a message."""
 
     media_type: MediaType | None = None
     name: Annotated[str, Meta(min_length=1, max_length=255)] | None = None
@@ -158,10 +136,9 @@ class FilePart(_Part, frozen=True, kw_only=True, tag="file_ref"):
 Part = TextPart | ArtifactPart | DataPart | FilePart
 
 
-class TaskMessage(Identified, frozen=True, kw_only=True):
+class TaskMessage(Reply, frozen=True, kw_only=True):
     """One message about a task."""
 
-    SPECIFIC: ClassVar[str] = "message_id"
     message_id: str
     role: str
     sender: str
@@ -249,10 +226,9 @@ class Progress(Reply, frozen=True, kw_only=True):
     erased: bool = False
 
 
-class TaskSummary(Identified, frozen=True, kw_only=True):
+class TaskSummary(Reply, frozen=True, kw_only=True):
     """A task in a list."""
 
-    SPECIFIC: ClassVar[str] = "task_id"
     task_id: str
     queue_id: str
     workflow_id: str = ""
@@ -275,12 +251,8 @@ class Task(TaskSummary, frozen=True, kw_only=True):
     """A task in full: what is asked, where it stands, how it went."""
 
     context_id: str
-    # What it is grouped by, where that is not its context.
-    correlation_id: str = ""
     parent_task_id: str = ""
     reference_task_ids: tuple[str, ...] = ()
-    # What its creation carried beside its fields.
-    extensions: dict[str, Any] | None = None
     description: str = ""
     input: Any = None
     brief: dict[str, Any] | None = None
@@ -294,8 +266,6 @@ class Task(TaskSummary, frozen=True, kw_only=True):
     upstream: tuple[Upstream, ...] = ()
     results: tuple[UpstreamResult, ...] = ()
     max_attempts: int
-    # When another attempt opens that waits for the end of its pause.
-    opens_at: str | None = None
     lease_seconds: int | None = None
     deadline_at: str | None = None
     claim: TaskHold | None = None
@@ -381,25 +351,20 @@ class TaskChanged(Reply, frozen=True, kw_only=True):
     event_id: str
 
 
-class Answer(Extended, frozen=True, kw_only=True):
+class Answer(Body, frozen=True, kw_only=True):
     """What lifts a block."""
 
     answer: Annotated[Text, Meta(description="What lifts the block; the next holder reads it.")] = ""
 
 
-class NewMessage(Extended, frozen=True, kw_only=True):
-    """What is said about a task, as `message.schema.json` has it. The server gives the message its id on the ledger,
-    and its role by the key; a role that is sent must be the same."""
+class NewMessage(Body, frozen=True, kw_only=True):
+    """What is said about a task, in parts."""
 
-    own_id: Annotated[str, Meta(pattern="^msg_[0-9A-Za-z]{1,26}$", max_length=30)] | None = msgspec.field(
-        default=None, name="message_id"
-    )
-    said_as: Literal["human", "agent", "system"] | None = msgspec.field(default=None, name="role")
     parts: Annotated[list[Part], Meta(min_length=1, max_length=64)]
     metadata: Annotated[dict[str, str | int | float | bool | None], Meta(max_length=32)] | None = None
 
 
-class NewConcern(Extended, frozen=True, kw_only=True):
+class NewConcern(Body, frozen=True, kw_only=True):
     """A reviewer's concern about work in progress."""
 
     concern: Annotated[str, Meta(min_length=1, max_length=65536)]
@@ -483,7 +448,6 @@ CANCEL_TASK = Operation(
     "POST",
     "/tasks/{task_id}/cancel",
     PRODUCE,
-    body=Extended,
     reply=TaskChanged,
     summary="Cancel a task.",
     description="Cancel a task; its holder learns it at the next call.",
@@ -496,7 +460,6 @@ RETRY_TASK = Operation(
     "POST",
     "/tasks/{task_id}/retry",
     PRODUCE,
-    body=Extended,
     reply=TaskChanged,
     summary="Try a failed or cancelled task again.",
     description="Try a failed or cancelled task again, as a new attempt.",

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from redkey.shapes.fields import Body, Extended, Id, Reply, Slug, one_of
+from redkey.shapes.fields import Body, Id, Reply, Slug, one_of
 from redkey.shapes.operation import OPERATOR, READ, Operation
 
 By = Literal["day", "type", "agent", "model", "task"]
@@ -48,26 +48,19 @@ class UsageGroup(UsageFigures, frozen=True, kw_only=True, omit_defaults=False):
     task_id: str | None = None
 
 
-class LedgerFees(Reply, frozen=True, kw_only=True):
-    """What a public network charged for the workspace's messages; a ledger that is only local costs nothing.
-
-    `reserved` is for messages on their way. Only an operator sees `tinybars`, what was paid in the network's own money.
-    """
-
-    currency: str
-    amount: float
-    reserved: float = 0
-    messages: int = 0
-    tinybars: int | None = None
-
-
 class UsageReport(Reply, frozen=True, kw_only=True):
     """What the workspace used."""
 
     by: Annotated[str, one_of("day", "type", "agent", "model", "task")]
     total: UsageFigures
     items: tuple[UsageGroup, ...]
-    ledger_fees: LedgerFees | None = None
+
+
+class LedgerFees(Reply, frozen=True, kw_only=True):
+    """What the ledger itself costs; a local one costs nothing."""
+
+    currency: str
+    amount: int
 
 
 class Credits(Reply, frozen=True, kw_only=True):
@@ -81,7 +74,7 @@ class Credits(Reply, frozen=True, kw_only=True):
     ledger_fees: LedgerFees
 
 
-class CreditsGrant(Extended, frozen=True, kw_only=True):
+class CreditsGrant(Body, frozen=True, kw_only=True):
     """Credits for a workspace, the caller's own when none is named."""
 
     amount: Annotated[int, Meta(ge=1, le=_LARGEST)]
@@ -99,7 +92,7 @@ class CreditsGranted(Reply, frozen=True, kw_only=True):
     event_id: str
 
 
-class NewPrices(Extended, frozen=True, kw_only=True):
+class NewPrices(Body, frozen=True, kw_only=True):
     """What requests cost, by event type; a type that is not named costs one credit."""
 
     prices: Annotated[dict[str, Annotated[int, Meta(ge=0, le=_LARGEST)]], Meta(max_length=100)]
@@ -150,7 +143,7 @@ GET_CREDITS = Operation(
         "balance": 9960,
         "unit": "credit",
         "prices": {},
-        "ledgerFees": {"currency": "USD", "amount": 0.00281, "messages": 3},
+        "ledgerFees": {"currency": "HBAR", "amount": 0},
     },
     method_name="billing.credits",
     command="usage credits",

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from redkey.shapes.fields import Extended, Identified, Page, PageQuery, Reply, SecretReply, Sentence
+from redkey.shapes.fields import Body, Page, PageQuery, Reply, SecretReply, Sentence
 from redkey.shapes.operation import ADMIN, READ, Operation
 
 
-class NewWebhook(Extended, frozen=True, kw_only=True):
+class NewWebhook(Body, frozen=True, kw_only=True):
     """Where to send events, and which; all of them when no type is named."""
 
     receiver_url: Annotated[
@@ -31,10 +31,9 @@ class CreatedWebhook(SecretReply, frozen=True, kw_only=True):
     event_id: str
 
 
-class Webhook(Identified, frozen=True, kw_only=True):
+class Webhook(Reply, frozen=True, kw_only=True):
     """A webhook or a push notification config of A2A, and how far it has got."""
 
-    SPECIFIC: ClassVar[str] = "webhook_id"
     webhook_id: str
     kind: Literal["webhook", "push"]
     receiver_url: str
@@ -115,7 +114,6 @@ REMOVE_WEBHOOK = Operation(
     "DELETE",
     "/webhooks/{webhook_id}",
     ADMIN,
-    body=Extended,
     reply=WebhookChanged,
     summary="Send nothing more to a webhook.",
     method_name="webhooks.remove",

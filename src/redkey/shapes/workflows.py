@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
 from redkey.shapes.definitions import EXAMPLE_PLAN, Plan, Validation, VersionNumber
-from redkey.shapes.fields import Body, Extended, Id, Identified, Name, Page, PageQuery, Reply, one_of
+from redkey.shapes.fields import Body, Id, Name, Page, PageQuery, Reply, one_of
 from redkey.shapes.gates import Gate
 from redkey.shapes.operation import PRODUCE, READ, Operation
 from redkey.shapes.tasks import Failure, Progress, TaskHold, TaskSummary
@@ -15,7 +15,7 @@ from redkey.shapes.tasks import Failure, Progress, TaskHold, TaskSummary
 MERMAID = "text/vnd.mermaid"
 
 
-class NewWorkflow(Extended, frozen=True, kw_only=True):
+class NewWorkflow(Body, frozen=True, kw_only=True):
     """A plan to run on a queue, or a published definition and its version, the last one by default. `input` is what
     this run is given: every task of it sees it."""
 
@@ -24,8 +24,6 @@ class NewWorkflow(Extended, frozen=True, kw_only=True):
     definition_id: Id | None = None
     version: VersionNumber | None = None
     input: dict[str, Any] | None = None
-    # The phase of a project that the run belongs to.
-    phase_id: Id | None = None
 
 
 class WorkflowQuery(PageQuery, frozen=True, kw_only=True):
@@ -76,10 +74,9 @@ class Counts(Reply, frozen=True, kw_only=True):
     open: int
 
 
-class Workflow(Identified, frozen=True, kw_only=True):
+class Workflow(Reply, frozen=True, kw_only=True):
     """A run in a list."""
 
-    SPECIFIC: ClassVar[str] = "workflow_id"
     workflow_id: str
     status: Annotated[str, one_of("running", "paused", "completed", "failed", "cancelled")]
     name: str = ""
@@ -87,8 +84,6 @@ class Workflow(Identified, frozen=True, kw_only=True):
     queue_id: str
     definition_id: str = ""
     version: int | None = None
-    phase_id: str = ""
-    project_id: str = ""
     counts: Counts
     started_at: str
     ended_at: str | None = None
@@ -243,7 +238,6 @@ PAUSE_WORKFLOW = Operation(
     "POST",
     "/workflows/{workflow_id}/pause",
     PRODUCE,
-    body=Extended,
     reply=WorkflowChanged,
     summary="Pause a run.",
     description="Pause a run: nothing opens and nothing is claimed; running claims go on.",
@@ -256,7 +250,6 @@ RESUME_WORKFLOW = Operation(
     "POST",
     "/workflows/{workflow_id}/resume",
     PRODUCE,
-    body=Extended,
     reply=WorkflowChanged,
     summary="Let a paused run go on.",
     replies=_ENDED,
@@ -268,7 +261,6 @@ CANCEL_WORKFLOW = Operation(
     "POST",
     "/workflows/{workflow_id}/cancel",
     PRODUCE,
-    body=Extended,
     reply=WorkflowChanged,
     summary="End a run at once.",
     description="End a run at once; holders of its tasks learn it at their next call.",

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from redkey.shapes.fields import Extended, Id, Identified, Name, Page, PageQuery, Reply, SecretReply, one_of
+from redkey.shapes.fields import Body, Id, Name, Page, PageQuery, Reply, SecretReply, one_of
 from redkey.shapes.operation import ADMIN, OPERATOR, READ, Operation
 
 Scope = Literal["operator", "admin", "produce", "agent", "runner", "read"]
@@ -21,22 +21,15 @@ SCOPES: dict[Scope, str] = {
 }
 
 
-class NewWorkspace(Extended, frozen=True, kw_only=True):
+class NewWorkspace(Body, frozen=True, kw_only=True):
     """A workspace to begin."""
 
     name: Annotated[Name, Meta(description="A name for people.")] | None = None
 
 
-class WorkspaceFilter(PageQuery, frozen=True, kw_only=True):
-    """Which workspaces."""
-
-    own: Annotated[bool, Meta(description="Only the workspace of the key, for operators too.")] = False
-
-
-class Workspace(Identified, frozen=True, kw_only=True):
+class Workspace(Reply, frozen=True, kw_only=True):
     """A workspace."""
 
-    SPECIFIC: ClassVar[str] = "workspace_id"
     workspace_id: str
     name: str | None
     created_at: str
@@ -51,7 +44,7 @@ class CreatedWorkspace(SecretReply, frozen=True, kw_only=True):
     event_id: str
 
 
-class NewKey(Extended, frozen=True, kw_only=True):
+class NewKey(Body, frozen=True, kw_only=True):
     """A key to make. A key with the scope agent is bound to one agent and acts as that agent only."""
 
     scopes: Annotated[tuple[Scope, ...], Meta(min_length=1, max_length=6, description="What it may do.")]
@@ -59,10 +52,9 @@ class NewKey(Extended, frozen=True, kw_only=True):
     agent_id: Annotated[Id, Meta(description="The agent that a key with the scope agent is for.")] | None = None
 
 
-class Key(Identified, frozen=True, kw_only=True):
+class Key(Reply, frozen=True, kw_only=True):
     """A key as lists show it: by its prefix, never its secret."""
 
-    SPECIFIC: ClassVar[str] = "key_id"
     key_id: str
     prefix: str
     scopes: tuple[str, ...]
@@ -107,7 +99,7 @@ LIST_WORKSPACES = Operation(
     "GET",
     "/workspaces",
     (*READ, *OPERATOR),
-    query=WorkspaceFilter,
+    query=PageQuery,
     reply=Page[Workspace],
     summary="The caller's workspace; all of them for operators.",
     description="The workspaces of the caller: its own; for operators all.",
@@ -176,7 +168,6 @@ REVOKE_KEY = Operation(
     "DELETE",
     "/workspaces/{workspace_id}/api-keys/{key_id}",
     (*ADMIN, *OPERATOR),
-    body=Extended,
     reply=RevokedKey,
     summary="Revoke a key.",
     description="Make a key invalid, at once and for good; its tokens with it.",

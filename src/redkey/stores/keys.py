@@ -11,11 +11,8 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from pathlib import Path
-
-import msgspec
 
 from redkey.errors import KeyRefused
 from redkey.ledger.note import ED25519, VerifierKey, parse_key
@@ -25,23 +22,6 @@ from redkey.stores.durable import create_file, locked, remove_file, replace_file
 _KEY_FILE = re.compile(r"signer-([0-9]{4})\.(key|pub|retired)")
 _SIZE_LIMIT = 4096
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
-
-
-# The name of the issuing secret, wherever secrets are kept; a signing key is FOLDER/NUMBER.
-ISSUING = "issuing"
-
-
-class Secret(msgspec.Struct, frozen=True):
-    """A secret on its way from one store to another; a key that was retired has its public part alone."""
-
-    name: str
-    public: str
-    secret: bytes | None
-
-    def refuse_other(self, found: bytes | None) -> None:
-        """Raise KeyRefused if the place of this secret is taken by another one."""
-        if found != self.secret:
-            raise KeyRefused(f"the target has another secret {self.name}; name an empty target", code="key_exists")
 
 
 class SignerKeys:
@@ -126,65 +106,12 @@ class SignerKeys:
         return locked(self._directory / "lock")
 
 
-class FileSecrets:
-    """The secrets of a log as files of one folder: where a store on this machine has them."""
-
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
-
-    def signers(self, name: str, folder: str = "signer") -> SignerKeys:
-        """The signing keys of a log by its name; keys for another purpose have a folder of their own."""
-        return SignerKeys(self._directory if folder == "signer" else self._directory / folder, name)
-
-    def issuing_secret(self) -> bytes:
-        """The secret that API keys are derived from, created at first use."""
-        path = self._directory / "issuer.key"
-        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        create_file(path, secrets.token_hex(32).encode() + b"\n", 0o600)
-        return bytes.fromhex(path.read_text().strip())
-
-    def export(self) -> list[Secret]:
-        """All secrets, to be stored elsewhere."""
-        found = []
-        if (self._directory / "issuer.key").exists():
-            found.append(Secret(ISSUING, "", self.issuing_secret()))
-        for path in sorted(self._directory.rglob("signer-*")):
-            named = _KEY_FILE.fullmatch(path.name)
-            if named is None or (named[2] == "pub") or not path.is_file():
-                continue
-            name = f"{'signer' if path.parent == self._directory else path.parent.name}/{named[1]}"
-            if named[2] == "retired":
-                found.append(Secret(name, path.read_text().strip(), None))
-            elif not path.with_suffix(".retired").exists():
-                signer = read_key(path, ED25519)
-                found.append(Secret(name, str(signer.verifier), signer.private_text().encode()))
-        return found
-
-    def restore(self, found: Iterable[Secret]) -> None:
-        """Store the secrets of another store; KeyRefused if there are others of the same names."""
-        for one in found:
-            if one.name == ISSUING:
-                self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-                create_file(self._directory / "issuer.key", f"{(one.secret or b'').hex()}\n".encode(), 0o600)
-                one.refuse_other(self.issuing_secret())
-                continue
-            folder, _, number = one.name.rpartition("/")
-            directory = self._directory if folder == "signer" else self._directory / folder
-            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            path = directory / f"signer-{number}"
-            if one.secret is None:
-                create_file(path.with_suffix(".retired"), f"{one.public}\n".encode(), 0o644)
-                continue
-            create_file(path.with_suffix(".key"), one.secret + b"\n", 0o600)
-            one.refuse_other(read_key(path.with_suffix(".key"), ED25519).private_text().encode())
-            create_file(path.with_suffix(".pub"), f"{one.public}\n".encode(), 0o644)
-
-
-def server_id(data: Path) -> str:
-    """The random id of a server's data directory, created at first use."""
-    file = data / "server.id"
-    create_file(file, secrets.token_hex(8).encode(), 0o600)
-    return file.read_text().strip()
+def issuing_secret(directory: Path) -> bytes:
+    """The secret that API keys are derived from, made at first use."""
+    path = directory / "issuer.key"
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    create_file(path, secrets.token_hex(32).encode() + b"\n", 0o600)
+    return bytes.fromhex(path.read_text().strip())
 
 
 def write_key(path: Path, signer: Signer) -> None:
@@ -195,16 +122,6 @@ def write_key(path: Path, signer: Signer) -> None:
 
 def read_key(path: Path, algorithm: int) -> Signer:
     """A secret from its file; KeyRefused when others may read it, or when it is no key of this kind."""
-    signer = Signer.parse(read_private_file(path).decode(errors="replace"))
-    if signer.verifier.algorithm != algorithm:
-        raise KeyRefused(
-            f"{path} holds a key of the other kind: logs and witnesses have their own", code="key_type_wrong"
-        )
-    return signer
-
-
-def read_private_file(path: Path) -> bytes:
-    """The bytes of a small file; KeyRefused when others may read it, or when it is not a plain file."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as cause:
@@ -217,4 +134,10 @@ def read_private_file(path: Path) -> bytes:
             mode = stat.S_IMODE(status.st_mode)
             text = f"{path} has mode {mode:04o}: others may read or change it; make it 0600, and rotate the key"
             raise KeyRefused(text, code="key_exposed")
-        return file.read(_SIZE_LIMIT)
+        data = file.read(_SIZE_LIMIT)
+    signer = Signer.parse(data.decode(errors="replace"))
+    if signer.verifier.algorithm != algorithm:
+        raise KeyRefused(
+            f"{path} holds a key of the other kind: logs and witnesses have their own", code="key_type_wrong"
+        )
+    return signer

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol, Self
@@ -20,62 +20,17 @@ from redkey.ledger.ports import Clock, SequencedStore
 from redkey.services.backup import Manifest
 from redkey.services.fsck.evidence import Evidence
 from redkey.services.log_facts import open_log
-from redkey.services.outbox import Alone
-from redkey.services.signing import Signing, SigningKeys
-from redkey.stores.keys import Secret
+from redkey.services.signing import Signing
+from redkey.stores.keys import SignerKeys
 
 _SCHEME = re.compile(r"([a-z][a-z0-9+.]*):(?://)?(.*)", re.DOTALL)
 
 
-class Secrets(Protocol):
-    """Where the secrets of a log are kept: in files of this machine, or in the database that servers share."""
-
-    def signers(self, name: str, folder: str = "signer") -> SigningKeys:
-        """The signing keys of a log by its name; keys for another purpose have a folder of their own."""
-        ...
-
-    def issuing_secret(self) -> bytes:
-        """The secret that API keys are derived from, created at first use."""
-        ...
-
-    def export(self) -> list[Secret]:
-        """All secrets, to be stored elsewhere."""
-        ...
-
-    def restore(self, found: Iterable[Secret]) -> None:
-        """Store the secrets of another store; KeyRefused if there are others of the same names."""
-        ...
-
-
 class OpenStore(SequencedStore, Protocol):
-    """A store that was opened, with what its servers share beside the ledger. Closed when its block ends."""
+    """A store that was opened, with the folder of its log's secrets. Closed when its block ends."""
 
     @property
-    def clock(self) -> Clock:
-        """The clock of the store, which the ledger's time follows."""
-        ...
-
-    @property
-    def secrets(self) -> Secrets: ...
-
-    @property
-    def servers(self) -> int:
-        """How many servers share the limits of callers."""
-        ...
-
-    def join(self, url: str, version: str, home: Path) -> None:
-        """Register this process as a server of the store, until it closes; `home` is its data directory."""
-
-    def accept_timeline(self) -> None:
-        """Open a database for writing after a failover, whatever is missing; a data directory has no failover."""
-
-    def exclusive(self, name: str) -> AbstractContextManager[None]:
-        """Keep the other servers out of a block."""
-        ...
-
-    def holder(self, name: str) -> Alone:
-        """A lock that one server has at a time."""
-        ...
+    def keys_directory(self) -> Path: ...
 
     def __enter__(self) -> Self: ...
 
@@ -103,10 +58,6 @@ class Place(Protocol):
         """The same for a store that no process has open; leaves nothing in it."""
         ...
 
-    def export_secrets(self) -> list[Secret]:
-        """The secrets of the log, read without opening the store."""
-        ...
-
     def take_backup(
         self, target: Path, taken_at: str, *, with_keys: bool, check: Callable[[Path], None] | None = None
     ) -> Manifest:
@@ -122,8 +73,8 @@ class Place(Protocol):
         ...
 
 
-def store_at(address: str | Path, *, key_file: Path | None = None) -> Place:
-    """The place that an address names, with nothing opened yet. `key_file` has the key of a database's secrets."""
+def store_at(address: str | Path) -> Place:
+    """The place that an address names, with nothing opened yet."""
     scheme, rest = "sqlite", str(address)
     if isinstance(address, str) and (found := _SCHEME.fullmatch(address)):
         scheme, rest = found.groups()
@@ -131,12 +82,12 @@ def store_at(address: str | Path, *, key_file: Path | None = None) -> Place:
     if adapter is None:
         known = ", ".join(sorted(_ADAPTERS))
         raise StoreRefused(f"there is no store for {scheme} addresses; these are known: {known}", code="store_unknown")
-    return adapter(rest, key_file)
+    return adapter(rest)
 
 
-def open_store(address: str | Path, *, create: bool = True, key_file: Path | None = None) -> OpenStore:
-    """Open the store at an address; with `create` a missing one is created."""
-    return store_at(address, key_file=key_file).open(create=create)
+def open_store(address: str | Path, *, create: bool = True) -> OpenStore:
+    """Open the store at an address; with `create` a missing one is made."""
+    return store_at(address).open(create=create)
 
 
 def open_memory(clock: Clock) -> SequencedStore:
@@ -149,26 +100,13 @@ def open_memory(clock: Clock) -> SequencedStore:
 def open_signing(store: OpenStore) -> Signing:
     """The signing service of a store; the log gets its id and its first key when it has none."""
     log = open_log(store, os.urandom(32))
-    return Signing(store, store.secrets.signers(log_name(log.log_id)))
+    return Signing(store, SignerKeys(store.keys_directory, log_name(log.log_id)))
 
 
-def _sqlite(directory: str, _: Path | None) -> Place:
+def _sqlite(directory: str) -> Place:
     from redkey.stores.sqlite.place import SqlitePlace
 
     return SqlitePlace(Path(directory))
 
 
-def _postgres(rest: str, key_file: Path | None) -> Place:
-    try:
-        from redkey.stores.postgres.place import PostgresPlace
-    except ImportError as missing:
-        text = f"the driver of PostgreSQL is not installed ({missing}); run pip install 'redkey[postgres]'"
-        raise StoreRefused(text, code="driver_missing") from missing
-    return PostgresPlace(f"postgresql://{rest}", key_file)
-
-
-_ADAPTERS: dict[str, Callable[[str, Path | None], Place]] = {
-    "sqlite": _sqlite,
-    "postgresql": _postgres,
-    "postgres": _postgres,
-}
+_ADAPTERS: dict[str, Callable[[str], Place]] = {"sqlite": _sqlite}

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Generic, Literal, Protocol, TypeVar
 
 from redkey.errors import StoreMisused
-from redkey.ledger.ports import Doubt, Upload
+from redkey.ledger.ports import Doubt
 
 
 class TransactionUnit(Protocol):
@@ -25,14 +25,7 @@ class TransactionUnit(Protocol):
     def create_topic(self, topic: str | None, fact: str) -> str: ...
 
 
-class StagedUpload(Upload, Protocol):
-    """An upload as a store has it."""
-
-    finished: bool
-
-
 Opened = TypeVar("Opened", bound=TransactionUnit)
-Staged = TypeVar("Staged", bound=StagedUpload)
 
 
 class Transactions(Generic[Opened]):
@@ -92,16 +85,6 @@ class Transactions(Generic[Opened]):
                 self._told[topic] = head
                 for heard in tuple(self._subscribers):
                     heard(topic, head)
-
-
-def finished_upload(upload: Upload, kind: type[Staged]) -> Staged:
-    """An upload that a unit may adopt: begun by a store of this kind, and complete."""
-    if not isinstance(upload, kind):
-        raise StoreMisused("the upload was begun by another store", code="upload_foreign")
-    if not upload.finished:
-        # It may not be durable, and its hash not the one of what will have come.
-        raise StoreMisused("the upload is not finished", code="upload_unfinished")
-    return upload
 
 
 def refuse_second(unit: TransactionUnit) -> None:

@@ -53,12 +53,6 @@ def derived_ulid(milliseconds: int, *cause: str) -> str:
     return ulid(milliseconds, sha256("\n".join(cause).encode()).digest()[:10])
 
 
-def hashed_ulid(data: bytes) -> str:
-    """Return the ULID that is the beginning of a SHA-256: for what has no time of its own."""
-    digest = sha256(data).digest()
-    return ulid(int.from_bytes(digest[:6]), digest[6:16])
-
-
 def event_id(wire_id: str) -> str:
     """Return the public id of the event of a wire."""
     return "evt_" + wire_id.removeprefix("wire_")
@@ -90,10 +84,7 @@ def parse_stream(stream_id: str) -> Stream:
 
 
 # The payload field that repeats the subject of the stream, by kind of stream.
-SUBJECT_FIELD = {
-    kind: f"{kind}_id"
-    for kind in ("task", "agent", "workflow", "queue", "role", "workspace", "artifact", "project", "phase")
-}
+SUBJECT_FIELD = {kind: f"{kind}_id" for kind in ("task", "agent", "workflow", "queue", "role", "workspace")}
 
 
 def stated(wire: dict[str, Any], field: str) -> Any:

@@ -14,7 +14,7 @@ from redkey.errors import Finding
 from redkey.wire import files
 from redkey.wire.card import role_name
 from redkey.wire.catalogue import SCHEMAS
-from redkey.wire.ids import hashed_ulid
+from redkey.wire.ids import ulid
 
 # 1.0 has no workspaces; no real workspace has this id.
 NO_WORKSPACE = "wk_" + "0" * 26
@@ -69,7 +69,8 @@ def fits(name: str, text: str) -> bool:
 
 def hashed(prefix: str, data: bytes) -> str:
     """Return an id whose ULID is the beginning of a SHA-256."""
-    return f"{prefix}_{hashed_ulid(data)}"
+    digest = sha256(data).digest()
+    return f"{prefix}_{ulid(int.from_bytes(digest[:6]), digest[6:16])}"
 
 
 def named(name: str, text: str) -> str:

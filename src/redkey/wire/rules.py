@@ -16,7 +16,6 @@ from redkey.wire.catalogue import EventType
 from redkey.wire.envelope import AnyWire
 from redkey.wire.events import (
     PAYLOADS,
-    ArtifactSuperseded,
     GateOpened,
     InboxSent,
     TaskBlocked,
@@ -153,13 +152,6 @@ def _check_complete(wire: AnyWire, payload: TaskComplete) -> list[Finding]:
     return found
 
 
-def _check_superseded(wire: AnyWire, payload: ArtifactSuperseded) -> list[Finding]:
-    if payload.by_artifact_id != parse_stream(wire.stream.stream_id).subject:
-        return []
-    text = "another artifact replaces it, or its own next version, which names none"
-    return [Finding("own_replacement", "/payload/by_artifact_id", text)]
-
-
 def _check_failed(wire: AnyWire, payload: TaskFailed) -> list[Finding]:
     if payload.kind in SYSTEM_FAILURES or payload.claim_id is not None:
         return []
@@ -201,7 +193,6 @@ _RULES: Mapping[str, OwnRule] = dict(
         _of(TaskBlocked, _check_blocked),
         _of(TaskComplete, _check_complete),
         _of(TaskFailed, _check_failed),
-        _of(ArtifactSuperseded, _check_superseded),
         _of(GateOpened, _check_gate),
         _of(InboxSent, _check_mail),
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from redkey.wire.envelope import AnyWire
-from redkey.wire.events import PhaseCreated, SignerAdded, SignerRetired, TaskCreated, WorkflowStarted
+from redkey.wire.events import SignerAdded, SignerRetired, TaskCreated
 from redkey.wire.ids import parse_stream
 from redkey.wire.payload import request_key
 
@@ -16,9 +16,7 @@ SIGNERS = "signers"
 def subjects(wire: AnyWire) -> tuple[str, ...]:
     """Return the subjects of a wire: its stream's, those in its payload, and its run's."""
     stream, payload = wire.stream, wire.payload
-    place = parse_stream(stream.stream_id)
-    # Projects and phases have the names that people gave them, which another subject may have too.
-    found = [stream.stream_id if place.kind in ("project", "phase") else place.subject]
+    found = [parse_stream(stream.stream_id).subject]
     for name in payload.named():
         if name is not None and name not in found:
             found.append(name)
@@ -31,10 +29,6 @@ def subjects(wire: AnyWire) -> tuple[str, ...]:
     # The tasks of a queue are listed by their rows; those of a context that a caller named are found by it.
     if kind != "queue" and type(payload) is TaskCreated:
         found.append(stream.context_id)
-    if type(payload) is WorkflowStarted and payload.phase_id is not None:
-        found.append(f"phase:{payload.phase_id}")
-    elif type(payload) is PhaseCreated:
-        found.append(f"project:{payload.project_id}")
     # Everything that happens in a run is found by the run.
     if kind == "workflow" and context not in found:
         found.append(context)

@@ -28,7 +28,6 @@ from redkey.wire.schema import compile_schema, uri_of
 
 MESSAGE_LIMIT = 1024
 KNOWN_VERSIONS = ("1.0", "1.1")
-WIRE_TOO_LARGE = "wire_too_large"
 
 
 _SORTED = orjson.OPT_SORT_KEYS
@@ -144,7 +143,7 @@ def too_large(message: bytes) -> list[Finding]:
     if len(message) <= MESSAGE_LIMIT:
         return []
     text = f"the wire is {len(message):,} canonical bytes; the ledger takes {MESSAGE_LIMIT:,}"
-    return [Finding(WIRE_TOO_LARGE, "", text)]
+    return [Finding("wire_too_large", "", text)]
 
 
 def drop_nulls(value: dict[str, Any]) -> dict[str, Any]:

@@ -43,7 +43,7 @@ export async function concerns(world: World): Promise<Concern[]> {
     const title = gate.title || world.title(gate.taskId);
     found.push(concern(gate.gateId, "gate", `“${title}” is done and waits for approval.`, `by ${world.agentName(gate.agentId ?? "")}`, "approval", gate.gateId, gate.openedAt));
   }
-  const [failed, waiting] = [world.tasks.inState(["failed", "blocked"], MOST_EXPLAINED), world.tasks.inState(["available", "created"])];
+  const [failed, waiting] = [world.inState("failed", "blocked"), world.inState("available", "created")];
   const explained = await Promise.all(samples(failed, waiting).map((group) => explain(world, group)));
   found.push(...explained.flat());
   return found.sort((a, b) => (a.since < b.since ? -1 : 1));
@@ -54,9 +54,7 @@ function samples(failed: LiveTask[], waiting: LiveTask[]): LiveTask[][] {
   const groups = new Map<string, LiveTask[]>();
   for (const task of waiting) {
     const like = task.state === "created" ? task.taskId : `${task.queueId} ${task.roles.join()} ${task.workflowId}`;
-    const group = groups.get(like);
-    if (group) group.push(task);
-    else groups.set(like, [task]);
+    groups.set(like, [...(groups.get(like) ?? []), task]);
   }
   return [...failed.map((task) => [task]), ...groups.values()].slice(0, MOST_EXPLAINED);
 }

@@ -28,14 +28,11 @@ export function ago(timestamp: string | null | undefined, now: number): string {
   return passed < 1500 ? "just now" : `${span(passed)} ago`;
 }
 
-// Made once: to make one takes longer than to draw a line of events.
-const CLOCK = new Intl.DateTimeFormat([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false });
-
 export function time(timestamp: string | null | undefined): string {
   if (!timestamp) return "";
   const date = new Date(timestamp);
   const today = date.toDateString() === new Date().toDateString();
-  const clock = CLOCK.format(date);
+  const clock = date.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false });
   return today ? clock : `${date.toLocaleDateString()} ${clock}`;
 }
 

@@ -5,8 +5,8 @@ import type { World } from "./world.svelte";
 
 const VERBS: Record<string, string> = {
   "agent.deactivated": "switched off",
-  "agent.heartbeat": "sent a heartbeat for",
-  "agent.lost": "lost contact with",
+  "agent.heartbeat": "heard from",
+  "agent.lost": "has lost sight of",
   "agent.registered": "registered",
   "agent.updated": "changed",
   "artifact.ready": "added an artifact to",
@@ -21,7 +21,7 @@ const VERBS: Record<string, string> = {
   "gate.rejected": "sent back",
   "inbox.read": "read a message to",
   "inbox.sent": "sent a message to",
-  "key.created": "created the key",
+  "key.created": "made the key",
   "key.recovered": "recovered the key",
   "key.revoked": "revoked the key",
   "ledger.restored": "restored the ledger of",
@@ -45,10 +45,10 @@ const VERBS: Record<string, string> = {
   "task.created": "created",
   "task.failed": "failed",
   "task.lease_expired": "lost its lease on",
-  "task.lease_extended": "extended its lease on",
+  "task.lease_extended": "keeps",
   "task.progress": "reported on",
-  "task.released": "released",
-  "task.stalled": "stalled on",
+  "task.released": "gave back",
+  "task.stalled": "went silent on",
   "task.started": "started",
   "task.unblocked": "answered",
   "task.usage_reported": "reported the cost of",
@@ -108,7 +108,7 @@ function party(world: World, to: string): string {
   return to === "human" ? "the people" : bareName(to);
 }
 
-/** The colour of an event: good, bad, or a warning. */
+/** How an event ends for somebody: its colour. */
 export function tone(type: string): string {
   if (/complete|claimed|approved|granted/.test(type)) return "good";
   if (/failed|lost|expired|rejected|cancelled|revoked|stalled/.test(type)) return "bad";

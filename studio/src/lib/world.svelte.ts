@@ -8,7 +8,6 @@ import type { types } from "redkey";
 import { clock } from "./clock.svelte";
 import { shortId } from "./format";
 import { session } from "./session.svelte";
-import { Tasks } from "./tasks";
 
 /** A task as lists show it. */
 export interface LiveTask {
@@ -23,6 +22,7 @@ export interface LiveTask {
   leaseExpiresAt: string;
   since: string;
   percent: number | undefined;
+  said: string;
 }
 
 /** One try to claim a task, in the order of the ledger. */
@@ -64,11 +64,7 @@ const KEPT_ATTEMPTS = 3000;
 const LISTS = { agent: "agents", role: "roles", queue: "queues", gate: "gates", workflow: "runs", webhook: "webhooks", credits: "credits" } as const;
 type List = (typeof LISTS)[keyof typeof LISTS];
 const FOLD_MS = 100;
-/** How long each of the four readers of titles rests after one. */
-const TITLE_MS = 150;
 const RATE_SECONDS = 60;
-const THROUGHPUT_MINUTES = 10;
-const ENDED = new Set(["completed", "failed", "cancelled"]);
 /** More live tasks than this are counted, not kept. */
 const MOST_TASKS = 20_000;
 
@@ -77,7 +73,7 @@ export class World {
   version = $state(0);
   ready = $state(false);
   failure = $state("");
-  tasks = new Tasks();
+  tasks = new Map<string, LiveTask>();
   agents = new Map<string, types.Agent>();
   roles = new Map<string, types.Role>();
   queues = new Map<string, types.Queue>();
@@ -90,9 +86,6 @@ export class World {
   attempts: Attempt[] = [];
   head = 0;
   #ended: string[] = [];
-  /** When the page began to follow, and the tasks of each queue that were completed since, by minute. */
-  #since = Date.now();
-  #done = new Map<string, Map<number, number>>();
   #coming: types.Event[] = [];
   #frame = false;
   #rates = new Map<number, { events: number; done: number; missed: number }>();
@@ -107,7 +100,6 @@ export class World {
   async start(): Promise<void> {
     const { client } = session;
     try {
-      this.#since = clock.now;
       this.head = (await client.ledger.query({ order: "desc", limit: 1 }).page()).items[0]?.sequence ?? 0;
       await Promise.all([this.#readTasks(), ...Object.values(LISTS).map((list) => this.#read(list))]);
       const recent = (await client.ledger.query({ order: "desc", limit: 60 }).page()).items;
@@ -137,7 +129,7 @@ export class World {
   agentName(id: string): string {
     void this.version;
     const agent = this.agents.get(id);
-    return agent?.slug || agent?.name || (id ? shortId(id) : "no agent");
+    return agent?.slug || agent?.name || (id ? shortId(id) : "nobody");
   }
 
   /** The title of a task; its id until the title has been read. */
@@ -149,14 +141,9 @@ export class World {
     return shortId(id);
   }
 
-  /** How many tasks of a queue were completed in the last minutes that the page has seen, a minute. */
-  throughput(queueId: string, now: number): number {
-    const minute = Math.floor(now / 60_000);
-    const first = Math.max(minute - THROUGHPUT_MINUTES + 1, Math.floor(this.#since / 60_000));
-    const done = this.#done.get(queueId);
-    let sum = 0;
-    for (let one = first; one <= minute; one++) sum += done?.get(one) ?? 0;
-    return sum / Math.max(1, (now - Math.max(first * 60_000, this.#since)) / 60_000);
+  /** The tasks in these states, the oldest change first. */
+  inState(...states: string[]): LiveTask[] {
+    return [...this.tasks.values()].filter((task) => states.includes(task.state)).sort((a, b) => (a.since < b.since ? -1 : 1));
   }
 
   /** How much happened in each of the last seconds. */
@@ -177,11 +164,6 @@ export class World {
 
   #take(event: types.Event): void {
     this.#coming.push(event);
-    this.#showSoon();
-  }
-
-  /** Let the views see what changed, at most ten times a second, whatever changed it. */
-  #showSoon(): void {
     if (this.#frame) return;
     this.#frame = true;
     // Ten times a second is live enough, and leaves the rest of each second to whoever scrolls.
@@ -196,8 +178,8 @@ export class World {
     const last = events.at(-1);
     if (last) clock.heard(last.timestamp);
     // Every record may cost something where there is a limit.
-    if (events.length && typeof this.credits?.balance === "number") this.refresh("credits");
-    if (events.length) this.events = [...events.toReversed(), ...this.events].slice(0, KEPT_EVENTS);
+    if (typeof this.credits?.balance === "number") this.refresh("credits");
+    this.events = [...events.toReversed(), ...this.events].slice(0, KEPT_EVENTS);
     if (this.attempts.length > KEPT_ATTEMPTS * 2) this.attempts.splice(0, this.attempts.length - KEPT_ATTEMPTS);
     this.version++;
   }
@@ -229,17 +211,12 @@ export class World {
     // A new object each time: views notice a change by that.
     const task: LiveTask = known
       ? { ...known }
-      : { taskId, queueId: data["queueId"] ?? "", workflowId: data["workflowId"] ?? "", title: "", state: "created", attempt: 1, roles: (event.data["roles"] as string[] | undefined) ?? [], agentId: "", leaseExpiresAt: "", since: timestamp, percent: undefined };
+      : { taskId, queueId: data["queueId"] ?? "", workflowId: data["workflowId"] ?? "", title: "", state: "created", attempt: 1, roles: (event.data["roles"] as string[] | undefined) ?? [], agentId: "", leaseExpiresAt: "", since: timestamp, percent: undefined, said: "" };
+    this.tasks.set(taskId, task);
     if (!known && type !== "task.created") this.#want(taskId);
     const attempt = Number(event.data["attempt"] ?? task.attempt);
     // What another attempt did is over.
-    if (attempt >= task.attempt) this.#change(task, event, data, attempt);
-    this.tasks.set(task);
-    if (ENDED.has(task.state) && task.state !== known?.state) this.#end(task);
-  }
-
-  #change(task: LiveTask, event: types.Event, data: Record<string, string | undefined>, attempt: number): void {
-    const { type, timestamp } = event;
+    if (attempt < task.attempt) return;
     task.attempt = attempt;
     if (data["leaseExpiresAt"]) task.leaseExpiresAt = data["leaseExpiresAt"];
     if (type === "task.claimed") task.agentId = data["agentId"] ?? "";
@@ -248,23 +225,11 @@ export class World {
     if (!state) return;
     if (state === "available") [task.agentId, task.leaseExpiresAt, task.percent] = ["", "", undefined];
     if (state !== task.state) [task.state, task.since] = [state, timestamp];
+    if (state === "completed" || state === "failed" || state === "cancelled") this.#end(taskId);
   }
 
   /** Ended tasks leave, the oldest first. */
-  #end(task: LiveTask): void {
-    if (task.state === "completed" && task.queueId) this.#countDone(task);
-    this.#leave(task.taskId);
-  }
-
-  #countDone(task: LiveTask): void {
-    const minute = Math.floor(Date.parse(task.since) / 60_000);
-    const done = this.#done.get(task.queueId) ?? new Map<number, number>();
-    done.set(minute, (done.get(minute) ?? 0) + 1);
-    if (done.size > THROUGHPUT_MINUTES + 1) done.delete(done.keys().next().value ?? 0);
-    this.#done.set(task.queueId, done);
-  }
-
-  #leave(taskId: string): void {
+  #end(taskId: string): void {
     this.#ended.push(taskId);
     if (this.#ended.length <= KEPT_ENDED) return;
     const gone = this.#ended.shift() ?? "";
@@ -298,15 +263,14 @@ export class World {
       this.queues.set(queue.queueId, queue);
       for (const state of [...LIVE, "failed"] as const) {
         for await (const task of session.client.tasks.list(queue.queueId, { state, limit: 500 })) {
-          this.tasks.set(summary(task));
+          this.tasks.set(task.taskId, summary(task));
           if (this.tasks.size >= MOST_TASKS) return;
           if (state === "failed" && this.tasks.size > 500) break;
         }
       }
     }
-    this.tasks.sort();
     // Lists do not show leases: read those of what is held now.
-    const held = this.tasks.inState(["claimed", "working"], 200);
+    const held = this.inState("claimed", "working").slice(0, 200);
     await Promise.all(held.map((task) => this.#readTask(task.taskId)));
   }
 
@@ -315,7 +279,7 @@ export class World {
     const known = this.tasks.get(taskId);
     const read = { ...summary(task), leaseExpiresAt: task.claim?.leaseExpiresAt ?? "" };
     // The stream may be ahead of this answer: what it said stays.
-    this.tasks.set(known ? { ...read, ...moving(known, read) } : read);
+    this.tasks.set(taskId, known ? { ...read, ...moving(known, read) } : read);
   }
 
   async #read(list: List): Promise<void> {
@@ -328,10 +292,10 @@ export class World {
     else if (list === "webhooks" && session.may("admin", "operator")) {
       this.webhooks = await all(client.webhooks.list({ kind: "all", limit: 100 }), (one) => one.webhookId);
     } else if (list === "credits") this.credits = await client.billing.credits();
-    this.#showSoon();
+    this.version++;
   }
 
-  /** Read titles that a view asked for, the newest wish first; what is no longer in sight is dropped. */
+  /** Read titles that a view asked for, the newest wish first; what nobody sees any more is dropped. */
   #want(id: string): void {
     if (this.#asked.has(id) || !id.startsWith("task_")) return;
     this.#asked.add(id);
@@ -346,10 +310,8 @@ export class World {
       try {
         const known = this.tasks.has(id);
         await this.#readTask(id);
-        if (!known) this.#leave(id);
-        this.#showSoon();
-        // In a stream of new tasks, titles would be read faster than a person can read them.
-        await new Promise((resolve) => setTimeout(resolve, TITLE_MS));
+        if (!known) this.#end(id);
+        this.version++;
       } catch (error) {
         if (session.endsWith(error)) break;
       }
@@ -377,7 +339,7 @@ export function attemptOf(event: types.Event, outcome = OUTCOMES[event.type] ?? 
 function summary(task: types.TaskSummary): LiveTask {
   const { taskId, queueId, workflowId = "", title = "", state, attempt, agentId = "" } = task;
   const held = state === "claimed" || state === "working";
-  return { taskId, queueId, workflowId, title, state, attempt, roles: task.requiredRoles, agentId: held ? agentId : "", leaseExpiresAt: "", since: task.updatedAt, percent: task.progress?.percent ?? undefined };
+  return { taskId, queueId, workflowId, title, state, attempt, roles: task.requiredRoles, agentId: held ? agentId : "", leaseExpiresAt: "", since: task.updatedAt, percent: undefined, said: "" };
 }
 
 /** What the stream knows better than an answer that may be older. */

@@ -16,7 +16,7 @@ export interface Api {
     /** Tell that an agent is alive, and how much work it can take. */
     heartbeat(agentId: string, body?: T.AgentBeat, options?: CallOptions): Promise<T.AgentHeard>;
     /** Deactivate an agent. */
-    deactivate(agentId: string, body?: T.Extended, options?: CallOptions): Promise<T.DeactivatedAgent>;
+    deactivate(agentId: string, options?: CallOptions): Promise<T.DeactivatedAgent>;
     /** How an agent's claims went, the newest first. */
     claimHistory(agentId: string, query?: { limit?: number; after?: string }, options?: CallOptions): Pages<T.ClaimHistoryItem>;
     /** What an agent did and what happened to it, such as claims it missed; live with Accept: text/event-stream. */
@@ -42,9 +42,9 @@ export interface Api {
     /** Complete up to 500 claims, each with its own result. */
     completeMany(body: T.Completions, options?: CallOptions): Promise<T.ClaimResults>;
     /** Say that the work has begun. */
-    start(claimId: string, body?: T.Extended, options?: CallOptions): Promise<T.ClaimChanged>;
+    start(claimId: string, options?: CallOptions): Promise<T.ClaimChanged>;
     /** Give a task back. */
-    release(claimId: string, body?: T.Extended, options?: CallOptions): Promise<T.ClaimChanged>;
+    release(claimId: string, options?: CallOptions): Promise<T.ClaimChanged>;
     /** Keep the lease, and learn whether it holds. */
     heartbeat(claimId: string, body?: T.HolderActivity, options?: CallOptions): Promise<T.Heartbeat>;
     /** Say that the work cannot go on. Those who can lift the block get a message. */
@@ -88,7 +88,7 @@ export interface Api {
     /** Begin the draft of the next version. */
     createVersion(definitionId: string, body?: T.NewVersion, options?: CallOptions): Promise<T.Draft>;
     /** Publish the draft. */
-    publish(definitionId: string, body?: T.Extended, options?: CallOptions): Promise<T.Published>;
+    publish(definitionId: string, options?: CallOptions): Promise<T.Published>;
   };
   events: {
     /** One event. */
@@ -112,7 +112,7 @@ export interface Api {
     /** Messages to the humans or to an agent, by priority, then by age. */
     list(query?: { limit?: number; after?: string; to?: string | null; unread?: boolean }, options?: CallOptions): Pages<T.InboxMessage>;
     /** Mark a message as read. */
-    read(messageId: string, body?: T.Extended, options?: CallOptions): Promise<T.MessageRead>;
+    read(messageId: string, options?: CallOptions): Promise<T.MessageRead>;
   };
   keys: {
     /** Make a key; its secret is shown once. */
@@ -137,54 +137,8 @@ export interface Api {
     metadata(options?: CallOptions): Promise<T.OAuthMetadata>;
     /** The keys that sign access tokens. */
     keySet(options?: CallOptions): Promise<T.JsonWebKeySet>;
-    /** Register a client that asks people for a login (RFC 7591). */
-    register(body: T.ClientMetadata, options?: CallOptions): Promise<T.RegisteredClient>;
-    /** Where clients get tokens for this server (RFC 9728). */
-    resource(options?: CallOptions): Promise<T.ProtectedResource>;
-    /** Where MCP clients get tokens for /mcp (RFC 9728). */
-    mcpResource(options?: CallOptions): Promise<T.ProtectedResource>;
-    /** Exchange a key, an authorization code or a refresh token for a short-lived access token. */
-    token(body?: { scope?: string | null; client_id?: string | null; client_secret?: string | null; code?: string | null; redirect_uri?: string | null; code_verifier?: string | null; refresh_token?: string | null; resource?: string | null }, options?: CallOptions): Promise<T.AccessToken>;
-    /** End the session that a token of a person belongs to (RFC 7009). */
-    revoke(body: T.RevocationRequest, options?: CallOptions): Promise<T.TokenRevoked>;
-  };
-  people: {
-    /** Invite a person by e-mail address; the one-time code is shown once. */
-    invite(workspaceId: string, body: T.NewPerson, options?: CallOptions): Promise<T.InvitedPerson>;
-    /** The people of a workspace, with their sessions. */
-    list(workspaceId: string, query?: { limit?: number; after?: string }, options?: CallOptions): Pages<T.Person>;
-    /** Create a new one-time code for a person; the one before it ends. */
-    code(workspaceId: string, personId: string, options?: CallOptions): Promise<T.InvitedPerson>;
-    /** End one session of a person; its tokens end at once. */
-    endSession(workspaceId: string, personId: string, sessionId: string, options?: CallOptions): Promise<T.EndedSession>;
-    /** Remove a person; all sessions end at once. */
-    remove(workspaceId: string, personId: string, options?: CallOptions): Promise<T.RemovedPerson>;
-  };
-  phases: {
-    /** Create a phase of a project. */
-    create(projectId: string, body: T.NewProject, options?: CallOptions): Promise<T.ProjectChanged>;
-    /** One phase, with its live runs. */
-    get(phaseId: string, options?: CallOptions): Promise<T.Phase>;
-    /** Change a phase: its name, its description, its status. */
-    update(phaseId: string, body?: T.ProjectPatch, options?: CallOptions): Promise<T.ProjectChanged>;
-    /** Complete a phase. */
-    complete(phaseId: string, body?: T.Extended, options?: CallOptions): Promise<T.ProjectChanged>;
-    /** What happened to a phase, with the start of its runs. */
-    events(phaseId: string, query?: { limit?: number; after?: string; type?: string; order?: "asc" | "desc" }, options?: CallOptions): Pages<T.Event>;
-  };
-  projects: {
-    /** Create a project. */
-    create(body: T.NewProject, options?: CallOptions): Promise<T.ProjectChanged>;
-    /** List projects. */
-    list(query?: { limit?: number; after?: string }, options?: CallOptions): Pages<T.Project>;
-    /** One project, with its phases. */
-    get(projectId: string, options?: CallOptions): Promise<T.Project>;
-    /** Change a project: its name, its description, its status. */
-    update(projectId: string, body?: T.ProjectPatch, options?: CallOptions): Promise<T.ProjectChanged>;
-    /** Complete a project. */
-    complete(projectId: string, body?: T.Extended, options?: CallOptions): Promise<T.ProjectChanged>;
-    /** What happened to a project, with its phases and the tasks of its context. */
-    events(projectId: string, query?: { limit?: number; after?: string; type?: string; order?: "asc" | "desc" }, options?: CallOptions): Pages<T.Event>;
+    /** Exchange a key for a short-lived access token (client credentials). */
+    token(body?: { scope?: string | null; client_id?: string | null; client_secret?: string | null }, options?: CallOptions): Promise<T.AccessToken>;
   };
   queues: {
     /** Claim the next task of a queue, at once or as soon as there is one. */
@@ -220,7 +174,7 @@ export interface Api {
     /** Remove a role. */
     remove(roleId: string, options?: CallOptions): Promise<T.RemovedRole>;
     /** Grant a role to an agent. */
-    grant(roleId: string, agentId: string, body?: T.Extended, options?: CallOptions): Promise<T.RoleGrant>;
+    grant(roleId: string, agentId: string, options?: CallOptions): Promise<T.RoleGrant>;
     /** Take a role from an agent. */
     revoke(roleId: string, agentId: string, options?: CallOptions): Promise<T.RoleGrant>;
   };
@@ -238,29 +192,27 @@ export interface Api {
     /** Figures for Prometheus. */
     metrics(options?: CallOptions): Promise<string>;
   };
-  signup: {
-    /** Create a workspace of your own, with an admin key and starting credits. */
-    create(body?: T.NewSignup, options?: CallOptions): Promise<T.SignedUp>;
-  };
   tasks: {
     /** Claim a task: exactly one agent wins, and every other learns who. */
     claim(taskId: string, body: T.ClaimRequest, options?: CallOptions): Promise<T.Claimed | T.Missed | T.Rejected>;
     /** What happened to a task, with the attempts to claim it. */
     events(taskId: string, query?: { limit?: number; after?: string; type?: string; order?: "asc" | "desc" }, options?: CallOptions): Pages<T.Event>;
     /** The tasks of a queue in one state. */
-    list(queueId: string, query: { limit?: number; after?: string; state: "available" | "awaiting_approval" | "blocked" | "cancelled" | "claimed" | "completed" | "created" | "failed" | "working" }, options?: CallOptions): Pages<T.TaskSummary>;
+    list(queueId: string, query: { limit?: number; after?: string; state: "available" | "blocked" | "cancelled" | "claimed" | "completed" | "created" | "failed" | "working" }, options?: CallOptions): Pages<T.TaskSummary>;
     /** What may be claimed in a queue, at once or as soon as there is something. */
     available(queueId: string, query?: { limit?: number; after?: string; agentId?: string | null; wait?: number }, options?: CallOptions): Pages<T.TaskSummary>;
     /** Put a task on a queue. */
     create(queueId: string, body: T.NewTask, options?: CallOptions): Promise<T.CreatedTask>;
+    /** Put up to 500 tasks on a queue, each with its own result. */
+    createMany(queueId: string, body: T.NewTasks, options?: CallOptions): Promise<T.TaskResults>;
     /** One task, now or at any place of the ledger. */
     get(taskId: string, query?: { at?: number | null }, options?: CallOptions): Promise<T.Task>;
     /** Why a task is not running. */
     explain(taskId: string, options?: CallOptions): Promise<T.Explanation>;
     /** Cancel a task. */
-    cancel(taskId: string, body?: T.Extended, options?: CallOptions): Promise<T.TaskChanged>;
+    cancel(taskId: string, options?: CallOptions): Promise<T.TaskChanged>;
     /** Try a failed or cancelled task again. */
-    retry(taskId: string, body?: T.Extended, options?: CallOptions): Promise<T.TaskChanged>;
+    retry(taskId: string, options?: CallOptions): Promise<T.TaskChanged>;
     /** Answer a block. */
     unblock(taskId: string, body?: T.Answer, options?: CallOptions): Promise<T.TaskChanged>;
     /** What was said about a task. */
@@ -269,8 +221,6 @@ export interface Api {
     raiseConcern(taskId: string, body: T.NewConcern, options?: CallOptions): Promise<T.MessageAdded>;
     /** The state of all tasks that share a context. */
     context(contextId: string, options?: CallOptions): Promise<T.ContextState>;
-    /** Put up to 500 tasks on a queue, each with its own result. */
-    createMany(queueId: string, body: T.NewTasks, options?: CallOptions): Promise<T.TaskResults>;
     /** Say something about a task. */
     addMessage(taskId: string, body: T.NewMessage, options?: CallOptions): Promise<T.MessageAdded>;
   };
@@ -306,11 +256,11 @@ export interface Api {
     /** Everything about a run, now or at any place of the ledger. */
     state(workflowId: string, query?: { at?: number | null }, options?: CallOptions): Promise<T.WorkflowState>;
     /** Pause a run. */
-    pause(workflowId: string, body?: T.Extended, options?: CallOptions): Promise<T.WorkflowChanged>;
+    pause(workflowId: string, options?: CallOptions): Promise<T.WorkflowChanged>;
     /** Let a paused run go on. */
-    resume(workflowId: string, body?: T.Extended, options?: CallOptions): Promise<T.WorkflowChanged>;
+    resume(workflowId: string, options?: CallOptions): Promise<T.WorkflowChanged>;
     /** End a run at once. */
-    cancel(workflowId: string, body?: T.Extended, options?: CallOptions): Promise<T.WorkflowChanged>;
+    cancel(workflowId: string, options?: CallOptions): Promise<T.WorkflowChanged>;
     /** A run as nodes and edges, or as Mermaid text. */
     graph(workflowId: string, query?: { at?: number | null; format?: "json" | "mermaid" }, options?: CallOptions): Promise<T.Graph>;
     /** A run as nodes and edges, or as Mermaid text. */
@@ -321,12 +271,12 @@ export interface Api {
   workspaces: {
     /** The policies of a workspace, defaults included. */
     policy(workspaceId: string, options?: CallOptions): Promise<T.Policy>;
-    /** Set policies of a workspace: block routes, cost caps, retries, self-approval, public receipts. */
+    /** Set policies of a workspace: block routes, cost caps, self-approval, public receipts. */
     setPolicy(workspaceId: string, body?: T.PolicyPatch, options?: CallOptions): Promise<T.PolicyChange>;
     /** Let later records fold under newer rules; for operators. */
     raiseRules(workspaceId: string, body: T.NewRules, options?: CallOptions): Promise<T.RaisedRules>;
     /** The caller's workspace; all of them for operators. */
-    list(query?: { limit?: number; after?: string; own?: boolean }, options?: CallOptions): Pages<T.Workspace>;
+    list(query?: { limit?: number; after?: string }, options?: CallOptions): Pages<T.Workspace>;
     /** Begin a workspace; its first key is shown once. */
     create(body?: T.NewWorkspace, options?: CallOptions): Promise<T.CreatedWorkspace>;
   };

@@ -12,7 +12,6 @@ export interface AccessToken {
   token_type: "Bearer";
   expires_in: number;
   scope: string;
-  refresh_token?: string | null;
 }
 
 /** How the receiver confirms a message: by itself, by its application, or not at all; and how long it has. */
@@ -30,7 +29,6 @@ export interface Advice {
 
 /** An agent: what its card says, which is data from a stranger, and what the ledger knows. */
 export interface Agent {
-  id?: string;
   agentId: string;
   slug: string;
   active: boolean;
@@ -66,7 +64,6 @@ export interface Agent {
 
 /** A heartbeat, how much work the agent can take and has, and whether it claims nothing for a while. */
 export interface AgentBeat {
-  extensions?: Record<string, unknown> | null;
   capacity?: number | null;
   inUse?: number | null;
   pause?: "cost_cap" | "none" | "start_failed" | "usage_limit" | null;
@@ -83,7 +80,6 @@ export interface AgentHeard {
 
 /** What to change; a new card replaces the old one and its capabilities. */
 export interface AgentPatch {
-  extensions?: Record<string, unknown> | null;
   slug?: string;
   agentCard?: Record<string, unknown> | null;
   framework?: string | null;
@@ -94,14 +90,12 @@ export interface AgentPatch {
 
 /** An Agent Card, given or to be fetched. What it says is kept as data; the agent's id is never the card's. */
 export interface AgentRegistration {
-  extensions?: Record<string, unknown> | null;
   agentCard?: Record<string, unknown> | null;
   agentCardUrl?: string;
   framework?: string;
   eligibleRoles?: string[];
   issueKey?: boolean;
   workspaceId?: string;
-  slot?: string;
 }
 
 /** Who vouches for the card: the id of a pinned key that signed it, or an admin. */
@@ -112,13 +106,11 @@ export interface AgentVerification {
 
 /** What lifts a block. */
 export interface Answer {
-  extensions?: Record<string, unknown> | null;
   answer?: string;
 }
 
 /** A note that goes with the approval. */
 export interface Approval {
-  extensions?: Record<string, unknown> | null;
   note?: string;
 }
 
@@ -157,9 +149,9 @@ export interface ArtifactAdded {
 /** An artifact, by its id. */
 export interface ArtifactPart {
   kind: "artifact_ref";
-  media_type?: string | null;
+  mediaType?: string | null;
   name?: string | null;
-  artifact_id: string;
+  artifactId: string;
 }
 
 /** The work that comes with a claim: what never changes about a task, so that the same claim is told alike. */
@@ -179,10 +171,8 @@ export interface Assignment {
   requiredRoles: string[];
   requiredCapabilities: string[];
   priority: string;
-  correlationId?: string;
   parentTaskId?: string;
   referenceTaskIds?: string[];
-  extensions?: Record<string, unknown> | null;
   expectedInputs?: string[];
   outputContract?: Record<string, unknown> | null;
   upstream?: Upstream[];
@@ -202,7 +192,6 @@ export interface AuthRequirement {
 
 /** One completion of a batch. */
 export interface BatchedCompletion {
-  extensions?: Record<string, unknown> | null;
   output?: unknown;
   artifacts?: NewArtifact[];
   summary?: string;
@@ -218,7 +207,6 @@ export interface BatchedCompletion {
 
 /** What stands in the way, and who or what could lift it. */
 export interface BlockReport {
-  extensions?: Record<string, unknown> | null;
   reason: string;
   blockerType: "ambiguity" | "auth" | "dependency" | "resource" | "spec_gap" | "tool_failure" | "verification_fail";
   suggestedResolution?: string;
@@ -372,7 +360,6 @@ export interface ClaimEnded {
 
 /** One claim and its outcome. */
 export interface ClaimHistoryItem {
-  id?: string;
   taskId: string;
   claimId: string;
   status: "claimed" | "missed" | "rejected";
@@ -394,7 +381,6 @@ export interface ClaimNext {
 
 /** An agent asks for the next tasks of a queue that it may claim. */
 export interface ClaimNextRequest {
-  extensions?: Record<string, unknown> | null;
   agentId: string;
   leaseSeconds?: number | null;
   count?: number | null;
@@ -404,7 +390,6 @@ export interface ClaimNextRequest {
 
 /** An agent asks for a task. */
 export interface ClaimRequest {
-  extensions?: Record<string, unknown> | null;
   agentId: string;
   leaseSeconds?: number | null;
   withTask?: boolean;
@@ -446,18 +431,8 @@ export interface Claimed {
   claims?: Claimed[] | null;
 }
 
-/** A client that registers itself (RFC 7591); what is not named here is ignored. */
-export interface ClientMetadata {
-  redirect_uris: string[];
-  client_name?: string;
-  token_endpoint_auth_method?: string;
-  grant_types?: string[];
-  response_types?: string[];
-}
-
 /** What was done. Required outputs must have ready artifacts; the server checks that itself, and names them beside those in `artifactIds`. Without `artifactIds` every ready artifact is named; more than four go by a manifest. `artifacts` are added with the completion. A required output without one is taken from the field of its name in `output`. */
 export interface Completion {
-  extensions?: Record<string, unknown> | null;
   output?: unknown;
   artifacts?: NewArtifact[];
   summary?: string;
@@ -558,7 +533,6 @@ export interface Credits {
 
 /** Credits for a workspace, the caller's own when none is named. */
 export interface CreditsGrant {
-  extensions?: Record<string, unknown> | null;
   amount: number;
   unit?: string;
   workspaceId?: string | null;
@@ -576,7 +550,7 @@ export interface CreditsGranted {
 /** Small JSON. */
 export interface DataPart {
   kind: "data";
-  media_type?: string | null;
+  mediaType?: string | null;
   name?: string | null;
   data: unknown;
 }
@@ -590,7 +564,6 @@ export interface DeactivatedAgent {
 
 /** A definition with its published plan and its draft, apart. `plan` is one of them: that of the version asked for, else the draft's, else the published one; `shownVersion` says which. */
 export interface Definition {
-  id?: string;
   definitionId: string;
   name?: string;
   status: "draft" | "published";
@@ -608,7 +581,6 @@ export interface Definition {
 
 /** A definition in a list. `version` is the last published one, `draftVersion` the one that is being edited. */
 export interface DefinitionSummary {
-  id?: string;
   definitionId: string;
   name?: string;
   status: "draft" | "published";
@@ -647,12 +619,6 @@ export interface Edge {
   to: string;
 }
 
-/** A session that was ended. */
-export interface EndedSession {
-  sessionId: string;
-  status: "ended";
-}
-
 /** Where an agent says it is reached. */
 export interface Endpoint {
   url: string;
@@ -675,11 +641,7 @@ export interface Event {
   timestamp: string;
   actor: Party;
   subject: Party;
-  id?: string;
   data: Record<string, unknown>;
-  causationId?: string;
-  correlationId?: string;
-  extensions?: Record<string, unknown> | null;
 }
 
 /** Where a task stands, and what would move it. */
@@ -690,11 +652,6 @@ export interface Explanation {
   reasons: Reason[];
 }
 
-/** What every request that is recorded may carry: data of the caller's own, kept on its wire and given back. */
-export interface Extended {
-  extensions?: Record<string, unknown> | null;
-}
-
 /** How a task failed. */
 export interface Failure {
   kind: string;
@@ -703,7 +660,6 @@ export interface Failure {
 
 /** Why it could not be done. */
 export interface FailureReport {
-  extensions?: Record<string, unknown> | null;
   reason: string;
   kind?: "error" | "rejected" | "timeout" | "verification";
   claimNext?: ClaimNext | null;
@@ -712,7 +668,7 @@ export interface FailureReport {
 /** A file elsewhere, and the hash of its bytes where it is known. */
 export interface FilePart {
   kind: "file_ref";
-  media_type?: string | null;
+  mediaType?: string | null;
   name?: string | null;
   uri: string;
   sha256?: string | null;
@@ -726,7 +682,6 @@ export interface FoundIds {
 
 /** An approval that a completed task waits for, or how it was decided. */
 export interface Gate {
-  id?: string;
   gateId: string;
   state: "open" | "approved" | "rejected" | "cancelled";
   taskId: string;
@@ -780,19 +735,16 @@ export interface Heartbeat {
 
 /** What a process that keeps a claim without a handler says of its holder; a running handler counts as activity. */
 export interface HolderActivity {
-  extensions?: Record<string, unknown> | null;
   idleSeconds?: number;
 }
 
 /** How the holder means to go about it. */
 export interface HolderPlan {
-  extensions?: Record<string, unknown> | null;
   plan: Record<string, unknown> | unknown[];
 }
 
 /** An inbox message. */
 export interface InboxMessage {
-  id?: string;
   messageId: string;
   to: string;
   sender: string;
@@ -805,15 +757,6 @@ export interface InboxMessage {
   sentAt: string;
   readAt?: string | null;
   erased?: boolean;
-}
-
-/** A person with a one-time code, which is shown here and never again. `delivery` says whether the server mails it; if not, hand it over yourself. */
-export interface InvitedPerson {
-  personId: string;
-  loginCode: string;
-  expiresAt: string;
-  delivery: "by_mail" | "by_hand";
-  eventId?: string;
 }
 
 /** A public key (RFC 7517, RFC 8037). */
@@ -839,7 +782,6 @@ export interface KeptContent {
 
 /** A key as lists show it: by its prefix, never its secret. */
 export interface Key {
-  id?: string;
   keyId: string;
   prefix: string;
   scopes: string[];
@@ -849,13 +791,10 @@ export interface Key {
   revokedAt: string | null;
 }
 
-/** What a public network charged for the workspace's messages; a ledger that is only local costs nothing. `reserved` is for messages on their way. Only an operator sees `tinybars`, what was paid in the network's own money. */
+/** What the ledger itself costs; a local one costs nothing. */
 export interface LedgerFees {
   currency: string;
   amount: number;
-  reserved?: number;
-  messages?: number;
-  tinybars?: number | null;
 }
 
 /** A code that is good once; `url` is the page that takes it. */
@@ -869,15 +808,6 @@ export interface LoginCode {
 export interface LoginCodeExchange {
   code: string;
   scope?: string;
-}
-
-/** A login of a person from one client. */
-export interface LoginSession {
-  sessionId: string;
-  clientName: string;
-  scopes: string[];
-  createdAt: string;
-  usedAt: string;
 }
 
 /** An access token for a browser. */
@@ -923,7 +853,6 @@ export interface ModelUsage {
 
 /** A durable output, in one of three ways: its content, content put before by hash, or a URI with the hash. */
 export interface NewArtifact {
-  extensions?: Record<string, unknown> | null;
   name: string;
   content?: unknown;
   contentBase64?: string | null;
@@ -934,7 +863,6 @@ export interface NewArtifact {
   readiness?: "draft" | "final" | "ready";
   artifactId?: string | null;
   derivedFrom?: string[];
-  supersedes?: string | null;
 }
 
 /** What an agent may be given. */
@@ -969,7 +897,6 @@ export interface NewBusSession {
 
 /** A reviewer's concern about work in progress. */
 export interface NewConcern {
-  extensions?: Record<string, unknown> | null;
   concern: string;
   severity?: "blocking" | "info" | "major" | "minor";
 }
@@ -981,7 +908,6 @@ export interface NewDefinition {
 
 /** The payload of seed 000's inbox wire. `to` is an agent (id or slug), a role, or human; `toAgent` is the same. */
 export interface NewInboxMessage {
-  extensions?: Record<string, unknown> | null;
   to?: string | null;
   toAgent?: string | null;
   subject: string;
@@ -995,53 +921,31 @@ export interface NewInboxMessage {
 
 /** A key to make. A key with the scope agent is bound to one agent and acts as that agent only. */
 export interface NewKey {
-  extensions?: Record<string, unknown> | null;
   scopes: Array<"admin" | "agent" | "operator" | "produce" | "read" | "runner">;
   name?: string | null;
   agentId?: string | null;
 }
 
-/** What is said about a task, as `message.schema.json` has it. The server gives the message its id on the ledger, and its role by the key; a role that is sent must be the same. */
+/** What is said about a task, in parts. */
 export interface NewMessage {
-  extensions?: Record<string, unknown> | null;
-  message_id?: string | null;
-  role?: "agent" | "human" | "system" | null;
   parts: Array<TextPart | ArtifactPart | DataPart | FilePart>;
   metadata?: Record<string, string | number | boolean | null> | null;
 }
 
-/** A person to invite. */
-export interface NewPerson {
-  email: string;
-  scopes?: Array<"admin" | "operator" | "produce" | "read" | "runner">;
-  name?: string | null;
-}
-
 /** What requests cost, by event type; a type that is not named costs one credit. */
 export interface NewPrices {
-  extensions?: Record<string, unknown> | null;
   prices: Record<string, number>;
   workspaceId?: string | null;
 }
 
 /** How far the work has come: a sentence, a percentage, or both. */
 export interface NewProgress {
-  extensions?: Record<string, unknown> | null;
   text?: string;
   percent?: number | null;
 }
 
-/** A project or a phase; without an id it is named after its name. */
-export interface NewProject {
-  extensions?: Record<string, unknown> | null;
-  id?: string | null;
-  name: string;
-  description?: string;
-}
-
 /** A queue; without an id it is named after its name. */
 export interface NewQueue {
-  extensions?: Record<string, unknown> | null;
   leaseSeconds?: number | null;
   maxAttempts?: number | null;
   priority?: "high" | "low" | "normal" | "urgent" | null;
@@ -1057,7 +961,6 @@ export interface NewQueue {
 
 /** A role; without an id it is named after its name. */
 export interface NewRole {
-  extensions?: Record<string, unknown> | null;
   id?: string;
   name: string;
   description?: string;
@@ -1066,18 +969,11 @@ export interface NewRole {
 
 /** The rules to fold later records under. */
 export interface NewRules {
-  extensions?: Record<string, unknown> | null;
   rules: number;
-}
-
-/** A workspace to create. Nothing is asked about the person, so nothing can be found out about others. */
-export interface NewSignup {
-  name?: string | null;
 }
 
 /** A simple role task. Any active agent that has its roles and capabilities may claim it. */
 export interface NewTask {
-  extensions?: Record<string, unknown> | null;
   title: string;
   description?: string;
   queueId?: string | null;
@@ -1090,7 +986,6 @@ export interface NewTask {
   workflowId?: string | null;
   contextId?: string;
   parentTaskId?: string | null;
-  correlationId?: string;
   referenceTaskIds?: string[];
   outputs?: string[];
   completionCriteria?: string[];
@@ -1107,7 +1002,6 @@ export interface NewTasks {
 
 /** What was used since the last report; an empty one asks what the caps leave. */
 export interface NewUsage {
-  extensions?: Record<string, unknown> | null;
   usage: ModelUsage[];
 }
 
@@ -1118,7 +1012,6 @@ export interface NewVersion {
 
 /** Where to send events, and which; all of them when no type is named. */
 export interface NewWebhook {
-  extensions?: Record<string, unknown> | null;
   receiverUrl: string;
   types?: string[];
   description?: string | null;
@@ -1126,18 +1019,15 @@ export interface NewWebhook {
 
 /** A plan to run on a queue, or a published definition and its version, the last one by default. `input` is what this run is given: every task of it sees it. */
 export interface NewWorkflow {
-  extensions?: Record<string, unknown> | null;
   queueId: string;
   plan?: Record<string, unknown> | null;
   definitionId?: string | null;
   version?: number | null;
   input?: Record<string, unknown> | null;
-  phaseId?: string | null;
 }
 
 /** A workspace to begin. */
 export interface NewWorkspace {
-  extensions?: Record<string, unknown> | null;
   name?: string | null;
 }
 
@@ -1173,17 +1063,12 @@ export interface Node {
 /** What this authorization server can do (RFC 8414). */
 export interface OAuthMetadata {
   issuer: string;
-  authorization_endpoint: string;
   token_endpoint: string;
-  registration_endpoint: string;
-  revocation_endpoint: string;
   jwks_uri: string;
   scopes_supported: string[];
   response_types_supported: string[];
   grant_types_supported: string[];
   token_endpoint_auth_methods_supported: string[];
-  code_challenge_methods_supported: string[];
-  authorization_response_iss_parameter_supported: boolean;
   service_documentation: string;
 }
 
@@ -1191,32 +1076,6 @@ export interface OAuthMetadata {
 export interface Party {
   type: string;
   id: string;
-}
-
-/** A person as lists show it. */
-export interface Person {
-  personId: string;
-  email: string | null;
-  name: string | null;
-  scopes: string[];
-  createdAt: string;
-  revokedAt: string | null;
-  lastLoginAt: string | null;
-  sessions?: LoginSession[];
-}
-
-/** A phase of a project, and the runs in it that have not ended. */
-export interface Phase {
-  id: string;
-  phaseId: string;
-  projectId: string;
-  name?: string;
-  description?: string;
-  status: "active" | "on_hold" | "completed";
-  liveWorkflows: string[];
-  createdAt: string;
-  completedAt?: string | null;
-  erased?: boolean;
 }
 
 /** A plan to check. */
@@ -1264,7 +1123,6 @@ export interface Policy {
   selfApproval: boolean;
   receipts: ReceiptPolicy;
   unverifiedOutputs: string;
-  retry: RetryPolicyReply;
 }
 
 /** What was changed; nothing was recorded when all of it was so before. */
@@ -1276,18 +1134,15 @@ export interface PolicyChange {
   receipts?: ReceiptPolicy | null;
   eventId: string | null;
   unverifiedOutputs?: string | null;
-  retry?: RetryPolicyReply | null;
 }
 
 /** Policies to set; what is not named stays. A cap that is null is removed. */
 export interface PolicyPatch {
-  extensions?: Record<string, unknown> | null;
   blockRoutes?: Record<string, string[]>;
   costCaps?: Record<string, number | null>;
   selfApproval?: boolean | null;
   receipts?: ReceiptPolicyPatch | null;
   unverifiedOutputs?: "allow" | "refuse" | null;
-  retry?: RetryPolicyPatch | null;
 }
 
 /** Prices that hold from this event on. */
@@ -1327,45 +1182,6 @@ export interface ProgressReported {
   eventId?: string;
 }
 
-/** A project and its phases. */
-export interface Project {
-  id: string;
-  projectId: string;
-  name?: string;
-  description?: string;
-  status: "active" | "on_hold" | "completed";
-  phases: Phase[];
-  createdAt: string;
-  completedAt?: string | null;
-  erased?: boolean;
-}
-
-/** Where a project or a phase stands now. */
-export interface ProjectChanged {
-  id: string;
-  projectId: string;
-  phaseId?: string;
-  status: "active" | "on_hold" | "completed";
-  eventId: string;
-}
-
-/** What to change; what is not named stays. */
-export interface ProjectPatch {
-  extensions?: Record<string, unknown> | null;
-  name?: string | null;
-  description?: string | null;
-  status?: "active" | "on_hold" | null;
-}
-
-/** Where a client gets tokens for this server (RFC 9728). */
-export interface ProtectedResource {
-  resource: string;
-  authorization_servers: string[];
-  scopes_supported: string[];
-  bearer_methods_supported: string[];
-  resource_documentation: string;
-}
-
 /** A version that can be run and never changes. */
 export interface Published {
   definitionId: string;
@@ -1383,7 +1199,6 @@ export interface PublishedPlan {
 
 /** A queue and what it decides for its tasks. */
 export interface Queue {
-  id?: string;
   queueId: string;
   name?: string;
   description?: string;
@@ -1401,7 +1216,6 @@ export interface Queue {
 
 /** What to change about a queue. */
 export interface QueuePatch {
-  extensions?: Record<string, unknown> | null;
   leaseSeconds?: number | null;
   maxAttempts?: number | null;
   priority?: "high" | "low" | "normal" | "urgent" | null;
@@ -1499,9 +1313,8 @@ export interface ReceiptVerification {
   receiptUrl: string;
 }
 
-/** The agent as it was registered, or as it is when its card was registered before; `apiKey` is shown here and never again. */
+/** The agent as it was registered; `apiKey` is shown here and never again. */
 export interface RegisteredAgent {
-  id?: string;
   agentId: string;
   slug: string;
   active: boolean;
@@ -1538,16 +1351,6 @@ export interface RegisteredAgent {
   warnings?: Advice[];
 }
 
-/** A client that may ask people for a login. Its id holds all of this; the server stores nothing. */
-export interface RegisteredClient {
-  client_id: string;
-  client_name: string;
-  redirect_uris: string[];
-  token_endpoint_auth_method: string;
-  grant_types: string[];
-  response_types: string[];
-}
-
 /** The agent may not claim this. A claim-next that is rejected names no task and writes no event; nor does the claim of a task that the agent has completed itself (`completed_by_you`, `detail` is its claim). */
 export interface Rejected {
   status: "rejected";
@@ -1561,15 +1364,7 @@ export interface Rejected {
 
 /** What is missing; the agent of the next attempt reads it. */
 export interface Rejection {
-  extensions?: Record<string, unknown> | null;
   note: string;
-}
-
-/** A person who cannot log in any more. */
-export interface RemovedPerson {
-  personId: string;
-  status: "removed";
-  eventId: string;
 }
 
 /** A role that is gone, and the agents that held it. */
@@ -1580,39 +1375,10 @@ export interface RemovedRole {
   eventId: string;
 }
 
-/** How often a task is tried, what follows a failure (another attempt, the end, or waiting for a person), and the pause before another attempt. What is not given is as the queue or the workspace says. */
+/** How often a task is tried, and what follows a failure: another attempt, the end, or waiting for somebody. */
 export interface Retry {
-  maxAttempts?: number | null;
+  maxAttempts: number;
   onFailure?: "block" | "fail" | "reopen";
-  delaySeconds?: number | null;
-  backoff?: number;
-  jitter?: number;
-  longestDelaySeconds?: number;
-}
-
-/** How a task is retried that says nothing else: how often it is tried, and the pause before another attempt. */
-export interface RetryPolicyPatch {
-  maxAttempts: number;
-  delaySeconds?: number;
-  backoff?: number;
-  jitter?: number;
-  longestDelaySeconds?: number;
-}
-
-/** How a task is retried that says nothing else. */
-export interface RetryPolicyReply {
-  maxAttempts: number;
-  delaySeconds: number;
-  backoff: number;
-  jitter: number;
-  longestDelaySeconds: number;
-}
-
-/** The form: a refresh or access token of a person, whose session ends. */
-export interface RevocationRequest {
-  token: string;
-  token_type_hint?: string | null;
-  client_id?: string | null;
 }
 
 /** A key that is no longer valid. */
@@ -1625,7 +1391,6 @@ export interface RevokedKey {
 /** A role: eligibility to claim certain tasks. */
 export interface Role {
   id: string;
-  roleId: string;
   name?: string;
   description?: string;
   capabilities: string[];
@@ -1661,7 +1426,6 @@ export interface RoleMatch {
 
 /** What to change about a role; what is not named stays. */
 export interface RolePatch {
-  extensions?: Record<string, unknown> | null;
   name?: string | null;
   description?: string | null;
   capabilities?: string[] | null;
@@ -1679,15 +1443,6 @@ export interface SentMessages {
   messageId: string;
   eventId: string;
   messages: SentMessage[];
-}
-
-/** A new workspace with its admin key, which is shown here and never again, and what it may spend. */
-export interface SignedUp {
-  workspaceId: string;
-  keyId: string;
-  apiKey: string;
-  credits: number;
-  eventId: string;
 }
 
 /** A signer of this log as the ledger tells it: added at a sequence, perhaps retired at another. */
@@ -1745,7 +1500,6 @@ export interface Step {
 
 /** A task in full: what is asked, where it stands, how it went. */
 export interface Task {
-  id?: string;
   taskId: string;
   queueId: string;
   workflowId?: string;
@@ -1762,10 +1516,8 @@ export interface Task {
   updatedAt: string;
   erased?: boolean;
   contextId: string;
-  correlationId?: string;
   parentTaskId?: string;
   referenceTaskIds?: string[];
-  extensions?: Record<string, unknown> | null;
   description?: string;
   input?: unknown;
   brief?: Record<string, unknown> | null;
@@ -1777,7 +1529,6 @@ export interface Task {
   upstream?: Upstream[];
   results?: UpstreamResult[];
   maxAttempts: number;
-  opensAt?: string | null;
   leaseSeconds?: number | null;
   deadlineAt?: string | null;
   claim?: TaskHold | null;
@@ -1818,7 +1569,6 @@ export interface TaskHold {
 
 /** One message about a task. */
 export interface TaskMessage {
-  id?: string;
   messageId: string;
   role: string;
   sender: string;
@@ -1843,7 +1593,6 @@ export interface TaskResults {
 
 /** A task in a list. */
 export interface TaskSummary {
-  id?: string;
   taskId: string;
   queueId: string;
   workflowId?: string;
@@ -1864,33 +1613,22 @@ export interface TaskSummary {
 /** Words. */
 export interface TextPart {
   kind: "text";
-  media_type?: string | null;
+  mediaType?: string | null;
   name?: string | null;
   text: string;
 }
 
 /** The form. Client id and secret come here or by HTTP Basic, not by both; `scope` asks for fewer than all. A token may have every scope that its key includes: admin includes produce, runner and read, and each of produce, runner and agent includes read. */
 export interface TokenRequest {
-  grant_type: "authorization_code" | "client_credentials" | "refresh_token";
+  grant_type: "client_credentials";
   scope?: string | null;
   client_id?: string | null;
   client_secret?: string | null;
-  code?: string | null;
-  redirect_uri?: string | null;
-  code_verifier?: string | null;
-  refresh_token?: string | null;
-  resource?: string | null;
-}
-
-/** The token is not valid, whatever it was before. */
-export interface TokenRevoked {
-  status: "revoked";
 }
 
 /** The role as it is now. */
 export interface UpdatedRole {
   id: string;
-  roleId: string;
   name?: string;
   description?: string;
   capabilities: string[];
@@ -1958,7 +1696,6 @@ export interface UsageReport {
   by: "day" | "type" | "agent" | "model" | "task";
   total: UsageFigures;
   items: UsageGroup[];
-  ledgerFees?: LedgerFees | null;
 }
 
 /** Whether a plan may run; a plan with errors may not, warnings are advice. */
@@ -1978,7 +1715,6 @@ export interface Version {
 
 /** A webhook or a push notification config of A2A, and how far it has got. */
 export interface Webhook {
-  id?: string;
   webhookId: string;
   kind: "push" | "webhook";
   receiverUrl: string;
@@ -2003,7 +1739,6 @@ export interface WebhookChanged {
 
 /** A run in a list. */
 export interface Workflow {
-  id?: string;
   workflowId: string;
   status: "running" | "paused" | "completed" | "failed" | "cancelled";
   name?: string;
@@ -2011,8 +1746,6 @@ export interface Workflow {
   queueId: string;
   definitionId?: string;
   version?: number | null;
-  phaseId?: string;
-  projectId?: string;
   counts: Counts;
   startedAt: string;
   endedAt?: string | null;
@@ -2028,7 +1761,6 @@ export interface WorkflowChanged {
 
 /** A run in full. */
 export interface WorkflowState {
-  id?: string;
   workflowId: string;
   status: "running" | "paused" | "completed" | "failed" | "cancelled";
   name?: string;
@@ -2036,8 +1768,6 @@ export interface WorkflowState {
   queueId: string;
   definitionId?: string;
   version?: number | null;
-  phaseId?: string;
-  projectId?: string;
   counts: Counts;
   startedAt: string;
   endedAt?: string | null;
@@ -2052,7 +1782,6 @@ export interface WorkflowState {
 
 /** A workspace. */
 export interface Workspace {
-  id?: string;
   workspaceId: string;
   name: string | null;
   createdAt: string;

@@ -29,12 +29,8 @@ class Agents(Resource[Mode]):
         eligible_roles: Sequence[str] | None = None,
         issue_key: bool | None = None,
         workspace_id: str | None = None,
-        slot: str | None = None,
-        extensions: Mapping[str, Any] | None = None,
     ) -> Request[RegisteredAgent]:
-        """Register an agent by its card, given or to be fetched; the same card again is the same agent. With `issueKey`
-        it gets a key of its own.
-        """
+        """Register an agent by its card, given or to be fetched; with `issueKey` it gets a key of its own."""
         return post(
             "/agents/register-card",
             RegisteredAgent,
@@ -44,8 +40,6 @@ class Agents(Resource[Mode]):
             eligible_roles=eligible_roles,
             issue_key=issue_key,
             workspace_id=workspace_id,
-            slot=slot,
-            extensions=extensions,
         )
 
     @Listing
@@ -77,7 +71,6 @@ class Agents(Resource[Mode]):
         eligible_roles: Sequence[str] | None = None,
         verification: Literal["verified", "unverified"] | None = None,
         active: bool | None = None,
-        extensions: Mapping[str, Any] | None = None,
     ) -> Request[Agent]:
         """Change an agent: its card, its slug, whether it is verified or active."""
         return patch(
@@ -89,7 +82,6 @@ class Agents(Resource[Mode]):
             eligible_roles=eligible_roles,
             verification=verification,
             active=active,
-            extensions=extensions,
         )
 
     @Operation
@@ -102,7 +94,6 @@ class Agents(Resource[Mode]):
         pause: Pause | None = None,
         pause_seconds: int | None = None,
         account: str | None = None,
-        extensions: Mapping[str, Any] | None = None,
     ) -> Request[AgentHeard]:
         """Tell that the agent is alive; recorded when something changed or it was silent for a while."""
         return beat(
@@ -113,13 +104,12 @@ class Agents(Resource[Mode]):
             pause=pause,
             pause_seconds=pause_seconds,
             account=account,
-            extensions=extensions,
         )
 
     @Operation
-    def deactivate(self, agent_id: str, *, extensions: Mapping[str, Any] | None = None) -> Request[DeactivatedAgent]:
+    def deactivate(self, agent_id: str) -> Request[DeactivatedAgent]:
         """Deactivate an agent: it claims nothing more; what it holds runs out."""
-        return post(at("agents", agent_id, "deactivate"), DeactivatedAgent, extensions=extensions)
+        return post(at("agents", agent_id, "deactivate"), DeactivatedAgent)
 
     @Listing
     def claim_history(

@@ -6,7 +6,6 @@ Written by `python -m tools.sdk` from the declared operations; `make verify` pro
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from redkey.client.operation import Mode, Operation, Resource
 from redkey.client.request import Request, get, post
@@ -23,26 +22,12 @@ class Billing(Resource[Mode]):
 
     @Operation
     def grant(
-        self,
-        amount: int,
-        *,
-        unit: str | None = None,
-        workspace_id: str | None = None,
-        extensions: Mapping[str, Any] | None = None,
+        self, amount: int, *, unit: str | None = None, workspace_id: str | None = None
     ) -> Request[CreditsGranted]:
         """Grant credits; from the first grant on the workspace's use is limited."""
-        return post(
-            "/billing/credits",
-            CreditsGranted,
-            amount=amount,
-            unit=unit,
-            workspace_id=workspace_id,
-            extensions=extensions,
-        )
+        return post("/billing/credits", CreditsGranted, amount=amount, unit=unit, workspace_id=workspace_id)
 
     @Operation
-    def set_prices(
-        self, prices: Mapping[str, int], *, workspace_id: str | None = None, extensions: Mapping[str, Any] | None = None
-    ) -> Request[PricesSet]:
+    def set_prices(self, prices: Mapping[str, int], *, workspace_id: str | None = None) -> Request[PricesSet]:
         """Set what requests cost in a workspace, from now on."""
-        return post("/billing/prices", PricesSet, prices=prices, workspace_id=workspace_id, extensions=extensions)
+        return post("/billing/prices", PricesSet, prices=prices, workspace_id=workspace_id)

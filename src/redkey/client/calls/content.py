@@ -5,9 +5,6 @@ Written by `python -m tools.sdk` from the declared operations; `make verify` pro
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from redkey.client.operation import Mode, Operation, Resource
 from redkey.client.request import Request, at, delete, get
 from redkey.shapes.content import ErasedContent
@@ -22,6 +19,6 @@ class Content(Resource[Mode]):
         return get(at("content", sha256), bytes, accept="application/octet-stream")
 
     @Operation
-    def erase(self, sha256: str, *, extensions: Mapping[str, Any] | None = None) -> Request[ErasedContent]:
+    def erase(self, sha256: str) -> Request[ErasedContent]:
         """Erase a body. Its hash stays on the ledger, its bytes are gone."""
-        return delete(at("content", sha256), ErasedContent, extensions=extensions)
+        return delete(at("content", sha256), ErasedContent)

@@ -73,6 +73,6 @@ class Definitions(Resource[Mode]):
         return post(at("workflow-definitions", definition_id, "versions"), Draft, plan=plan)
 
     @Operation
-    def publish(self, definition_id: str, *, extensions: Mapping[str, Any] | None = None) -> Request[Published]:
+    def publish(self, definition_id: str) -> Request[Published]:
         """Publish the draft: from now on it can be run, and never changes."""
-        return post(at("workflow-definitions", definition_id, "publish"), Published, extensions=extensions)
+        return post(at("workflow-definitions", definition_id, "publish"), Published)

@@ -5,8 +5,7 @@ Written by `python -m tools.sdk` from the declared operations; `make verify` pro
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 from redkey.client.operation import Listing, Mode, Operation, Resource
 from redkey.client.request import Request, at, get, post
@@ -32,13 +31,11 @@ class Gates(Resource[Mode]):
         return get(at("gates", gate_id), Gate)
 
     @Operation
-    def approve(
-        self, gate_id: str, note: str | None = None, *, extensions: Mapping[str, Any] | None = None
-    ) -> Request[GateDecided]:
+    def approve(self, gate_id: str, note: str | None = None) -> Request[GateDecided]:
         """Approve what was done: what depends on it goes on."""
-        return post(at("gates", gate_id, "approve"), GateDecided, note=note, extensions=extensions)
+        return post(at("gates", gate_id, "approve"), GateDecided, note=note)
 
     @Operation
-    def reject(self, gate_id: str, note: str, *, extensions: Mapping[str, Any] | None = None) -> Request[GateDecided]:
+    def reject(self, gate_id: str, note: str) -> Request[GateDecided]:
         """Send back what was done: another attempt gets the note, while there are attempts."""
-        return post(at("gates", gate_id, "reject"), GateDecided, note=note, extensions=extensions)
+        return post(at("gates", gate_id, "reject"), GateDecided, note=note)

@@ -5,9 +5,6 @@ Written by `python -m tools.sdk` from the declared operations; `make verify` pro
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from redkey.client.operation import Listing, Mode, Operation, Resource
 from redkey.client.request import Request, at, get, post
 from redkey.shapes.fields import Page
@@ -29,7 +26,6 @@ class Inbox(Resource[Mode]):
         ref_task_id: str | None = None,
         action_required: bool | None = None,
         agent_id: str | None = None,
-        extensions: Mapping[str, Any] | None = None,
     ) -> Request[SentMessages]:
         """Send a message; `agentId` is the agent that a runner speaks for."""
         return post(
@@ -43,7 +39,6 @@ class Inbox(Resource[Mode]):
             ref_task_id=ref_task_id,
             action_required=action_required,
             agent_id=agent_id,
-            extensions=extensions,
         )
 
     @Listing
@@ -54,6 +49,6 @@ class Inbox(Resource[Mode]):
         return get("/inbox", Page[InboxMessage], to=to, unread=unread, limit=limit, after=after)
 
     @Operation
-    def read(self, message_id: str, *, extensions: Mapping[str, Any] | None = None) -> Request[MessageRead]:
+    def read(self, message_id: str) -> Request[MessageRead]:
         """Mark a message as read."""
-        return post(at("inbox", message_id, "read"), MessageRead, extensions=extensions)
+        return post(at("inbox", message_id, "read"), MessageRead)

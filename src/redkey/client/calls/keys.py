@@ -5,8 +5,7 @@ Written by `python -m tools.sdk` from the declared operations; `make verify` pro
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from redkey.client.operation import Listing, Mode, Operation, Resource
 from redkey.client.request import Request, at, delete, get, post
@@ -19,23 +18,10 @@ class Keys(Resource[Mode]):
 
     @Operation
     def create(
-        self,
-        workspace_id: str,
-        *,
-        scopes: Sequence[Scope],
-        name: str | None = None,
-        agent_id: str | None = None,
-        extensions: Mapping[str, Any] | None = None,
+        self, workspace_id: str, *, scopes: Sequence[Scope], name: str | None = None, agent_id: str | None = None
     ) -> Request[CreatedKey]:
         """Make a key; its secret is shown once."""
-        return post(
-            at("workspaces", workspace_id, "api-keys"),
-            CreatedKey,
-            scopes=scopes,
-            name=name,
-            agent_id=agent_id,
-            extensions=extensions,
-        )
+        return post(at("workspaces", workspace_id, "api-keys"), CreatedKey, scopes=scopes, name=name, agent_id=agent_id)
 
     @Listing
     def list(self, workspace_id: str, *, limit: int | None = None, after: str | None = None) -> Request[Page[Key]]:
@@ -43,8 +29,6 @@ class Keys(Resource[Mode]):
         return get(at("workspaces", workspace_id, "api-keys"), Page[Key], limit=limit, after=after)
 
     @Operation
-    def revoke(
-        self, workspace_id: str, key_id: str, *, extensions: Mapping[str, Any] | None = None
-    ) -> Request[RevokedKey]:
+    def revoke(self, workspace_id: str, key_id: str) -> Request[RevokedKey]:
         """Make a key invalid, at once and for good; its tokens with it."""
-        return delete(at("workspaces", workspace_id, "api-keys", key_id), RevokedKey, extensions=extensions)
+        return delete(at("workspaces", workspace_id, "api-keys", key_id), RevokedKey)

@@ -1,21 +1,17 @@
-"""OAuth 2.0: short-lived tokens for keys (client credentials) and for people (authorization code with PKCE, refresh).
+"""OAuth 2.0 client credentials (RFC 6749, section 4.4): a key's public id and secret for a short-lived token.
 
 Written by `python -m tools.sdk` from the declared operations; `make verify` proves it current.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from redkey.client.operation import Mode, Operation, Resource
-from redkey.client.request import Request, get, post, without_key
-from redkey.shapes.oauth import JsonWebKeySet, OAuthMetadata, ProtectedResource, RegisteredClient
+from redkey.client.request import Request, get, without_key
+from redkey.shapes.oauth import JsonWebKeySet, OAuthMetadata
 
 
 class Oauth(Resource[Mode]):
-    """OAuth 2.0: short-lived tokens for keys (client credentials) and for people (authorization code with PKCE,
-    refresh).
-    """
+    """OAuth 2.0 client credentials (RFC 6749, section 4.4): a key's public id and secret for a short-lived token."""
 
     @Operation
     def metadata(self) -> Request[OAuthMetadata]:
@@ -26,36 +22,3 @@ class Oauth(Resource[Mode]):
     def key_set(self) -> Request[JsonWebKeySet]:
         """The public keys of access tokens."""
         return without_key(get("/.well-known/jwks.json", JsonWebKeySet))
-
-    @Operation
-    def register(
-        self,
-        *,
-        redirect_uris: Sequence[str],
-        client_name: str | None = None,
-        token_endpoint_auth_method: str | None = None,
-        grant_types: Sequence[str] | None = None,
-        response_types: Sequence[str] | None = None,
-    ) -> Request[RegisteredClient]:
-        """Register a client that asks people for a login (RFC 7591)."""
-        return without_key(
-            post(
-                "/oauth/register",
-                RegisteredClient,
-                redirect_uris=redirect_uris,
-                client_name=client_name,
-                token_endpoint_auth_method=token_endpoint_auth_method,
-                grant_types=grant_types,
-                response_types=response_types,
-            )
-        )
-
-    @Operation
-    def resource(self) -> Request[ProtectedResource]:
-        """Where clients get tokens for this server (RFC 9728)."""
-        return without_key(get("/.well-known/oauth-protected-resource", ProtectedResource))
-
-    @Operation
-    def mcp_resource(self) -> Request[ProtectedResource]:
-        """Where MCP clients get tokens for /mcp (RFC 9728)."""
-        return without_key(get("/.well-known/oauth-protected-resource/mcp", ProtectedResource))

@@ -5,9 +5,6 @@ Written by `python -m tools.sdk` from the declared operations; `make verify` pro
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from redkey.client.operation import Listing, Mode, Operation, Resource
 from redkey.client.request import Request, at, get, patch, post
 from redkey.shapes.claims import ClaimNextOutcome
@@ -21,14 +18,7 @@ class Queues(Resource[Mode]):
 
     @Operation
     def claim_next(
-        self,
-        queue: str,
-        agent_id: str,
-        *,
-        lease_seconds: int | None = None,
-        count: int | None = None,
-        wait: float = 0,
-        extensions: Mapping[str, Any] | None = None,
+        self, queue: str, agent_id: str, *, lease_seconds: int | None = None, count: int | None = None, wait: float = 0
     ) -> Request[ClaimNextOutcome]:
         """Claim the next task of a queue, waiting for one if asked to; it comes with its input and brief."""
         return post(
@@ -39,7 +29,6 @@ class Queues(Resource[Mode]):
             lease_seconds=lease_seconds,
             count=count,
             wait=wait or None,
-            extensions=extensions,
         )
 
     @Operation
@@ -57,7 +46,6 @@ class Queues(Resource[Mode]):
         max_live_claims: int | None = None,
         max_lease_losses: int | None = None,
         idle_seconds: int | None = None,
-        extensions: Mapping[str, Any] | None = None,
     ) -> Request[CreatedQueue]:
         """Create a queue; without an id it is named after its name."""
         return post(
@@ -74,7 +62,6 @@ class Queues(Resource[Mode]):
             max_live_claims=max_live_claims,
             max_lease_losses=max_lease_losses,
             idle_seconds=idle_seconds,
-            extensions=extensions,
         )
 
     @Listing
@@ -102,7 +89,6 @@ class Queues(Resource[Mode]):
         max_live_claims: int | None = None,
         max_lease_losses: int | None = None,
         idle_seconds: int | None = None,
-        extensions: Mapping[str, Any] | None = None,
     ) -> Request[Queue]:
         """Change a queue: its settings, its limits, its name; pause it or let it go on."""
         return patch(
@@ -118,5 +104,4 @@ class Queues(Resource[Mode]):
             max_live_claims=max_live_claims,
             max_lease_losses=max_lease_losses,
             idle_seconds=idle_seconds,
-            extensions=extensions,
         )

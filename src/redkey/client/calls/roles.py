@@ -5,8 +5,7 @@ Written by `python -m tools.sdk` from the declared operations; `make verify` pro
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from redkey.client.operation import Listing, Mode, Operation, Resource
 from redkey.client.request import Request, at, delete, get, patch, post
@@ -25,18 +24,9 @@ class Roles(Resource[Mode]):
         id: str | None = None,
         description: str | None = None,
         capabilities: Sequence[str] | None = None,
-        extensions: Mapping[str, Any] | None = None,
     ) -> Request[CreatedRole]:
         """Create a role."""
-        return post(
-            "/roles",
-            CreatedRole,
-            name=name,
-            id=id,
-            description=description,
-            capabilities=capabilities,
-            extensions=extensions,
-        )
+        return post("/roles", CreatedRole, name=name, id=id, description=description, capabilities=capabilities)
 
     @Listing
     def list(self, *, limit: int | None = None, after: str | None = None) -> Request[Page[Role]]:
@@ -56,29 +46,21 @@ class Roles(Resource[Mode]):
         name: str | None = None,
         description: str | None = None,
         capabilities: Sequence[str] | None = None,
-        extensions: Mapping[str, Any] | None = None,
     ) -> Request[UpdatedRole]:
         """Change a role, also one that a plan created. New capabilities count from the next claim on."""
-        return patch(
-            at("roles", role),
-            UpdatedRole,
-            name=name,
-            description=description,
-            capabilities=capabilities,
-            extensions=extensions,
-        )
+        return patch(at("roles", role), UpdatedRole, name=name, description=description, capabilities=capabilities)
 
     @Operation
-    def remove(self, role: str, *, extensions: Mapping[str, Any] | None = None) -> Request[RemovedRole]:
+    def remove(self, role: str) -> Request[RemovedRole]:
         """Take a role from every agent and remove it; refused while a task or a running plan needs it."""
-        return delete(at("roles", role), RemovedRole, extensions=extensions)
+        return delete(at("roles", role), RemovedRole)
 
     @Operation
-    def grant(self, role: str, agent_id: str, *, extensions: Mapping[str, Any] | None = None) -> Request[RoleGrant]:
+    def grant(self, role: str, agent_id: str) -> Request[RoleGrant]:
         """Make an agent eligible for the tasks that need a role."""
-        return post(at("roles", role, "agents", agent_id), RoleGrant, extensions=extensions)
+        return post(at("roles", role, "agents", agent_id), RoleGrant)
 
     @Operation
-    def revoke(self, role: str, agent_id: str, *, extensions: Mapping[str, Any] | None = None) -> Request[RoleGrant]:
+    def revoke(self, role: str, agent_id: str) -> Request[RoleGrant]:
         """Take a role from an agent; what it holds it may finish."""
-        return delete(at("roles", role, "agents", agent_id), RoleGrant, extensions=extensions)
+        return delete(at("roles", role, "agents", agent_id), RoleGrant)

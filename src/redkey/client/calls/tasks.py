@@ -19,11 +19,13 @@ from redkey.shapes.tasks import (
     CreatedTask,
     Explanation,
     MessageAdded,
+    NewTask,
     Priority,
     Retry,
     Task,
     TaskChanged,
     TaskMessage,
+    TaskResults,
     TaskState,
     TaskSummary,
 )
@@ -36,13 +38,7 @@ class Tasks(Resource[Mode]):
 
     @Operation
     def claim(
-        self,
-        task_id: str,
-        agent_id: str,
-        *,
-        lease_seconds: int | None = None,
-        with_task: bool | None = None,
-        extensions: Mapping[str, Any] | None = None,
+        self, task_id: str, agent_id: str, *, lease_seconds: int | None = None, with_task: bool | None = None
     ) -> Request[ClaimOutcome]:
         """Claim a task: exactly one agent wins, every other learns who. A lost race is a reply, not an error."""
         return post(
@@ -51,7 +47,6 @@ class Tasks(Resource[Mode]):
             agent_id=agent_id,
             lease_seconds=lease_seconds,
             with_task=with_task,
-            extensions=extensions,
         )
 
     @Listing
@@ -111,7 +106,6 @@ class Tasks(Resource[Mode]):
         workflow_id: str | None = None,
         context_id: str | None = None,
         parent_task_id: str | None = None,
-        correlation_id: str | None = None,
         reference_task_ids: Sequence[str] | None = None,
         outputs: Sequence[str] | None = None,
         completion_criteria: Sequence[str] | None = None,
@@ -119,7 +113,6 @@ class Tasks(Resource[Mode]):
         lease_seconds: int | None = None,
         deadline_seconds: int | None = None,
         approval_gate: bool | ApprovalGate | Mapping[str, Any] | None = None,
-        extensions: Mapping[str, Any] | None = None,
     ) -> Request[CreatedTask]:
         """Put a task on a queue."""
         return post(
@@ -136,7 +129,6 @@ class Tasks(Resource[Mode]):
             workflow_id=workflow_id,
             context_id=context_id,
             parent_task_id=parent_task_id,
-            correlation_id=correlation_id,
             reference_task_ids=reference_task_ids,
             outputs=outputs,
             completion_criteria=completion_criteria,
@@ -144,8 +136,12 @@ class Tasks(Resource[Mode]):
             lease_seconds=lease_seconds,
             deadline_seconds=deadline_seconds,
             approval_gate=as_object(approval_gate),
-            extensions=extensions,
         )
+
+    @Operation
+    def create_many(self, queue: str, tasks: Sequence[NewTask | Mapping[str, Any]]) -> Request[TaskResults]:
+        """Put up to 500 tasks on a queue, each with its own result."""
+        return post(at("queues", queue, "tasks", "batch"), TaskResults, tasks=[as_object(one) for one in tasks])
 
     @Operation
     def get(self, task_id: str, *, at_sequence: int | None = None) -> Request[Task]:
@@ -158,21 +154,19 @@ class Tasks(Resource[Mode]):
         return get(at("tasks", task_id, "explain"), Explanation)
 
     @Operation
-    def cancel(self, task_id: str, *, extensions: Mapping[str, Any] | None = None) -> Request[TaskChanged]:
+    def cancel(self, task_id: str) -> Request[TaskChanged]:
         """Cancel a task; its holder learns it at the next call."""
-        return post(at("tasks", task_id, "cancel"), TaskChanged, extensions=extensions)
+        return post(at("tasks", task_id, "cancel"), TaskChanged)
 
     @Operation
-    def retry(self, task_id: str, *, extensions: Mapping[str, Any] | None = None) -> Request[TaskChanged]:
+    def retry(self, task_id: str) -> Request[TaskChanged]:
         """Try a failed or cancelled task again, as a new attempt."""
-        return post(at("tasks", task_id, "retry"), TaskChanged, extensions=extensions)
+        return post(at("tasks", task_id, "retry"), TaskChanged)
 
     @Operation
-    def unblock(
-        self, task_id: str, answer: str | None = None, *, extensions: Mapping[str, Any] | None = None
-    ) -> Request[TaskChanged]:
+    def unblock(self, task_id: str, answer: str | None = None) -> Request[TaskChanged]:
         """Answer a block: the task may be claimed again, and its next holder reads the answer."""
-        return post(at("tasks", task_id, "unblock"), TaskChanged, answer=answer, extensions=extensions)
+        return post(at("tasks", task_id, "unblock"), TaskChanged, answer=answer)
 
     @Listing
     def messages(
@@ -183,17 +177,10 @@ class Tasks(Resource[Mode]):
 
     @Operation
     def raise_concern(
-        self,
-        task_id: str,
-        concern: str,
-        *,
-        severity: Literal["info", "minor", "major", "blocking"] | None = None,
-        extensions: Mapping[str, Any] | None = None,
+        self, task_id: str, concern: str, *, severity: Literal["info", "minor", "major", "blocking"] | None = None
     ) -> Request[MessageAdded]:
         """Raise a concern about work in progress."""
-        return post(
-            at("tasks", task_id, "concerns"), MessageAdded, concern=concern, severity=severity, extensions=extensions
-        )
+        return post(at("tasks", task_id, "concerns"), MessageAdded, concern=concern, severity=severity)
 
     @Operation
     def context(self, context_id: str) -> Request[ContextState]:

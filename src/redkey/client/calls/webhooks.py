@@ -5,8 +5,8 @@ Written by `python -m tools.sdk` from the declared operations; `make verify` pro
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Literal
 
 from redkey.client.operation import Listing, Mode, Operation, Resource
 from redkey.client.request import Request, at, delete, get, post
@@ -19,22 +19,10 @@ class Webhooks(Resource[Mode]):
 
     @Operation
     def create(
-        self,
-        receiver_url: str,
-        *,
-        types: Sequence[str] | None = None,
-        description: str | None = None,
-        extensions: Mapping[str, Any] | None = None,
+        self, receiver_url: str, *, types: Sequence[str] | None = None, description: str | None = None
     ) -> Request[CreatedWebhook]:
         """Send events to a URL: at least once, in order, signed as Standard Webhooks."""
-        return post(
-            "/webhooks",
-            CreatedWebhook,
-            receiver_url=receiver_url,
-            types=types,
-            description=description,
-            extensions=extensions,
-        )
+        return post("/webhooks", CreatedWebhook, receiver_url=receiver_url, types=types, description=description)
 
     @Listing
     def list(
@@ -53,9 +41,9 @@ class Webhooks(Resource[Mode]):
         return get(at("webhooks", webhook_id), Webhook)
 
     @Operation
-    def remove(self, webhook_id: str, *, extensions: Mapping[str, Any] | None = None) -> Request[WebhookChanged]:
+    def remove(self, webhook_id: str) -> Request[WebhookChanged]:
         """Send nothing more to a webhook."""
-        return delete(at("webhooks", webhook_id), WebhookChanged, extensions=extensions)
+        return delete(at("webhooks", webhook_id), WebhookChanged)
 
     @Operation
     def resume(self, webhook_id: str) -> Request[WebhookChanged]:

@@ -35,30 +35,14 @@ class Workflows(Resource[Mode]):
         )
 
     @Operation
-    def approve(
-        self,
-        workflow_id: str,
-        plan_task_id: str,
-        note: str | None = None,
-        *,
-        extensions: Mapping[str, Any] | None = None,
-    ) -> Request[GateDecided]:
+    def approve(self, workflow_id: str, plan_task_id: str, note: str | None = None) -> Request[GateDecided]:
         """Approve a task of a run, named by its id in the plan."""
-        return post(
-            at("workflows", workflow_id, "gates", plan_task_id, "approve"),
-            GateDecided,
-            note=note,
-            extensions=extensions,
-        )
+        return post(at("workflows", workflow_id, "gates", plan_task_id, "approve"), GateDecided, note=note)
 
     @Operation
-    def reject(
-        self, workflow_id: str, plan_task_id: str, note: str, *, extensions: Mapping[str, Any] | None = None
-    ) -> Request[GateDecided]:
+    def reject(self, workflow_id: str, plan_task_id: str, note: str) -> Request[GateDecided]:
         """Send back a task of a run, named by its id in the plan."""
-        return post(
-            at("workflows", workflow_id, "gates", plan_task_id, "reject"), GateDecided, note=note, extensions=extensions
-        )
+        return post(at("workflows", workflow_id, "gates", plan_task_id, "reject"), GateDecided, note=note)
 
     @Operation
     def start(
@@ -69,8 +53,6 @@ class Workflows(Resource[Mode]):
         definition_id: str | None = None,
         version: int | None = None,
         input: Mapping[str, Any] | None = None,
-        phase_id: str | None = None,
-        extensions: Mapping[str, Any] | None = None,
     ) -> Request[StartedWorkflow]:
         """Start a plan: it is validated, its missing roles are made, and its first tasks open."""
         return post(
@@ -81,8 +63,6 @@ class Workflows(Resource[Mode]):
             definition_id=definition_id,
             version=version,
             input=input,
-            phase_id=phase_id,
-            extensions=extensions,
         )
 
     @Listing
@@ -107,16 +87,16 @@ class Workflows(Resource[Mode]):
         return get(at("workflows", workflow_id, "state"), WorkflowState, at=at_sequence)
 
     @Operation
-    def pause(self, workflow_id: str, *, extensions: Mapping[str, Any] | None = None) -> Request[WorkflowChanged]:
+    def pause(self, workflow_id: str) -> Request[WorkflowChanged]:
         """Pause a run: nothing opens and nothing is claimed; running claims go on."""
-        return post(at("workflows", workflow_id, "pause"), WorkflowChanged, extensions=extensions)
+        return post(at("workflows", workflow_id, "pause"), WorkflowChanged)
 
     @Operation
-    def resume(self, workflow_id: str, *, extensions: Mapping[str, Any] | None = None) -> Request[WorkflowChanged]:
+    def resume(self, workflow_id: str) -> Request[WorkflowChanged]:
         """Let a paused run go on."""
-        return post(at("workflows", workflow_id, "resume"), WorkflowChanged, extensions=extensions)
+        return post(at("workflows", workflow_id, "resume"), WorkflowChanged)
 
     @Operation
-    def cancel(self, workflow_id: str, *, extensions: Mapping[str, Any] | None = None) -> Request[WorkflowChanged]:
+    def cancel(self, workflow_id: str) -> Request[WorkflowChanged]:
         """End a run at once; holders of its tasks learn it at their next call."""
-        return post(at("workflows", workflow_id, "cancel"), WorkflowChanged, extensions=extensions)
+        return post(at("workflows", workflow_id, "cancel"), WorkflowChanged)

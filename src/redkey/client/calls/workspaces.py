@@ -11,14 +11,7 @@ from typing import Any
 from redkey.client.operation import Listing, Mode, Operation, Resource
 from redkey.client.request import Request, as_object, at, get, patch, post
 from redkey.shapes.fields import Page
-from redkey.shapes.policies import (
-    Policy,
-    PolicyChange,
-    RaisedRules,
-    ReceiptPolicyPatch,
-    RetryPolicyPatch,
-    UnverifiedOutputs,
-)
+from redkey.shapes.policies import Policy, PolicyChange, RaisedRules, ReceiptPolicyPatch, UnverifiedOutputs
 from redkey.shapes.workspaces import CreatedWorkspace, Workspace
 
 
@@ -40,10 +33,8 @@ class Workspaces(Resource[Mode]):
         self_approval: bool | None = None,
         receipts: ReceiptPolicyPatch | Mapping[str, Any] | None = None,
         unverified_outputs: UnverifiedOutputs | None = None,
-        retry: RetryPolicyPatch | Mapping[str, Any] | None = None,
-        extensions: Mapping[str, Any] | None = None,
     ) -> Request[PolicyChange]:
-        """Set policies of a workspace: block routes, cost caps, retries, self-approval, public receipts."""
+        """Set policies of a workspace: block routes, cost caps, self-approval, public receipts."""
         return patch(
             at("workspaces", workspace_id, "policy"),
             PolicyChange,
@@ -52,27 +43,19 @@ class Workspaces(Resource[Mode]):
             self_approval=self_approval,
             receipts=as_object(receipts),
             unverified_outputs=unverified_outputs,
-            retry=as_object(retry),
-            extensions=extensions,
         )
 
     @Operation
-    def raise_rules(
-        self, workspace_id: str, rules: int, *, extensions: Mapping[str, Any] | None = None
-    ) -> Request[RaisedRules]:
+    def raise_rules(self, workspace_id: str, rules: int) -> Request[RaisedRules]:
         """Let later records fold under newer rules; older servers stop serving the workspace."""
-        return post(at("workspaces", workspace_id, "rules"), RaisedRules, rules=rules, extensions=extensions)
+        return post(at("workspaces", workspace_id, "rules"), RaisedRules, rules=rules)
 
     @Listing
-    def list(
-        self, *, own: bool | None = None, limit: int | None = None, after: str | None = None
-    ) -> Request[Page[Workspace]]:
+    def list(self, *, limit: int | None = None, after: str | None = None) -> Request[Page[Workspace]]:
         """The workspaces of the caller: its own; for operators all."""
-        return get("/workspaces", Page[Workspace], own=own, limit=limit, after=after)
+        return get("/workspaces", Page[Workspace], limit=limit, after=after)
 
     @Operation
-    def create(
-        self, *, name: str | None = None, extensions: Mapping[str, Any] | None = None
-    ) -> Request[CreatedWorkspace]:
+    def create(self, *, name: str | None = None) -> Request[CreatedWorkspace]:
         """Begin a workspace; its first key is shown once."""
-        return post("/workspaces", CreatedWorkspace, name=name, extensions=extensions)
+        return post("/workspaces", CreatedWorkspace, name=name)

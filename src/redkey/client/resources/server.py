@@ -8,7 +8,7 @@ from redkey.client.calls import oauth, server
 from redkey.client.operation import Mode, Operation
 from redkey.client.request import Request, get, reader
 from redkey.shapes.oauth import FORM as _FORM
-from redkey.shapes.oauth import AccessToken, TokenRevoked
+from redkey.shapes.oauth import AccessToken
 
 
 class Server(server.Server[Mode]):
@@ -21,7 +21,7 @@ class Server(server.Server[Mode]):
 
 
 class OAuth(oauth.Oauth[Mode]):
-    """Short-lived access tokens (RFC 6749): of keys by client credentials; those of people can be revoked."""
+    """Short-lived access tokens (RFC 6749, client credentials)."""
 
     @Operation
     def token(self, client_id: str, client_secret: str, *, scope: str | None = None) -> Request[AccessToken]:
@@ -29,14 +29,3 @@ class OAuth(oauth.Oauth[Mode]):
         form = {"grant_type": "client_credentials", "client_id": client_id, "client_secret": client_secret}
         body = urlencode(form | ({"scope": scope} if scope is not None else {})).encode()
         return Request("POST", "/oauth/token", reader(AccessToken), body=body, media=_FORM, public=True)
-
-    @Operation
-    def revoke(
-        self, token: str, *, token_type_hint: str | None = None, client_id: str | None = None
-    ) -> Request[TokenRevoked]:
-        """End the session that a refresh or access token of a person belongs to."""
-        hints = {"token_type_hint": token_type_hint, "client_id": client_id}
-        body = urlencode(
-            {"token": token} | {name: value for name, value in hints.items() if value is not None}
-        ).encode()
-        return Request("POST", "/oauth/revoke", reader(TokenRevoked), body=body, media=_FORM, public=True)

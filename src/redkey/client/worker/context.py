@@ -15,7 +15,6 @@ from redkey.client.request import Request
 from redkey.client.resources.content import Content
 from redkey.client.resources.tasks import Tasks
 from redkey.client.worker.lease import Lease, LossSignal
-from redkey.client.worker.log import WorkerLog
 from redkey.client.worker.progress import LatestReport, Report
 from redkey.errors import CallMisused
 from redkey.shapes.claims import (
@@ -39,13 +38,7 @@ class WorkContext(Resource[Mode]):
     """`task` is what is asked, `input` what it works from. In an async handler what calls the server is awaited."""
 
     def __init__(
-        self,
-        sender: Sender,
-        claimed: Claimed,
-        lease: Lease,
-        stopping: threading.Event,
-        latest: LatestReport,
-        log: WorkerLog | None = None,
+        self, sender: Sender, claimed: Claimed, lease: Lease, stopping: threading.Event, latest: LatestReport
     ) -> None:
         super().__init__(sender)
         if claimed.task is None:
@@ -58,8 +51,6 @@ class WorkContext(Resource[Mode]):
         self.stopping = stopping
         # The names of the artifacts that were made, ready ones only.
         self.made: set[str] = set()
-        # A logger of `logging`, whose records name the agent and the task.
-        self.log = (log or WorkerLog(claimed.agent_id)).task(self.task, claimed.claim_id)
         self._lease, self._latest = lease, latest
 
     @property

@@ -27,10 +27,9 @@ _log = logging.getLogger("redkey.client.worker")
 
 @dataclass(frozen=True, slots=True)
 class Enlisted:
-    """The agent that a worker acts as; `passing` when it was registered for this run alone."""
+    """The agent that a worker acts as; `passing` when it was made for this run alone."""
 
     agent_id: str
-    slug: str
     passing: bool
 
 
@@ -56,7 +55,7 @@ def enlist(
         ) from None
     _grant(sender, found, roles)
     _queue(Queues(sender), queue, max_attempts)
-    return Enlisted(found.agent_id, found.slug, agent is None)
+    return Enlisted(found.agent_id, agent is None)
 
 
 def _agent(agents: Agents[Sync], agent: str | dict[str, Any] | None, name: str) -> Agent:
@@ -88,18 +87,12 @@ def _by_name(agents: Agents[Sync], name: str) -> Agent:
         raise
 
 
-def card_slug(card: dict[str, Any]) -> str:
-    """The slug that the agent of a card gets; empty when its name gives none."""
+def _by_card(agents: Agents[Sync], card: dict[str, Any]) -> Agent:
+    """The agent of a card: found by its name when one was registered before, so that a restart is no new agent."""
     identity = card.get("identity")
     named = identity.get("slug") if isinstance(identity, dict) else card.get("name")
     slug = re.sub(r"[^a-z0-9._-]+", "-", str(named).lower()).strip("-")[:32]
-    return slug if SLUG.fullmatch(slug) else ""
-
-
-def _by_card(agents: Agents[Sync], card: dict[str, Any]) -> Agent:
-    """The agent of a card: found by its name when one was registered before, so that a restart is no new agent."""
-    slug = card_slug(card)
-    if slug:
+    if SLUG.fullmatch(slug):
         for found in agents.list(slug=slug):
             if agents.get(found.agent_id).card == card:
                 return found

@@ -10,10 +10,9 @@ from typing import Any
 from redkey.client.calls.claims import Claims
 from redkey.client.connection import SyncSender
 from redkey.client.operation import Sync
-from redkey.client.policy import Policy, is_passing
+from redkey.client.policy import is_passing
 from redkey.client.worker.context import WorkContext
 from redkey.client.worker.lease import Lease, now
-from redkey.client.worker.member import Member
 from redkey.client.worker.pulse import Pulse
 from redkey.client.worker.tally import Tally
 from redkey.client.worker.verdict import Block, Done, Fail, Release, Verdict, after_refusal, verdict_of
@@ -31,16 +30,21 @@ Handle = Callable[["HandledClaim"], Any]
 class HandledClaim:
     """A claim that was won. The verdict on it is told by `work` or by `give_back`, never by both."""
 
-    def __init__(self, member: Member, claimed: Claimed, lease: Lease, stopping: threading.Event, tally: Tally) -> None:
+    def __init__(
+        self,
+        sender: SyncSender,
+        pulse_claims: Claims[Sync],
+        claimed: Claimed,
+        lease: Lease,
+        stopping: threading.Event,
+        tally: Tally,
+    ) -> None:
         if claimed.task is None:
             raise AssertionError("a claim without its task")
         self.task: Assignment = claimed.task
         self.claimed, self.lease, self.stopping = claimed, lease, stopping
-        self._member, self._tally, self._worker_log = member, tally, member.log
-        self._begun = now()
-        self._claims: Claims[Sync] = Claims(member.sender)
-        patience = Policy(timeout_seconds=min(max(lease.seconds / 3, 1.0), 10.0), max_retries=0)
-        pulse_claims: Claims[Sync] = Claims(SyncSender(member.pulse, patience))
+        self._sender, self._tally = sender, tally
+        self._claims: Claims[Sync] = Claims(sender)
         self._pulse = Pulse(pulse_claims, claimed.claim_id, lease)
         self._told = threading.Lock()
         # What the server took as the end.
@@ -48,11 +52,10 @@ class HandledClaim:
 
     def context(self, sender: Any) -> WorkContext[Any]:
         """What the handler is given."""
-        return WorkContext(sender, self.claimed, self.lease, self.stopping, self._pulse.latest, self._worker_log)
+        return WorkContext(sender, self.claimed, self.lease, self.stopping, self._pulse.latest)
 
     def work(self, handle: Handle, following: ClaimNext | None) -> tuple[Claimed | None, float]:
         """Start, handle, tell. The claim that came with the telling, and when it was asked for."""
-        self._worker_log.claimed(self.task)
         self._pulse.start()
         try:
             verdict = self._judge(handle) if self._start() else None
@@ -64,15 +67,14 @@ class HandledClaim:
             self._pulse.stop()
         return (ended.next, asked_at) if ended is not None and isinstance(ended.next, Claimed) else (None, 0.0)
 
-    def give_back(self) -> None:
+    def give_back(self, sender: SyncSender) -> None:
         """The worker stops before the handler ended: release the task, so that others need not wait for the lease."""
         if not self._told.acquire(blocking=False):
             return
         self._pulse.stop()
         try:
-            self._member.brief.send(Release().report(self.claimed.claim_id, None))
+            sender.send(Release().report(self.claimed.claim_id, None))
             self._tally.count("released")
-            self._ended("released")
         except ClientError as failure:
             _log.warning("%s could not be given back (%s): %s", self.task.task_id, failure.code, failure.message)
         self.lease.finish("stopped")
@@ -123,22 +125,18 @@ class HandledClaim:
             # The refusal is the same for a task that was cancelled; a heartbeat tells which it was.
             self._pulse.ask()
         self.lease.finish("lease_lost")
-        detail = f": {why}" if why is not None else ""
+        task_id, claim_id, detail = self.task.task_id, self.claimed.claim_id, f": {why}" if why is not None else ""
         if self.lease.end == "cancelled":
             self._tally.count("cancelled")
-            self._ended("cancelled")
+            _log.warning("%s was cancelled while it was worked on (claim %s)", task_id, claim_id)
         elif self.lease.end == "lease_lost":
             self._tally.count("lost")
-            self._ended("lost", f"what was done under {self.claimed.claim_id} changes nothing{detail}")
+            _log.error("%s was lost (claim %s); what was done for it changes nothing%s", task_id, claim_id, detail)
         return False
-
-    def _ended(self, outcome: str, reason: str = "") -> None:
-        self._worker_log.ended(self.task, outcome, now() - self._begun, reason)
 
     def _tell(self, verdict: Verdict, following: ClaimNext | None) -> ClaimEnded | None:
         """Tell a verdict until the server has it, as long as the hold may last; under one key however often."""
-        given = self._member.sender
-        sender, request, is_last = given.keyed(given.policy.new_key()), None, False
+        sender, request, is_last = self._sender.keyed(self._sender.policy.new_key()), None, False
         while True:
             try:
                 request = request or verdict.report(self.claimed.claim_id, following)
@@ -159,8 +157,5 @@ class HandledClaim:
                 _log.error("the end of %s was refused (%s): %s", self.task.task_id, refused.code, refused.message)
                 return self._tell(other, following) if other is not None else None
             self.verdict = verdict
-            counted = _COUNTED[type(verdict)]
-            self._tally.count(counted)
-            reason = verdict.reason if isinstance(verdict, Fail | Block) else ""
-            self._ended("done" if counted == "completed" else counted, reason)
+            self._tally.count(_COUNTED[type(verdict)])
             return reply if isinstance(reply, ClaimEnded) else None

@@ -11,17 +11,16 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 from redkey.client.calls.ledger import Ledger
-from redkey.client.connection import Emission
+from redkey.client.connection import Emission, SyncSender
 from redkey.client.operation import Sync
 from redkey.client.resources.agents import Agents
 from redkey.client.resources.ledger import Events
 from redkey.client.resources.tasks import Tasks
 from redkey.client.worker.lease import now
-from redkey.client.worker.member import Member
 from redkey.client.worker.slot import Asked, Won
 from redkey.client.worker.tally import Tally
-from redkey.errors import ClientError, NotFound, Unreachable
-from redkey.shapes.claims import Claimed, ClaimNext, Missed
+from redkey.errors import NotFound, Unreachable
+from redkey.shapes.claims import Claimed, ClaimNext
 from redkey.shapes.events import Event
 
 # What opens a task to claims: the first time, and when somebody gave it back, lost it or lifted its block.
@@ -66,9 +65,8 @@ class RaceSource:
 
     following: ClaimNext | None = None
 
-    def __init__(self, member: Member, tally: Tally) -> None:
-        self._queue, self._lease_seconds = member.worker.queue, member.worker.lease_seconds
-        self._agent_id, self._tally, sender = member.agent_id, tally, member.sender
+    def __init__(self, sender: SyncSender, queue: str, agent_id: str, lease_seconds: int, tally: Tally) -> None:
+        self._queue, self._agent_id, self._lease_seconds, self._tally = queue, agent_id, lease_seconds, tally
         self._tasks: Tasks[Sync] = Tasks(sender)
         self._agents: Agents[Sync] = Agents(sender)
         self._ledger: Ledger[Sync] = Ledger(sender)
@@ -76,7 +74,6 @@ class RaceSource:
         self._candidates = Candidates()
         self._stream: Emission[Event] | None = None
         self._roles: tuple[float, frozenset[str]] = (0.0, frozenset())
-        self._log, self._names = member.log, dict[str, str]()
 
     def follow(self, fail: Callable[[BaseException], None]) -> None:
         """Follow until `stop`; what is there already is seen first, and nothing falls in between."""
@@ -115,20 +112,7 @@ class RaceSource:
         if isinstance(found, Claimed):
             return found, asked_at
         self._tally.count(found.status)
-        if isinstance(found, Missed):
-            self._log.missed(task_id, self._name_of(found.winning_agent_id))
-        else:
-            self._log.rejected(self._queue, f"{found.reason} {found.detail}".strip())
         return None
-
-    def _name_of(self, agent_id: str) -> str:
-        """How people know an agent; each is looked up once."""
-        if agent_id not in self._names:
-            try:
-                self._names[agent_id] = self._agents.get(agent_id).slug
-            except ClientError:
-                return agent_id
-        return self._names[agent_id]
 
     def _may_claim(self, task_id: str) -> bool:
         """Whether the agent has the roles: a claim that is sure to be rejected only fills the record."""

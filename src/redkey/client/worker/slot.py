@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from redkey.client.calls.queues import Queues
+from redkey.client.connection import SyncSender
 from redkey.client.operation import Sync
 from redkey.client.policy import Policy, is_passing
 from redkey.client.worker.lease import now
-from redkey.client.worker.member import Member
 from redkey.client.worker.tally import Tally
 from redkey.errors import ClientError
 from redkey.shapes.claims import Claimed, ClaimNext, NoTasks, Rejected
@@ -48,23 +48,30 @@ class Source(Protocol):
 class NextSource:
     """Asks the queue for whatever is next, and waits for it there."""
 
-    def __init__(self, member: Member, stopping: threading.Event, tally: Tally) -> None:
-        self._queue, self._lease_seconds = member.worker.queue, member.worker.lease_seconds
-        self.following: ClaimNext | None = ClaimNext(self._queue, self._lease_seconds)
-        self._member, self._stopping, self._tally = member, stopping, tally
+    def __init__(
+        self,
+        sender: SyncSender,
+        queue: str,
+        agent_id: str,
+        lease_seconds: int,
+        stopping: threading.Event,
+        tally: Tally,
+    ) -> None:
+        self.following: ClaimNext | None = ClaimNext(queue, lease_seconds)
+        self._sender, self._queue, self._agent_id = sender, queue, agent_id
+        self._lease_seconds, self._stopping, self._tally = lease_seconds, stopping, tally
         # The hold may have begun as early as the request was sent: most of the lease must be left when it is answered.
-        self._wait = min(WAIT_SECONDS, self._lease_seconds / 3)
+        self._wait = min(WAIT_SECONDS, lease_seconds / 3)
 
     def claim(self, asked: Asked) -> Won | None:
-        queues: Queues[Sync] = Queues(self._member.sender.keyed(asked.key))
-        agent_id = self._member.agent_id
-        found = queues.claim_next(self._queue, agent_id, lease_seconds=self._lease_seconds, wait=self._wait)
+        queues: Queues[Sync] = Queues(self._sender.keyed(asked.key))
+        found = queues.claim_next(self._queue, self._agent_id, lease_seconds=self._lease_seconds, wait=self._wait)
         if isinstance(found, Claimed):
             return found, asked.at
         if not isinstance(found, NoTasks):
             self._tally.count(found.status)
             why = f"{found.reason} {found.detail}" if isinstance(found, Rejected) else found.reason
-            self._member.log.rejected(self._queue, why.strip())
+            _log.warning("%s may not claim from %s: %s", self._agent_id, self._queue, why.strip())
             self._stopping.wait(_REJECTED_PAUSE_SECONDS)
         return None
 

@@ -37,8 +37,6 @@ class MiniLm:
     """Sentences as unit vectors of 384 numbers."""
 
     name = "all-minilm-l6-v2"
-    # Measured in tests/runner/test_memory.py: every fact is above it for its question, nine of ten others are below.
-    floor = 0.15
 
     def __init__(self, directory: Path | None = None) -> None:
         directory = directory or weights()

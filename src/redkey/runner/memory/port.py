@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 import msgspec
-
-# How many memories that were written without vectors get theirs with one recall.
-CATCH_UP: Final = 256
 
 
 class Owner(msgspec.Struct, frozen=True):
@@ -31,8 +28,6 @@ class Embedder(Protocol):
 
     # Vectors of different names do not compare.
     name: str
-    # The cosine similarity below which texts have nothing to do with each other.
-    floor: float
 
     def embed(self, texts: Sequence[str]) -> Any:
         """A float32 array of one unit vector for each text."""
@@ -47,12 +42,5 @@ class Memories(Protocol):
         ...
 
     def recall(self, owner: Owner, about: str, limit: int = 8) -> list[Memory]:
-        """The owner's memories that are nearest to a text, the nearest first, none below the relevance floor."""
+        """The owner's memories that are nearest to a text, the nearest first."""
         ...
-
-
-def floor_of(embedder: Embedder | None, floor: float | None) -> float:
-    """The relevance floor that counts: the one that was set, else the embedder's own."""
-    if floor is not None:
-        return floor
-    return embedder.floor if embedder is not None else 0.0

@@ -9,40 +9,49 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import sqlite3
 import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
 from redkey.errors import MemoryRefused
-from redkey.runner.memory.port import CATCH_UP, Embedder, Memory, Owner, floor_of
-from redkey.runner.memory.texts import KEPT, asked_text, kept_text, query_words
-from redkey.runner.named_sql import statements
+from redkey.runner.memory.port import Embedder, Memory, Owner
 
-_SQL: Final = Path(__file__).with_name("statements.sql")
+_KEPT: Final = 20_000
+_TEXT_CHARACTERS: Final = 8000
+_WORDS: Final = 48
+# How many memories that were written without vectors get theirs with one recall.
+_CATCH_UP: Final = 256
 # How long a writer waits for another; the log is copied once it has this many bytes.
 _WAIT_SECONDS: Final = 30.0
 _LOG_BYTES: Final = 1024 * 1024
+_WORD = re.compile(r"\w+")
+_NAMED = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
+
+
+@cache
+def _statements() -> Mapping[str, str]:
+    parts = _NAMED.split(Path(__file__).with_name("statements.sql").read_text(encoding="utf-8"))
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
 
 
 class SqliteMemories:
     """Memories in a file; threads may share it."""
 
-    def __init__(
-        self, path: Path, embedder: Embedder | None = None, *, keep: int = KEPT, floor: float | None = None
-    ) -> None:
+    def __init__(self, path: Path, embedder: Embedder | None = None, *, keep: int = _KEPT) -> None:
         self._embedder, self._keep, self._lock, self._path = embedder, keep, threading.Lock(), path
-        self._floor = floor_of(embedder, floor)
         try:
             with _writing(path):
                 self._db = sqlite3.connect(path, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False)
                 self._db.execute("PRAGMA journal_mode = WAL")
                 self._db.execute("PRAGMA wal_autocheckpoint = 0")
-                self._db.executescript(statements(_SQL)["schema"])
+                self._db.executescript(_statements()["schema"])
         except (sqlite3.Error, OSError) as cause:
             raise MemoryRefused(f"{path} cannot be used for memories: {cause}") from cause
 
@@ -50,7 +59,9 @@ class SqliteMemories:
         self._db.close()
 
     def remember(self, owner: Owner, text: str, *, task_id: str = "", written_at: str = "") -> None:
-        text = kept_text(text)
+        text = text.strip()[:_TEXT_CHARACTERS]
+        if not text:
+            raise MemoryRefused("there is nothing to remember", code="memory_empty")
         row = {
             **_owned(owner),
             "task_id": task_id,
@@ -66,8 +77,8 @@ class SqliteMemories:
     def recall(self, owner: Owner, about: str, limit: int = 8) -> list[Memory]:
         with self._lock:
             if self._embedder is not None:
-                return self._nearest(self._embedder, owner, asked_text(about), limit)
-            words = query_words(about)
+                return self._nearest(self._embedder, owner, about[:_TEXT_CHARACTERS], limit)
+            words = list(dict.fromkeys(_WORD.findall(about.lower())))[:_WORDS]
             if not words:
                 return []
             # Quoted, so that no word of a text is an operator of the query.
@@ -79,15 +90,15 @@ class SqliteMemories:
 
         self._catch_up(embedder, owner)
         rows = self._run("vectors", {**_owned(owner), "embedder": embedder.name})
-        if not rows or not about:
+        if not rows or not about.strip():
             return []
         matrix = numpy.frombuffer(b"".join(vector for _, vector in rows), dtype=numpy.float32).reshape(len(rows), -1)
         near = matrix @ embedder.embed([about])[0]
-        best = [place for place in numpy.argsort(-near, kind="stable")[:limit] if near[place] >= self._floor]
+        best = numpy.argsort(-near, kind="stable")[:limit]
         return [Memory(*self._run("one", {"id": rows[int(place)][0]})[0]) for place in best]
 
     def _catch_up(self, embedder: Embedder, owner: Owner) -> None:
-        asked = {**_owned(owner), "embedder": embedder.name, "limit": CATCH_UP}
+        asked = {**_owned(owner), "embedder": embedder.name, "limit": _CATCH_UP}
         missing = self._run("without_vector", asked)
         if not missing:
             return
@@ -98,7 +109,7 @@ class SqliteMemories:
 
     def _run(self, name: str, values: Mapping[str, Any]) -> list[Any]:
         try:
-            return self._db.execute(statements(_SQL)[name], values).fetchall()
+            return self._db.execute(_statements()[name], values).fetchall()
         except sqlite3.Error as cause:
             raise MemoryRefused(f"memories cannot be read or written: {cause}") from cause
 

@@ -173,7 +173,7 @@ class CheckpointCheck:
             found = self._check(data, "the checkpoint kept outside the database", None)
             if found is not None:
                 self._compare_outside(found, newest)
-        elif newest is not None and self._evidence.has_outside and not self._evidence.outside_coming(self._topic):
+        elif newest is not None and not self._evidence.outside_coming(self._topic):
             text = f"checkpoints/{self._topic} is missing: a cut tail would not be noticed at the next start"
             self._report.add("checkpoint_outside_missing", text, self._topic)
 

@@ -113,11 +113,6 @@ class Evidence(Reader, Protocol):
         """Wire ids that stand in the index more than once."""
         ...
 
-    @property
-    def has_outside(self) -> bool:
-        """True when checkpoints are kept outside the database beside it."""
-        ...
-
     def outside(self, topic: str) -> bytes | None:
         """The checkpoint in force outside the database."""
         ...

@@ -14,21 +14,16 @@ import msgspec
 from redkey.errors import ProofRefused, StoreError
 from redkey.ledger.note import KEY_BYTES, decode_base64, encode_base64, parse_key
 from redkey.readmodel.rows import entity
-from redkey.services.anchors import ANCHOR, ANCHORED, wrong_anchor
 from redkey.services.fsck.evidence import Evidence
 from redkey.services.fsck.report import Report
 from redkey.services.fsck.wire_check import WireCheck
 from redkey.services.keys import Kept
-from redkey.services.log_facts import BUS_HOST, COPYING, EPOCH, LOADED, LOG_ID, Log
-from redkey.services.network_fees import FEES
-from redkey.services.ordered.messages import PROJECTED
-from redkey.services.people import PEOPLE, PersonPlace
+from redkey.services.log_facts import EPOCH, LOADED, LOG_ID, Log
 from redkey.services.signing import SIGNERS, WITNESSED, State
 
 _WORKSPACE, _KEY = "workspace/", "key/"
-_NAMES = frozenset({LOG_ID, EPOCH, SIGNERS, COPYING, BUS_HOST})
-_OF_TOPICS = (WITNESSED, LOADED, ANCHOR, ANCHORED, FEES, PROJECTED)
-_KINDS = (_WORKSPACE, _KEY, *_OF_TOPICS, PEOPLE)
+_NAMES = frozenset({LOG_ID, EPOCH, SIGNERS})
+_KINDS = (_WORKSPACE, _KEY, WITNESSED, LOADED)
 _SHA256 = re.compile("[0-9a-f]{64}")
 
 
@@ -62,15 +57,8 @@ class SettingCheck:
                 self._wrong(f"the workspace {key} is said to be on topic {value}, which is not there")
             elif kind + slash == _KEY:
                 self._check_key(key, value)
-            elif kind + slash == PEOPLE:
-                self._check_people(key, value)
-            elif kind + slash in _OF_TOPICS and key not in self._topics:
+            elif kind + slash in (WITNESSED, LOADED) and key not in self._topics:
                 self._wrong(f"the setting {name} is about a topic that is not there")
-            elif kind + slash in (ANCHOR, ANCHORED, FEES) and (wrong := wrong_anchor(kind + slash, value)):
-                self._wrong(f"the setting {name} {wrong}")
-            elif name == COPYING and value:
-                text = "the store is an unfinished copy; run redkey ledger copy again to finish it"
-                self._report.add("copy_unfinished", text)
             elif name not in _NAMES and kind + slash not in _KINDS:
                 self._wrong(f"the setting {name[:60]!r} is not part of this format")
 
@@ -87,17 +75,6 @@ class SettingCheck:
             self._wrong(f"the hash of the API key {public_id} is none")
         else:
             self._hashes.setdefault(kept.topic, {})[kept.key_id] = kept.sha256
-
-    def _check_people(self, digest: str, value: str) -> None:
-        """Each place in the list of an e-mail address must be a person's key."""
-        try:
-            found = msgspec.json.decode(value, type=tuple[PersonPlace, ...])
-            rows = [self._evidence.row(place.topic, "key", place.key_id) for place in found]
-            known = all(row is not None and entity(row).person for row in rows)
-        except (msgspec.DecodeError, UnicodeDecodeError, StoreError):
-            known = False
-        if not known:
-            self._wrong(f"the setting of the e-mail address {digest[:32]} leads to a key that is no person's")
 
     def _check_hashes(self, topic: str, wires: WireCheck) -> None:
         """The hash by which a key is known must be the one that was recorded when it was created."""

@@ -33,10 +33,8 @@ from redkey.shapes.agents import (
 )
 from redkey.shapes.fields import Page, PageQuery, given
 from redkey.shapes.tasks import Advice
-from redkey.wire.canonical import canonical
-from redkey.wire.envelope import wire_of
 from redkey.wire.events import AgentRegistered, AgentUpdated
-from redkey.wire.ids import event_id, hashed_ulid, parse_stream
+from redkey.wire.ids import event_id, parse_stream
 from redkey.wire.names import ROLE_ID, role_id
 
 
@@ -64,10 +62,8 @@ async def _registration(caller: Caller, new: AgentRegistration) -> Pending[Regis
     else:
         card, url = take_card(caller, new.card), ""
     ref, content = keep_card(caller, card, new.framework, _role_ids(new.eligible_roles), url)
-    # The card gives the agent its id, so the same card is the same agent, whoever registers it at the same time.
-    identity = (caller.actor.workspace_id, canonical(card.card).decode(), new.slot)
     command = RegisterAgent(
-        "agt_" + hashed_ulid("\n".join(identity).encode()),
+        "agt_" + caller.means.ids.ulid(),
         card.slug,
         ref,
         card.capabilities,
@@ -86,8 +82,6 @@ def _role_ids(names: tuple[str, ...]) -> tuple[str, ...]:
 
 def _registered(outcome: Outcome, place: Place) -> RegisteredAgent:
     """The reply of a registration: the agent as its records made it, even if it has changed since."""
-    if outcome.answer is not None:
-        return _registered_before(place, outcome.answer["agent_id"])
     record, *more = outcome.records
     payload = record.event.payload
     if type(payload) is not AgentRegistered:
@@ -110,16 +104,6 @@ def _registered(outcome: Outcome, place: Place) -> RegisteredAgent:
         **msgspec.structs.asdict(agent_view(agent, document)),
         event_id=event_id(record.event.wire_id),
         warnings=msgspec.convert((document or {}).get("warnings", ()), tuple[Advice, ...]),
-    )
-
-
-def _registered_before(place: Place, agent_id: str) -> RegisteredAgent:
-    """The agent of a card that was registered before, as it is now."""
-    agent = place.world.agents[agent_id]
-    first = place.events(place.topic, agent_id, 0, 1)
-    return RegisteredAgent(
-        **msgspec.structs.asdict(agent_view(agent, place.document(agent.card_sha256))),
-        event_id=event_id(wire_of(first[0].wire).wire_id) if first else "",
     )
 
 

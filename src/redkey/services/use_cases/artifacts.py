@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import re
 from hashlib import sha256 as hash_of
 from typing import Any, Literal
 
@@ -16,7 +15,6 @@ from redkey.commands.decision import Refused, wrong
 from redkey.errors import Finding, StoreFailed
 from redkey.ledger.content import body as content_body
 from redkey.ledger.ports import Content
-from redkey.ledger.secrets import secret_in
 from redkey.readmodel.view import read_document
 from redkey.reducers.entities import Artifact, Task
 from redkey.services.caller import Caller, Pending
@@ -27,8 +25,6 @@ from redkey.shapes.claims import ArtifactAdded, Completion, NewArtifact
 from redkey.wire.canonical import canonical
 from redkey.wire.ids import event_id, parse_stream
 
-# What a wire has room for, as RFC 3986 writes it.
-_WIRE_URI = re.compile(r"[!#-\[\]-~]{1,200}")
 _JSON, _TEXT, _BYTES = "application/json", "text/plain", "application/octet-stream"
 
 
@@ -54,31 +50,13 @@ def taken_in(
 ) -> tuple[AddArtifact, tuple[Content, ...]]:
     """Check an artifact on its way in: the command that adds it, and its content. `under` is where it stands."""
     made = _bytes(caller, claim_id, body, under)
-    artifact_id, task = body.artifact_id or "art_" + caller.means.ids.ulid(), held_task(caller, claim_id)
-    before = [one.version for one in (task.artifacts if task is not None else ()) if one.artifact_id == artifact_id]
-    lineage: dict[str, Any] = {
-        "task_id": task.task_id if task is not None else "",
-        "attempt": task.attempt if task is not None else 1,
-    }
-    if body.derived_from:
-        lineage["derived_from"] = list(dict.fromkeys(body.derived_from))
-    # Kept as artifact.schema.json has it.
-    document: dict[str, Any] = {
-        "artifact_id": artifact_id,
-        "name": body.name,
-        "version": before[0] + 1 if before else 1,
-        "sha256": made.sha256,
-        "bytes": made.size,
-        "media_type": made.media_type,
-        "lineage": lineage,
-        "readiness": body.readiness,
-    }
+    document: dict[str, Any] = {"name": body.name, "mediaType": made.media_type}
     if body.uri is not None:
         document["uri"] = body.uri
     ref, text = keep(caller, document, claim_id=claim_id, under=under)
     command = AddArtifact(
         claim_id,
-        artifact_id,
+        body.artifact_id or "art_" + caller.means.ids.ulid(),
         body.name,
         ref,
         made.sha256,
@@ -87,17 +65,8 @@ def taken_in(
         is_new=body.artifact_id is None,
         derived_from=tuple(dict.fromkeys(body.derived_from)),
         unverified=made.unverified,
-        uri=_wire_uri(body.uri or ""),
-        supersedes=body.supersedes or "",
-        version=document["version"],
-        extensions=caller.extended(body.extensions, under) if under else None,
     )
     return command, (text, made.content) if made.content is not None else (text,)
-
-
-def _wire_uri(uri: str) -> str:
-    """The URI as its wire names it; any other is in the document of the artifact alone. A wire cannot be erased."""
-    return uri if _WIRE_URI.fullmatch(uri) and secret_in(uri) is None else ""
 
 
 def from_output(caller: Caller, claim_id: str, done: Completion) -> list[NewArtifact]:

@@ -256,14 +256,7 @@ def _completion(
             unseen=unseen,
         )
         brought = (*contents, *(content for _, more in (*added, *outputs) for content in more))
-        extensions = caller.extended(done.extensions, under) if part else None
-        return Pending(
-            command,
-            lambda outcome, place: _ended(outcome, place, following),
-            brought,
-            part=part,
-            extensions=extensions,
-        )
+        return Pending(command, lambda outcome, place: _ended(outcome, place, following), brought, part=part)
 
     said = given(done, "output", "summary", "notes")
     return keep_then(caller, said, then, claim_id=claim_id, under=under) if said else then(None)

@@ -12,15 +12,13 @@ from redkey.commands.tasks import CreateTask
 from redkey.errors import Finding, WireRefused
 from redkey.ledger.ports import Content
 from redkey.plans.structure import GatePolicy
-from redkey.reducers.retrying import RetryDelay, retry_delay
 from redkey.services.caller import Caller, Pending
 from redkey.services.outcome import Outcome
 from redkey.services.place import Place
 from redkey.services.use_cases.roles import capability_slugs
 from redkey.services.use_cases.texts import keep_then
 from redkey.shapes.fields import given
-from redkey.shapes.policies import RetryPolicyPatch
-from redkey.shapes.tasks import Advice, ApprovalGate, CreatedTask, NewTask, Retry
+from redkey.shapes.tasks import Advice, ApprovalGate, CreatedTask, NewTask
 from redkey.wire.events import Ref, TaskCreated
 from redkey.wire.ids import event_id, parse_stream
 from redkey.wire.legacy import read_wire_1_0
@@ -59,9 +57,7 @@ def record(
 
     def then(ref: Ref, text: Content) -> Pending[T]:
         command, pinned = _command(caller, body, named, ref, under)
-        # The door has looked at those of a single task.
-        extensions = caller.extended(body.extensions, under) if part else None
-        return Pending(command, reply, (text, *pinned, *attached), part=part, extensions=extensions)
+        return Pending(command, reply, (text, *pinned, *attached), part=part)
 
     return keep_then(caller, given(body, *_TEXT) | dict(beside or {}), then, queue_id=named, under=under)
 
@@ -130,7 +126,10 @@ def _command(caller: Caller, body: NewTask, queue: str, text: Ref, under: str) -
     able: tuple[str, ...] = ()
     if body.required_capabilities:
         able = tuple(sorted(capability_slugs(body.required_capabilities, f"{under}/requiredCapabilities")))
-    references, has_parent = tuple(dict.fromkeys(body.reference_task_ids)), body.parent_task_id is not None
+    lineage = len(body.reference_task_ids) + (body.parent_task_id is not None)
+    if lineage > ENTRIES_LIMIT:
+        detail = f"a task names at most {ENTRIES_LIMIT} references and its parent together"
+        raise wrong("references_too_many", f"{under}/referenceTaskIds", detail)
     command = CreateTask(
         task_id="task_" + caller.means.ids.ulid(),
         queue_id=queue,
@@ -143,21 +142,16 @@ def _command(caller: Caller, body: NewTask, queue: str, text: Ref, under: str) -
         outputs=tuple(dict.fromkeys(body.outputs)),
         lease_seconds=body.lease_seconds or 0,
         deadline_seconds=body.deadline_seconds or 0,
-        max_attempts=(body.retry.max_attempts or 0) if body.retry is not None else 0,
-        correlation_id=body.correlation_id,
-        reference_task_ids=references,
+        max_attempts=body.retry.max_attempts if body.retry is not None else 0,
+        reference_task_ids=tuple(dict.fromkeys(body.reference_task_ids)),
         parent_task_id=body.parent_task_id or "",
         workflow_id=body.workflow_id or "",
     )
     policy = _policy(body)
-    lists = (roles, able, command.waits_for, command.outputs, references)
-    if not policy and sum(map(len, lists)) + has_parent <= ENTRIES_LIMIT:
+    entries = len(roles) + len(able) + len(command.waits_for) + len(command.outputs) + lineage
+    if not policy and entries <= ENTRIES_LIMIT:
         return command, []
     structure = {name: value for name, value in (_asked(command) | policy).items() if value}
-    if len(references) + has_parent > ENTRIES_LIMIT:
-        # More than a wire names.
-        structure["references"] = list(references)
-        command = msgspec.structs.replace(command, reference_task_ids=())
     ref, pinned = caller.structure(structure)
     return msgspec.structs.replace(command, structure=structure, structure_ref=ref), [pinned]
 
@@ -167,8 +161,6 @@ def _policy(body: NewTask) -> dict[str, Any]:
     policy: dict[str, Any] = {}
     if body.retry is not None and body.retry.on_failure != "reopen":
         policy["on_failure"] = body.retry.on_failure
-    if body.retry is not None and body.retry.delay_seconds is not None:
-        policy["retry"] = {"delay_ms": 0, **msgspec.to_builtins(delay_of(body.retry))}
     gate = body.approval_gate
     if isinstance(gate, ApprovalGate):
         made = GatePolicy(tuple(map(_approver, gate.approvers)), gate.deadline_seconds or 0, gate.on_deadline)
@@ -176,11 +168,6 @@ def _policy(body: NewTask) -> dict[str, Any]:
     elif gate:
         policy["gate"] = True
     return policy
-
-
-def delay_of(stated: Retry | RetryPolicyPatch) -> RetryDelay:
-    """The pause between attempts as reducers know it."""
-    return retry_delay(stated.delay_seconds or 0, stated.backoff, stated.jitter, stated.longest_delay_seconds)
 
 
 def _approver(name: str) -> str:

@@ -155,13 +155,8 @@ def add_message(
     """Say something about a task that has not ended."""
     task = read_task(caller, task_id)
     message_id, role = "msg_" + caller.means.ids.ulid(), "agent" if caller.actor.agent_id else "human"
-    if new.said_as not in (None, role):
-        raise wrong("role_mismatch", "/role", f"messages of this key have the role {role}")
-    # Kept as message.schema.json has it.
     parts = [msgspec.to_builtins(part) for part in new.parts]
-    document: dict[str, Any] = {"message_id": new.own_id or message_id, "role": role, "parts": parts}
-    if new.metadata:
-        document["metadata"] = new.metadata
+    document = {"parts": parts, "metadata": new.metadata} if new.metadata else {"parts": parts}
     return keep_then(
         caller,
         document,

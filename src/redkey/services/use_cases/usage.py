@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import re
 
-import msgspec
-
 from redkey.commands.decision import invalid, not_found
 from redkey.commands.registry import GrantCredits, PriceCredits
 from redkey.errors import Finding
-from redkey.ledger.fees import USD
 from redkey.readmodel.rows import entity
 from redkey.readmodel.usage import usage_of
 from redkey.reducers.entities import Workspace
 from redkey.services.caller import Caller, Pending
-from redkey.services.network_fees import read_book
 from redkey.services.outcome import Outcome
 from redkey.services.place import Place
 from redkey.services.use_case import use_case
@@ -47,8 +43,7 @@ async def get_usage(caller: Caller, asked: UsageQuery) -> UsageReport:
     if wrong_days:
         raise invalid(wrong_days)
     store, topic = caller.means.store, caller.topic
-    report = await caller.in_thread(lambda: usage_of(store, topic, asked.from_, asked.to, asked.by))
-    return msgspec.structs.replace(report, ledger_fees=_fees(caller, topic))
+    return await caller.in_thread(lambda: usage_of(store, topic, asked.from_, asked.to, asked.by))
 
 
 @use_case(usage.GET_CREDITS)
@@ -62,7 +57,7 @@ def get_credits(caller: Caller) -> Credits:
         balance=granted - used if granted else None,
         unit=workspace.credits_unit,
         prices=workspace.prices,
-        ledger_fees=_fees(caller, caller.topic),
+        ledger_fees=LedgerFees(currency="HBAR", amount=0),
     )
 
 
@@ -102,18 +97,6 @@ def set_prices(caller: Caller, new: NewPrices) -> Pending[PricesSet]:
         )
 
     return Pending(PriceCredits(version, ref), reply, (prices,), topic=topic)
-
-
-def _fees(caller: Caller, topic: str) -> LedgerFees:
-    """What the network charged in all; in its own money only for an operator."""
-    book = read_book(caller.means.store, topic)
-    return LedgerFees(
-        currency="USD",
-        amount=book.tinycents / USD,
-        reserved=book.reserved / USD,
-        messages=book.messages,
-        tinybars=book.tinybars if "operator" in caller.actor.scopes else None,
-    )
 
 
 def _topic(caller: Caller, workspace_id: str | None) -> str:

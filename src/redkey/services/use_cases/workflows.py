@@ -74,7 +74,6 @@ async def start_workflow(caller: Caller, new: NewWorkflow) -> Pending[StartedWor
         roles,
         definition_id=version.definition_id if version is not None else "",
         version=version.version if version is not None else 0,
-        phase_id=new.phase_id or "",
     )
     validation = validation_view(found)
     return Pending(command, lambda outcome, _: _started(outcome, validation), (*prepared.contents, *documents))

@@ -12,36 +12,20 @@ from redkey.services.place import Place
 from redkey.services.use_case import use_case
 from redkey.services.use_cases.new_key import new_key
 from redkey.services.use_cases.texts import keep
-from redkey.services.workspaces import (
-    begin_workspace,
-    check_visitor,
-    first_policy,
-    new_workspace_id,
-    setting_of,
-    topic_of,
-)
+from redkey.services.workspaces import begin_workspace, check_visitor, new_workspace_id, setting_of, topic_of
 from redkey.services.workspaces import workspaces as all_workspaces
 from redkey.shapes import workspaces
 from redkey.shapes.fields import Page, PageQuery
-from redkey.shapes.workspaces import (
-    CreatedKey,
-    CreatedWorkspace,
-    Key,
-    NewKey,
-    NewWorkspace,
-    RevokedKey,
-    Workspace,
-    WorkspaceFilter,
-)
+from redkey.shapes.workspaces import CreatedKey, CreatedWorkspace, Key, NewKey, NewWorkspace, RevokedKey, Workspace
 from redkey.wire.events import KeyCreated, KeyRevoked
 from redkey.wire.ids import event_id
 
 
 @use_case(workspaces.LIST_WORKSPACES)
-def list_workspaces(caller: Caller, asked: WorkspaceFilter) -> Page[Workspace]:
+def list_workspaces(caller: Caller, asked: PageQuery) -> Page[Workspace]:
     """The workspaces of the caller: its own; for operators all."""
     store = caller.means.store
-    if asked.own or "operator" not in caller.actor.scopes:
+    if "operator" not in caller.actor.scopes:
         row = store.row(caller.topic, "workspace", "")
         if row is None or asked.after:
             return Page(())
@@ -79,7 +63,7 @@ async def create_workspace(caller: Caller, new: NewWorkspace) -> CreatedWorkspac
             caller.actor,
             key,
             name,
-            policy=first_policy(means.config),
+            block_routes=means.config.new_block_routes,
             idem=idem,
             body=body,
         ),

@@ -14,7 +14,6 @@ from redkey.stores.memory.disk import MemoryDisk
 from redkey.stores.memory.layer import Layer
 from redkey.stores.memory.reader import MemoryReader
 from redkey.stores.memory.upload import MemoryUpload
-from redkey.stores.transactions import finished_upload
 
 
 class MemoryUnit(MemoryReader):
@@ -127,8 +126,12 @@ class MemoryUnit(MemoryReader):
                 layer.contents[item.sha256] = item
 
     def adopt(self, topic: str, upload: Upload) -> None:
-        staged = finished_upload(upload, MemoryUpload)
-        self.put_content(topic, [Content(staged.sha256, staged.data)])
+        if not isinstance(upload, MemoryUpload):
+            raise StoreMisused("the upload was begun by another store", code="upload_foreign")
+        if not upload.finished:
+            # Its file may not be durable, and its hash not the one of what will have come.
+            raise StoreMisused("the upload is not finished", code="upload_unfinished")
+        self.put_content(topic, [Content(upload.sha256, upload.data)])
 
     def erase_content(self, topic: str, sha256: str) -> bool:
         self._known(topic)

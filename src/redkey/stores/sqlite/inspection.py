@@ -24,18 +24,24 @@ from redkey.ledger.ports import Row
 from redkey.ledger.record import Record
 from redkey.ledger.tail import checkpoint_size
 from redkey.services.fsck.evidence import Body, Misplaced, Stored, Unreadable
-from redkey.stores.sql_files import read_statements
-from redkey.stores.sql_queries import BLOCK, WIRE_MARK, Parameters, digest_of
 from redkey.stores.sqlite import schema
 from redkey.stores.sqlite.checkpoint_files import CheckpointFiles
 from redkey.stores.sqlite.connection import DATABASE_NAME
 from redkey.stores.sqlite.content_files import PENDING, ContentFiles, Mark
 from redkey.stores.sqlite.failures import sync_file, translated
 from redkey.stores.sqlite.incoming import INCOMING
-from redkey.stores.sqlite.queries import SEQUENCE_BITS, SEQUENCE_LIMIT, Queries
-from redkey.stores.sqlite.schema import SQL
+from redkey.stores.sqlite.queries import (
+    BLOCK,
+    SEQUENCE_BITS,
+    SEQUENCE_LIMIT,
+    WIRE_MARK,
+    Parameters,
+    Queries,
+    digest_of,
+)
+from redkey.stores.sqlite.schema import SQL, read_statements
 
-_SQL = read_statements(__package__, "inspection.sql")
+_SQL = read_statements("inspection.sql")
 _PAGE = 1024
 _COMPLAINTS = 100
 _CHUNK = 1024 * 1024
@@ -188,10 +194,6 @@ class Inspection(Queries):
             _check_rising((after, *(size for size, _ in rows)))
             yield from rows
             after = rows[-1][0]
-
-    @property
-    def has_outside(self) -> bool:
-        return True
 
     def outside(self, topic: str) -> bytes | None:
         return self._outside.get(topic)

@@ -7,9 +7,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from redkey.services.backup import MANIFEST, Manifest
-from redkey.stores.keys import FileSecrets, Secret
 from redkey.stores.sqlite.copying import read_backup, take_backup, unpacked
-from redkey.stores.sqlite.directory import KEYS
 from redkey.stores.sqlite.inspection import Inspection
 from redkey.stores.sqlite.store import SqliteStore
 
@@ -29,9 +27,6 @@ class SqlitePlace:
 
     def inspect_closed(self) -> Inspection:
         return Inspection(self._directory, still=True)
-
-    def export_secrets(self) -> list[Secret]:
-        return FileSecrets(self._directory / KEYS).export()
 
     def take_backup(
         self, target: Path, taken_at: str, *, with_keys: bool, check: Callable[[Path], None] | None = None

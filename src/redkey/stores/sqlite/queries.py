@@ -6,29 +6,47 @@ the store on a connection for reading, at the last commit; the unit on its own, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256 as hash_of
-from typing import Any, ClassVar
+from typing import Any
 
 import orjson
 
 from redkey.errors import StoreFailed
-from redkey.ledger.ports import Content
+from redkey.ledger.ports import Content, ContentFacts, Row
 from redkey.ledger.record import EMPTY_HEAD, Head, Record
-from redkey.stores.sql_queries import SqlQueries, checked_pieces, digest_of
+from redkey.ledger.tail import open_tree
+from redkey.ledger.tiles import TileTree
 from redkey.stores.sqlite.content_files import ContentFiles
 from redkey.stores.sqlite.schema import SQL
 
 # A position is a topic's number and a sequence in one integer; both are far from their ends.
 SEQUENCE_BITS = 40
 SEQUENCE_LIMIT = (1 << SEQUENCE_BITS) - 1
+# Subjects are indexed by complete blocks of records; what is after them is looked through.
+BLOCK = 256
+# What a record is called stands among its subjects under this mark, so that nothing it speaks of can be taken for it.
+WIRE_MARK = "#"
+
+Parameters = Sequence[Any] | Mapping[str, Any]
 
 
-class Queries(SqlQueries):
+class Queries(ABC):
     """What may be read of a data directory."""
 
-    _sql: ClassVar = SQL
     _files: ContentFiles
+
+    @abstractmethod
+    def _fetch(self, sql: str, parameters: Parameters) -> list[Any]:
+        """All rows that a statement of `statements.sql` gives."""
+
+    @abstractmethod
+    def topic_number(self, topic: str) -> int | None:
+        """The number of a topic; None when it is not there."""
+
+    def topics(self) -> Sequence[str]:
+        return [topic for (topic,) in self._fetch(SQL["topics"], ())]
 
     def head(self, topic: str) -> Head:
         number = self.topic_number(topic)
@@ -61,6 +79,10 @@ class Queries(SqlQueries):
             rows = self._fetch(SQL["records_before"], (*between, max(limit, 0)))
         return self._records(topic, rows)
 
+    def find(self, topic: str, wire_id: str) -> Record | None:
+        found = self.events(topic, WIRE_MARK + wire_id, limit=1)
+        return found[0] if found else None
+
     def events(
         self, topic: str, subject: str, after: int = 0, limit: int = 500, *, newest_first: bool = False
     ) -> Sequence[Record]:
@@ -82,6 +104,23 @@ class Queries(SqlQueries):
         )
         return self._records(topic, rows)
 
+    def row(self, topic: str, kind: str, key: str) -> Row | None:
+        number = self.topic_number(topic)
+        found = [] if number is None else self._fetch(SQL["row"], (number, kind, key))
+        return Row(*found[0]) if found else None
+
+    def rows(
+        self, topic: str, kind: str, listed: str | None = None, after: tuple[int, str] = (0, ""), limit: int = 500
+    ) -> Sequence[Row]:
+        number = self.topic_number(topic)
+        if number is None:
+            return ()
+        if listed is None:
+            found = self._fetch(SQL["rows"], (number, kind, after[1], max(limit, 0)))
+        else:
+            found = self._fetch(SQL["rows_listed"], (number, kind, listed, *after, max(limit, 0)))
+        return [Row(*one) for one in found]
+
     def content(self, topic: str, sha256: str) -> Content | None:
         number = self.topic_number(topic)
         if number is None or (digest := digest_of(sha256)) is None:
@@ -94,6 +133,14 @@ class Queries(SqlQueries):
             raise StoreFailed(f"content {sha256} of topic {topic} is {found}", code=f"content_{found}")
         return found
 
+    def content_facts(self, topic: str, sha256: str) -> ContentFacts | None:
+        number, digest = self.topic_number(topic), digest_of(sha256)
+        if number is None or digest is None:
+            return None
+        for size, pinned in self._fetch(SQL["content_facts"], (number, digest)):
+            return ContentFacts(size, bool(pinned))
+        return None
+
     def content_chunks(self, topic: str, sha256: str) -> Iterator[bytes]:
         number, digest = self.topic_number(topic), digest_of(sha256)
         found = self._fetch(SQL["content"], (number, digest)) if number is not None and digest is not None else []
@@ -101,7 +148,7 @@ class Queries(SqlQueries):
             return iter(())
         size, _, inline = found[0]
         pieces = self._files.pieces(topic, sha256) if inline is None else iter((inline,))
-        return checked_pieces(pieces, f"content {sha256} of topic {topic}", size, sha256)
+        return _checked(pieces, f"content {sha256} of topic {topic}", size, sha256)
 
     def _body(self, topic: str, number: int, digest: bytes) -> Content | str | None:
         """A body that has the right hash; what is wrong with it; or None when there is none."""
@@ -114,8 +161,55 @@ class Queries(SqlQueries):
             return Content(digest.hex(), data, bool(pinned))
         return None
 
+    def counters(self, topic: str, prefix: str = "") -> Sequence[tuple[str, int]]:
+        number = self.topic_number(topic)
+        if number is None:
+            return ()
+        return self._fetch(SQL["counters"], (number, prefix, prefix + "\U0010ffff"))
+
+    def tile(self, topic: str, level: int, index: int) -> bytes | None:
+        number = self.topic_number(topic)
+        found = [] if number is None else self._fetch(SQL["tile"], (number, level, index))
+        return found[0][0] if found else None
+
+    def tree(self, topic: str) -> TileTree:
+        return open_tree(self, topic)[0]
+
+    def checkpoints(self, topic: str, limit: int = 1) -> Sequence[tuple[int, bytes]]:
+        number = self.topic_number(topic)
+        return () if number is None else self._fetch(SQL["checkpoints"], (number, max(limit, 0)))
+
+    def setting(self, name: str) -> str | None:
+        found = self._fetch(SQL["setting"], (name,))
+        return found[0][0] if found else None
+
     def _records(self, topic: str, rows: Sequence[Any]) -> list[Record]:
         return [
             Record(topic, position & SEQUENCE_LIMIT, timestamp, payer, running_hash, wire)
             for position, timestamp, payer, running_hash, wire in rows
         ]
+
+
+def _checked(pieces: Iterator[bytes] | None, name: str, size: int, sha256: str) -> Iterator[bytes]:
+    """The pieces, the last one held back until all of them are known to be right."""
+    if pieces is None:
+        raise StoreFailed(f"{name} is missing", code="content_missing")
+    digest, last = hash_of(), b""
+    for piece in pieces:
+        if last:
+            yield last
+        digest.update(piece)
+        size -= len(piece)
+        last = piece
+    if size or digest.hexdigest() != sha256:
+        raise StoreFailed(f"{name} is damaged", code="content_damaged")
+    yield last
+
+
+def digest_of(sha256: str) -> bytes | None:
+    """The 32 bytes that a hash in hex stands for; None when it is none."""
+    try:
+        digest = bytes.fromhex(sha256)
+    except ValueError:
+        return None
+    return digest if len(digest) == 32 and digest.hex() == sha256 else None

@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from redkey.errors import StoreMisused
-from redkey.stores.sql_queries import Parameters
 from redkey.stores.sqlite.connection import connect
 from redkey.stores.sqlite.content_files import ContentFiles
 from redkey.stores.sqlite.failures import translated
-from redkey.stores.sqlite.queries import Queries
+from redkey.stores.sqlite.queries import Parameters, Queries
 from redkey.stores.sqlite.schema import SQL
 
 # Connections kept while nobody reads.

@@ -8,18 +8,48 @@ from any other. All SQL lies beside this module in `.sql` files: `schema.sql` to
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from importlib import resources
+
+import msgspec
 
 from redkey.errors import StoreRefused
-from redkey.stores.sql_files import Migration, read_migrations, read_statements
 
 # "RKlg" in ASCII.
 APPLICATION_ID = 0x524B6C67
 
 
-MIGRATIONS = read_migrations(__package__)
+class Migration(msgspec.Struct, frozen=True):
+    """One step of the format: the version it leads to, and its SQL."""
+
+    version: int
+    name: str
+    sql: str
+
+
+def _read_migrations() -> tuple[Migration, ...]:
+    files = sorted(resources.files(__package__).joinpath("migrations").iterdir(), key=lambda file: file.name)
+    return tuple(
+        Migration(int(file.name[:4]), file.name, file.read_text(encoding="utf-8"))
+        for file in files
+        if file.name.endswith(".sql")
+    )
+
+
+def read_statements(file: str) -> Mapping[str, str]:
+    """The statements of a `.sql` file beside this module, by name."""
+    text = resources.files(__package__).joinpath(file).read_text(encoding="utf-8")
+    statements: dict[str, str] = {}
+    for part in text.split("-- name: ")[1:]:
+        name, _, body = part.partition("\n")
+        _purpose, _, sql = body.partition("\n")
+        statements[name] = sql.strip()
+    return statements
+
+
+MIGRATIONS = _read_migrations()
 VERSION = MIGRATIONS[-1].version
-SQL = read_statements(__package__, "statements.sql")
+SQL = read_statements("statements.sql")
 
 
 def version(connection: sqlite3.Connection) -> int:

@@ -12,33 +12,30 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from redkey.errors import StoreError, StoreMisused, StorePoisoned, StoreRefused
 from redkey.ledger.ports import Clock
-from redkey.ledger.record import Record
+from redkey.ledger.record import Head, Record
+from redkey.ledger.tail import head_of, leaf_hashes, open_tree, records_after
 from redkey.ledger.tiles import TileTree
 from redkey.stores.clock import SystemClock
 from redkey.stores.disk import check_room
-from redkey.stores.durable import OneHolder, locked
 from redkey.stores.follow import Commits, Poller, follow
-from redkey.stores.keys import FileSecrets
-from redkey.stores.sql_queries import Parameters
 from redkey.stores.sqlite.checkpoint_files import CheckpointFiles
 from redkey.stores.sqlite.directory import KEYS, create_database, prepare_directory, sync_names
 from redkey.stores.sqlite.failures import translated
 from redkey.stores.sqlite.incoming import Incoming, incoming_folder, remove_abandoned
 from redkey.stores.sqlite.lock import WriterLock
 from redkey.stores.sqlite.numbers import Numbers
-from redkey.stores.sqlite.queries import Queries
+from redkey.stores.sqlite.queries import Parameters, Queries
 from redkey.stores.sqlite.readers import Readers, Snapshot, Watch
 from redkey.stores.sqlite.schema import SQL
 from redkey.stores.sqlite.unit import SqliteUnit
 from redkey.stores.sqlite.writer import Writer
 from redkey.stores.transactions import Transactions, refuse_second
-from redkey.stores.trees import ReadTrees
 
 # How often followers look for commits of other processes; this process's own wake them at once.
 POLL_SECONDS = 0.025
@@ -48,6 +45,8 @@ _OPEN_SECONDS = 10.0
 _CHECK_SECONDS = 1.0
 _ROOM_BYTES = 256 * 1024
 _CHECK_KEPT_SECONDS = 0.5
+# Trees kept for readers, about 70 KiB each at most.
+_TREES = 64
 
 
 class SqliteStore(Transactions[SqliteUnit], Queries):
@@ -74,8 +73,7 @@ class SqliteStore(Transactions[SqliteUnit], Queries):
             prepare_directory(self.directory, create=create)
             self._lock = WriterLock(self.directory)
         try:
-            self.clock = clock or SystemClock()
-            self._open(self.clock)
+            self._open(clock or SystemClock())
         except BaseException:
             self._lock.close()
             raise
@@ -105,7 +103,8 @@ class SqliteStore(Transactions[SqliteUnit], Queries):
         self._readers = Readers(self.directory)
         self._watch = Watch(self.directory)
         self._numbers: Numbers = Numbers()
-        self._trees = ReadTrees(self)
+        self._trees: dict[str, tuple[TileTree, Head]] = {}
+        self._trees_guard = threading.Lock()
         self._commits = Commits()
         self._poller = Poller(self._commits, lambda: Watch(self.directory), POLL_SECONDS)
 
@@ -233,36 +232,21 @@ class SqliteStore(Transactions[SqliteUnit], Queries):
             yield from follow(self, self._commits, topic, after)
 
     def tree(self, topic: str) -> TileTree:
-        return self._trees.tree(topic)
+        with self._trees_guard:
+            kept = self._trees.pop(topic, None)
+            tree, head = kept or open_tree(self, topic)
+            for batch in records_after(self, topic, head.sequence):
+                tree.append(leaf_hashes(head.running_hash, batch))
+                head = head_of(batch[-1])
+            self._trees[topic] = tree, head
+            if len(self._trees) > _TREES:
+                del self._trees[next(iter(self._trees))]
+            return tree.for_reading()
 
     @property
     def keys_directory(self) -> Path:
         """The folder of the log's secrets."""
         return self.directory / KEYS
-
-    @property
-    def secrets(self) -> FileSecrets:
-        """The secrets of the log."""
-        return FileSecrets(self.keys_directory)
-
-    def exclusive(self, name: str) -> AbstractContextManager[None]:
-        """Keep the other servers of this data directory out of a block."""
-        return locked(self.directory / f"{name}.lock")
-
-    def holder(self, name: str) -> OneHolder:
-        """A lock that one server of this data directory has at a time."""
-        return OneHolder(self.directory / f"{name}.lock")
-
-    def join(self, url: str, version: str, home: Path) -> None:
-        """Servers of one data directory find each other by its files."""
-
-    def accept_timeline(self) -> None:
-        """A data directory has no failover."""
-
-    @property
-    def servers(self) -> int:
-        """How many servers share the limits of callers: each server of a data directory has its own."""
-        return 1
 
     @property
     def kept_checkpoints(self) -> CheckpointFiles:

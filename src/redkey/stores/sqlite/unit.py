@@ -18,12 +18,10 @@ from redkey.ledger.ports import Content, Entry, Row, Upload
 from redkey.ledger.record import FIRST_LOCAL_TOPIC, LOCAL_PAYER, MESSAGE_LIMIT, Head, Record, local_topic
 from redkey.ledger.tail import Tail, check_entity
 from redkey.ledger.tiles import TileTree
-from redkey.stores.sql_queries import BLOCK, WIRE_MARK, Parameters, digest_of
 from redkey.stores.sqlite.content_files import INLINE_LIMIT, Mark
 from redkey.stores.sqlite.incoming import Incoming
-from redkey.stores.sqlite.queries import SEQUENCE_BITS, Queries
+from redkey.stores.sqlite.queries import BLOCK, SEQUENCE_BITS, WIRE_MARK, Parameters, Queries, digest_of
 from redkey.stores.sqlite.schema import SQL
-from redkey.stores.transactions import finished_upload
 
 if TYPE_CHECKING:
     from redkey.stores.sqlite.writer import Writer
@@ -163,12 +161,16 @@ class SqliteUnit(Queries):
                 self._new_contents[topic, item.sha256] = item
 
     def adopt(self, topic: str, upload: Upload) -> None:
-        staged = finished_upload(upload, Incoming)
+        if not isinstance(upload, Incoming):
+            raise StoreMisused("the upload was begun by another store", code="upload_foreign")
+        if not upload.finished:
+            # Its file may not be durable, and its hash not the one of what will have come.
+            raise StoreMisused("the upload is not finished", code="upload_unfinished")
         self._known(topic)
-        if staged.path is None:
-            self.put_content(topic, [Content(staged.sha256, staged.data)])
+        if upload.path is None:
+            self.put_content(topic, [Content(upload.sha256, upload.data)])
         else:
-            self._new_uploads[topic, staged.sha256] = staged
+            self._new_uploads[topic, upload.sha256] = upload
 
     def erase_content(self, topic: str, sha256: str) -> bool:
         number, digest = self._known(topic), digest_of(sha256)

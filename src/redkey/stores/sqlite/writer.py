@@ -15,14 +15,13 @@ from typing import Any, TypeVar
 from redkey.errors import RedKeyError, StoreError, StoreFailed, StoreFull, StorePoisoned, WriterBusy
 from redkey.ledger.ports import Clock
 from redkey.ledger.tail import Tail, Tails
-from redkey.stores.sql_queries import Parameters, digest_of
 from redkey.stores.sqlite import schema
 from redkey.stores.sqlite.checkpoint_files import CheckpointFiles
 from redkey.stores.sqlite.connection import DATABASE_NAME, connect
 from redkey.stores.sqlite.content_files import ContentFiles, Mark
 from redkey.stores.sqlite.failures import rewrite_file, sync_path, translate, translated
 from redkey.stores.sqlite.numbers import Numbers
-from redkey.stores.sqlite.queries import Queries
+from redkey.stores.sqlite.queries import Parameters, Queries, digest_of
 from redkey.stores.sqlite.schema import SQL
 from redkey.stores.sqlite.unit import SqliteUnit
 

@@ -1,1 +1,0 @@
-"""Workspaces whose order is a topic of a public network: what follows from its messages, and how requests get there."""
